@@ -355,7 +355,7 @@ def networks(
         typer.Option(help=f"This network alone: {' or '.join(NETWORKS)}.", metavar="NAME"),
     ] = None,
     preset_name: PresetOption = _CHIP,
-    batch: Annotated[int, typer.Option(help="Images of --only.", min=1, max=64)] = 1,
+    batch: Annotated[int, typer.Option(help="Images, with --only.", min=1, max=64)] = 1,
     on: TimedOption = "model",
     picture: PictureOption = None,
 ) -> Iterator[Measurement]:

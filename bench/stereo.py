@@ -83,8 +83,8 @@ def _measure(
     if verilog:
         phases = exact(run_on(job, config), "the vault").results
         for name, result in phases.items():
-            yield Measurement(f"cycles_{name}", result.cycles, "cycles", 0.01)
-        cycles = sum(result.cycles for result in phases.values())
+            yield Measurement(f"cycles_{name}", result.elapsed_cycles, "cycles", 0.01)
+        cycles = sum(result.elapsed_cycles for result in phases.values())
         yield Measurement("cycles", cycles, "cycles", 0.01)
     chosen = labels(scene.problem, job.expected)
     truth = np.full(chosen.shape, -1) if scene.truth is None else scene.truth

@@ -53,7 +53,7 @@ def fit(only: NamesOption = None) -> Iterator[Measurement]:
             yield Measurement(f"{name}_{kind}_luts_used", used, "fraction", 0.02)
             rams = chip["filled"]["brams"]
             yield Measurement(f"{name}_{kind}_brams_used", rams, "fraction", 0.02)
-            yield Measurement(f"{name}_{kind}_cycles", chip["cycles"], "cycles", 0.01)
+            yield Measurement(f"{name}_{kind}_cycles", chip["host_cycles"], "cycles", 0.01)
             speed, buses = chip["gigabytes_per_second"], chip["bus_gigabytes_per_second"]
             yield Measurement(f"{name}_{kind}_gb_s", speed, "GB/s", 0.02)
             yield Measurement(f"{name}_{kind}_bus_gb_s", buses, "GB/s", 0.02)

@@ -104,7 +104,7 @@ class Hazard:
         return (
             f"{head} {does} scratchpad byte {self.address:#x}, which {self.other_key} at "
             f"{place(self.other)} {did}: distance {self.distance} cycles, {self.needed} "
-            f"needed{count}"
+            f"needed{count}; put a v.drain between them"
         )
 
     def __str__(self) -> str:

@@ -124,8 +124,8 @@ class DramImage:
     def close(self) -> None:
         """Close the file, and delete it if it is temporary. Closing twice is allowed.
 
-        Views given by :meth:`array` stay usable; all other methods raise :class:`ImageError`
-        afterwards.
+        Views given by :meth:`array` stay usable; every method but this one raises
+        :class:`ImageError` afterwards.
         """
         mapped, self._map = self._map, None
         if mapped is not None:

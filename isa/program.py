@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from support.errors import VipError
+from support.errors import VipError, counted
 from support.files import read_bytes, write_atomically
 
 from .table import ISA_VERSION
@@ -28,6 +28,7 @@ __all__ = [
     "binary",
     "hexadecimal",
     "memory_file",
+    "still_running",
 ]
 
 #: Names of labels and constants; ``r`` followed by digits is a register, not a name.
@@ -156,7 +157,7 @@ class Program:
             if first.startswith(_MAGIC.encode()):
                 reason = "damaged: its header can't be read" if newline else "truncated"
                 raise ProgramError(reason)
-            raise ProgramError("not a VIP program file (.vip), nor assembly (.s, .asm)")
+            raise ProgramError("not a VIP program file (.vip; assembly ends in .s or .asm)")
         version, size, digest = int(header[1]), int(header[2]), header[3]
         if version != ISA_VERSION:
             raise ProgramError(
@@ -228,3 +229,12 @@ def _comment(text: str) -> str:
 FORMATS: Mapping[str, Callable[[Program], bytes]] = MappingProxyType(
     {"hex": hexadecimal, "bin": binary, "mem": memory_file}
 )
+
+
+def still_running(place: str, count: int, noun: str) -> str:
+    """One line on a run that reached its limit of ``count`` cycles or instructions (``noun``) at a
+    ``place``, such as :func:`isa.assembly.disassembler.located` names."""
+    return (
+        f"{place}: still running after {counted(count, noun)}, perhaps in an endless loop; a "
+        "higher limit allows more"
+    )

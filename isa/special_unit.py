@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Array", "SpecialUnit"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-#: Of elements: the compiled simulator has a table of the results of all.
+#: Width of the elements: the compiled simulator has a table of the results of all 16-bit ones.
 _WIDTH = Width.W16
 _OPERANDS = operands(
     Format.AB,

@@ -32,8 +32,7 @@ class Crossbar(Component):
     of a write must therefore offer the others without waiting for anything but ``ready``.
 
     **Responses.** One beat passes per cycle, in one cycle, to one requester or in turns to many.
-    Each
-    requester has a buffer of ``response_words`` beats. The memory, and with it every other
+    Each requester has a buffer of ``response_words`` beats. The memory, and with it every other
     requester, waits only when the buffer for the next beat is full. A requester must therefore
     accept responses in finite time, whether its own requests are accepted or not; then no requester
     waits forever.

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from support.files import write_atomically
+from support.picture import SUFFIXES
 
 __all__ = ["origin_line", "provenance", "write_json"]
 
@@ -91,7 +92,7 @@ def write_json(path: Path | None, payload: dict[str, object], picture: Path | No
         OSError: it can't be written.
     """
     if path is not None:
-        if picture is not None:
+        if picture is not None and picture.suffix.lower() in SUFFIXES:
             payload = {**payload, "picture": os.path.relpath(picture, path.parent)}
         text = json.dumps({**payload, "provenance": provenance()}, indent=2)
         write_atomically(path, text.encode() + b"\n")

@@ -94,9 +94,9 @@ def _measure(
     machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
-    # On the timing model nothing is emitted.
-    emitting = {*SIMULATION, *SYNTHESIS} if machine != "rtl" else set()
-    for package in sorted({*experiment.tools} - emitting):
+    # One that is asked to run on the timing model emits nothing.
+    unused = {*SIMULATION, *SYNTHESIS} if options.get("on", "rtl") != "rtl" else set()
+    for package in sorted({*experiment.tools} - unused):
         need(package, f"figures of {name}")
     commit = clean_commit() if record else ""
     recorded = Record() if other else read_record(name)

@@ -49,7 +49,7 @@ _MOST_MISTAKES = 20
 _WORDS = range(1 << 32)
 _NAME = re.compile(NAME_PATTERN)
 #: The beginning of a line that defines a name.
-_DEFINITION = re.compile(rf"\s*\.(equ|reg)\s+({NAME_PATTERN})")
+_DEFINITION = re.compile(rf"(?:\s*{NAME_PATTERN}:)*\s*\.(equ|reg)\s+({NAME_PATTERN})")
 #: Directive -> its arguments.
 _DIRECTIVES = {".equ": "NAME, value", ".reg": "NAME, register", ".word": "value"}
 
@@ -199,8 +199,10 @@ class _Assembler:
                 mistakes.append(self.error(number, error))
                 self.recover(text)
             if self.max_words is not None and len(self.words) > self.max_words:
+                # Labels of the lines from here on are not known.
                 break
-        for address, target in self.branches.items():
+        too_long = self.max_words is not None and len(self.words) > self.max_words
+        for address, target in () if too_long else self.branches.items():
             # The word that makes a program too long has no source.
             if address not in self.source:
                 continue
@@ -224,10 +226,11 @@ class _Assembler:
         )
 
     def recover(self, text: str) -> None:
-        """Define what a line with a mistake defines, so that nothing is said about its uses."""
+        """Define what a line with a mistake defines, so that its uses are not called undefined."""
         for label in leading_labels(text):
             self.symbols.setdefault(label, len(self.words))
         if match := _DEFINITION.match(text):
+            self.defined.setdefault(match[2], "a constant" if match[1] == "equ" else "a register")
             names: dict[str, int] = self.constants if match[1] == "equ" else self.aliases
             names.setdefault(match[2], 1)
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from isa.program import Program
 from isa.table import Instruction, Role, decode, operand_range
-from support.errors import counted
 
-__all__ = ["disassemble", "instruction_text", "located", "still_running", "text_at"]
+__all__ = ["disassemble", "instruction_text", "located", "text_at"]
 
 _INDENT = "    "
 
@@ -63,17 +62,6 @@ def located(program: Program, address: int) -> str:
     source = program.source.get(address)
     place = f"word {address}" if source is None else f"{source.file}:{source.line}"
     return f"{place}: {text_at(program, address)}"
-
-
-def still_running(program: Program, pc: int | None, count: int, noun: str) -> str:
-    """One line on a run of ``program`` that reached its limit of ``count`` instructions or cycles
-    (``noun``) at word ``pc``; None on Verilog, which shows where it fetches, a few words ahead."""
-    inside = pc is not None and 0 <= pc < len(program.words)
-    place = f"{located(program, pc)}:" if inside and pc is not None else "the program is"
-    return (
-        f"{place} still running after {counted(count, noun)}, perhaps in an endless loop; "
-        "--limit N allows more"
-    )
 
 
 def text_at(program: Program, address: int) -> str:

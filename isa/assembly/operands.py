@@ -119,7 +119,7 @@ LOAD_IMMEDIATE = "li"
 
 _IMMEDIATE_SUFFIX = ".imm"
 #: Registers that a name may be meant as.
-_LOWEST = tuple(f"r{number}" for number in range(REGISTERS))
+_REGISTER_NAMES = tuple(f"r{number}" for number in range(REGISTERS))
 _REGISTER = re.compile(r"r([0-9]+)")
 _WIDTH = re.compile(r"([0-9]+)\s*-\s*bit")
 _WIDTHS = {width.bits: width for width in Width}
@@ -165,7 +165,7 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
         return number
     match = _REGISTER.fullmatch(operand.text)
     if match is None:
-        near = suggestion(operand.text, {*aliases, *_LOWEST})
+        near = suggestion(operand.text, {*aliases, *_REGISTER_NAMES})
         near = near or f"; registers are r0 to r{REGISTERS - 1}"
         raise LineError(f"{operand.text!r} is not a register{near}", operand.column)
     if len(match[1]) > len(str(REGISTERS)) or int(match[1]) >= REGISTERS:

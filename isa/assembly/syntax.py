@@ -308,6 +308,8 @@ def _syntax_error(text: str, error: UnexpectedInput) -> LineError:
     if isinstance(error, UnexpectedCharacters):
         character = text[error.column - 1]
         hint = _HINTS.get(character, "")
+        if character == "=" and "," in text[: error.column]:
+            hint = "; constants begin with #"
         return LineError(f"unexpected {character!r}{hint}", error.column)
     assert isinstance(error, UnexpectedToken)
     token = str(error.token)

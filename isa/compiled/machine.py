@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from isa.assembly.disassembler import still_running
+from isa.assembly.disassembler import located
 from isa.image import DramImage
 from isa.iss.simulator import Outcome
+from isa.program import still_running
 from isa.run import EngineEnd, Launch, Machine, RunError, RunResult
 
 from .simulator import CompiledSimulator
@@ -87,9 +88,8 @@ class SimulatedMachine(Machine):
             if progress is not None:
                 progress(sum(outcome.instructions for outcome in outcomes))
             if min(outcomes[at].instructions for at in running) > launch.max_cycles:
-                place = outcomes[running[0]].pc
-                line = still_running(launch.program, place, launch.max_cycles, "instruction")
-                raise RunError(line)
+                place = located(launch.program, outcomes[running[0]].pc)
+                raise RunError(still_running(place, launch.max_cycles, "instruction"))
         return RunResult(
             engines=tuple(
                 EngineEnd(

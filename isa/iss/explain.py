@@ -17,13 +17,16 @@ __all__ = ["fault_line"]
 #: What a cause means where the operands are not known.
 _MEANS = {
     FaultCause.VECTOR_SETTING: "the value is outside the range of this setting",
-    FaultCause.SCRATCHPAD_RANGE: "a byte of an operand or result lies outside the scratchpad",
-    FaultCause.MISALIGNED: "the address is not a multiple of the width",
+    FaultCause.SCRATCHPAD_RANGE: "an operand or result is outside the scratchpad or not aligned",
+    FaultCause.MISALIGNED: "the address is not aligned as this instruction or engine needs",
     FaultCause.DRAM_RANGE: "a byte lies outside the memory",
     FaultCause.MEMORY_ERROR: (
         "the memory answered a request with an error, of this instruction or an earlier one"
     ),
-    FaultCause.REGISTER_RANGE: "a value does not fit the registers of this engine",
+    FaultCause.REGISTER_RANGE: (
+        "a value does not fit the registers of this engine: of this instruction, of a load before "
+        "it, or the launch's parameter"
+    ),
     FaultCause.WORKSPACE: "the descriptor declares no workspace",
     FaultCause.STORE_TO_WORKSPACE: "a store may not touch the window or the image of the workspace",
     FaultCause.WORKSPACE_EDGE: (
@@ -84,7 +87,8 @@ def _illegal(word: int, row: Instruction, state: ProcessorState | None) -> str:
             if operand.is_register and operand.field.extract(word) > highest:
                 number = operand.field.extract(word)
                 return f"this engine has no r{number}; its registers are r0 to r{highest}"
-    return f"this engine is built without {row.key}"
+        return f"this engine is built without {row.key}"
+    return f"this engine has no {row.key}, or not one of its registers"
 
 
 def _signed(value: int) -> int:
@@ -167,8 +171,8 @@ def _outside_memory(word: int, row: Instruction, state: ProcessorState) -> str:
     size = DESCRIPTOR_BYTES if row.opcode == Opcode.SET_WS else _length(word, row, state)
     if start + size <= state.memory_bytes:
         return "a pixel of the workspace lies outside the memory"
-    end, counted = state.memory_bytes - 1, _count(word, row, state)
-    return f"{_bytes(size, start, register, 'leave')} the memory, 0x0 to {end:#x}{counted}"
+    end, settings = state.memory_bytes - 1, _count(word, row, state)
+    return f"{_bytes(size, start, register, 'leave')} the memory, 0x0 to {end:#x}{settings}"
 
 
 def _register(word: int, row: Instruction, state: ProcessorState) -> str:

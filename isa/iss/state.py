@@ -45,7 +45,8 @@ class ProcessorState:
         registers: 64-bit patterns.
         scratchpad: its bytes.
         memory: the DRAM.
-        memory_bytes: bytes of it that exist. address_space: bytes that addresses can name.
+        memory_bytes: bytes of it that the engine reaches.
+        address_space: bytes that addresses can name.
         vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
         unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
         register_width: bits that a register can hold.

@@ -127,8 +127,8 @@ class BpLayout:
 
         Parameters:
             ring, cut: of the vaults, of the tiles.
-            block: side in pixels of the blocks between which tiles are cut; with a kernel on
-                blocks, one of those. Pixels that fill up the last block of a row or column have
+            block: side in pixels of the blocks between which tiles are cut, those of a kernel on
+                blocks if it is one. Pixels that fill up the last block of a row or column have
                 records too.
         """
         grid = TileGrid(

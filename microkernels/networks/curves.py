@@ -32,7 +32,7 @@ _DEGREE = 5
 _GOOD = 1.5
 #: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
 _NODES, _SAMPLES = 16, 129
-#: The same for end pieces: an error at an end applies to all arguments beyond it.
+#: Weights of these arguments in the fit: an error at an end applies to all arguments beyond it.
 _WEIGHTS = np.array([100.0, *(1.0,) * (_NODES - 2), 100.0])
 _ONE = 1 << UNIT_FRACTION
 #: Candidate points for dividing a piece, as fractions of it; functions are steep at the ends.

@@ -11,6 +11,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
+from support.errors import counted
 
 from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
 from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
@@ -203,8 +204,9 @@ class NetworkLayout:
             return
         needed = self.plan.ring.vaults * self.end
         raise KernelError(
-            f"the network needs {_amount(self.end)} in each of the {self.plan.ring.vaults} vaults, "
-            f"{_amount(self.end - room)} more than they have; weights and maps of a vault shrink "
+            f"the network needs {_amount(self.end)} in each vault "
+            f"({counted(self.plan.ring.vaults, 'vault')}), {_amount(self.end - room)} more than it "
+            "has; weights and maps of a vault shrink "
             f"with more vaults: {-(-needed // room)} or more may do"
         )
 

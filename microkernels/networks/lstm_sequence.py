@@ -142,8 +142,8 @@ class SequenceLayout:
             )
         if self.end > (room := 1 << self.engines.ring.address_bits):
             raise KernelError(
-                f"the sequence needs {self.end} bytes in each of "
-                f"{counted(self.engines.ring.vaults, 'vault')}, which have {room}: "
+                f"the sequence needs {self.end} bytes in each vault "
+                f"({counted(self.engines.ring.vaults, 'vault')}), which has {room}: "
                 "give more vaults, or fewer steps"
             )
 

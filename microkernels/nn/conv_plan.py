@@ -407,7 +407,7 @@ def plan_conv(
     if not best:
         raise KernelError(
             f"{counted(candidates[0], 'filter')} of {shape.kernel} x {shape.down} pixels of "
-            f"{depth} channels need more than a scratchpad of {scratchpad_bytes} bytes with the "
+            f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
     return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))

@@ -2,7 +2,7 @@
 
 Each engine takes its vectors of the batch through all of the vault's cells, then through all of its
 outputs. Gates and projection are sums of products over chunks of inputs
-(:meth:`LstmCode._multiply`); a group's cells are computed instead of its gates' sums. Between
+(:meth:`LstmCode._multiply`); a group's cells are computed in place, over its gates' sums. Between
 cells and projection the vaults exchange the projection's inputs, so a barrier separates them
 (:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
 

@@ -238,7 +238,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
             {
                 places["narrow"]: "constants",
                 places["sums"]: "sums by level",
-                places["rows"]: f"{counted(layout.rows, 'row')}",
+                places["rows"]: counted(layout.rows, "row"),
                 places["chunk"]: "a chunk",
                 places["elements"]: "an element of each row",
                 places["numbers"]: "numbers of each row",

@@ -172,7 +172,8 @@ class KernelJob:
 
     def save(self, folder: Path | str) -> None:
         """Write ``memory.bin``, the memory before the first launch, and of each launch the program
-        and its assembly text, ``program.vip`` and ``program.s``, or ``NAME.vip`` and ``NAME.s``.
+        and its assembly text, ``program.vip`` and ``program.s``, or ``NAME.vip`` and ``NAME.s``,
+        with ``_`` for a slash in the name of a launch.
 
         The first line of a text has the options for commands: ``--memory`` and ``--parameters``.
 
@@ -180,7 +181,7 @@ class KernelJob:
             KernelError: the memory has more than 256 MiB. OSError: a file can't be written.
         """
         segments = self.segments()
-        size = max(self.end, *(address + len(data) for address, data in segments))
+        size = max([self.end, *(address + len(data) for address, data in segments)])
         if size > _SAVED_BYTES:
             limit = f"a saved memory has at most {_SAVED_BYTES:,}"
             raise KernelError(f"{self.name}: the job uses {size:,} bytes, {limit}")
@@ -191,7 +192,7 @@ class KernelJob:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "memory.bin", bytes(memory))
         for launch in self.launches:
-            path = folder / (launch.name or "program")
+            path = folder / (launch.name or "program").replace("/", "_")
             launch.program.save(path.with_name(f"{path.name}.vip"))
             options = f"--memory memory.bin --parameters {launch.parameters:#x}"
             text = f"; {self.name}: {options}\n{disassemble(launch.program)}"
@@ -296,9 +297,7 @@ def simulate(
             )
             for slot, outcome in enumerate(together.run(together.in_time, limit=1 << 28)):
                 if outcome.state != "halted":
-                    raise KernelError(
-                        f"{job.name}: PE {slot} {outcome.state} at word {outcome.pc}: "
-                        f"{outcome.cause.name}"
-                    )
+                    why = outcome.fault or f"{outcome.state} at word {outcome.pc}"
+                    raise KernelError(f"{job.name}: PE {slot}: {why}")
             hazards += [hazard for model in together.models for hazard in model.hazards]
         return job.outputs(memory), hazards

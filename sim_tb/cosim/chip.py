@@ -13,6 +13,7 @@ from typing import Any, Self
 from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
 from isa.image import DramImage
+from isa.program import still_running
 from isa.run import EngineEnd, Launch, Machine, Memory, RunResult
 from memory.axi.layout import AxiConfig
 from memory.controller.counters import VaultCounter
@@ -347,7 +348,8 @@ def run_launch(
             running = False
         except HostTimeout as error:
             # An interrupt, of a fault perhaps, lets the host give up before.
-            late = str(error) if chip.cycles >= started + launch.max_cycles else ""
+            if chip.cycles >= started + launch.max_cycles:
+                late = f"{still_running('the program', launch.max_cycles, 'cycle')} ({error})"
     cycles = chip.cycles - started
     faults = run(host.faults())
     if late:

@@ -110,8 +110,6 @@ def _expected(config: ChipConfig, work: Workload) -> bytes:
         )
         outcome = simulator.run(work.max_cycles)
         if outcome.state != "halted":
-            raise CosimError(
-                f"the program does not halt: {outcome.state} at word {outcome.pc}"
-                f" ({outcome.cause.name})"
-            )
+            why = outcome.fault or f"{outcome.state} at word {outcome.pc}"
+            raise CosimError(f"the program does not halt: {why}")
         return memory.read(0, 1 << bits)

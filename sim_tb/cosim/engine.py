@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isa.assembly.disassembler import still_running
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import still_running
 from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
@@ -152,15 +151,15 @@ class PeSimulation(Machine):
             CosimError: a job that can't be run.
             sim_tb.runner.session.SessionError: the simulator ended by itself.
         """
-        limits: list[tuple[Program, int]] = []
+        limits: list[int] = []
 
         def handed_over() -> Iterator[HostJob]:
             for job in jobs:
-                limits.append((Program(job.words), job.max_cycles))
+                limits.append(job.max_cycles)
                 yield job
 
         for result in self._session.run_many(handed_over(), progress):
-            yield self._result(result, *limits.pop(0))
+            yield self._result(result, limits.pop(0))
 
     def run(
         self,
@@ -179,7 +178,7 @@ class PeSimulation(Machine):
         """
         job = self.job(launch, image, **surroundings)
         (ended,) = self._session.run_many([job], progress)
-        result = self._result(ended, launch.program, launch.max_cycles)
+        result = self._result(ended, launch.max_cycles)
         if isinstance(result, CosimError):
             raise result
         return result
@@ -242,12 +241,10 @@ class PeSimulation(Machine):
             stop_after=NEVER if launch.stop_after is None else launch.stop_after,
         )
 
-    def _result(
-        self, result: HostResult, program: Program, max_cycles: int
-    ) -> RunResult | CosimError:
-        if result.outcome is Outcome.TOO_LONG:
-            return CosimError(still_running(program, None, max_cycles, "cycle"))
+    def _result(self, result: HostResult, max_cycles: int) -> RunResult | CosimError:
         reasons = {
+            # Verilog shows where it fetches, a few words ahead of what it executes.
+            Outcome.TOO_LONG: still_running("the program", max_cycles, "cycle"),
             Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
             f"{max_cycles} cycles and a stop",
             Outcome.VIOLATION: f"memory port rule broken: {result.violation}",

@@ -6,10 +6,9 @@ Engines and the memory that they share are Verilog, the DRAM is a model that che
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from isa.assembly.disassembler import still_running
 from isa.image import DramImage
 from isa.iss.explain import fault_line
-from isa.program import Program
+from isa.program import Program, still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
@@ -145,7 +144,7 @@ def _result(
     late = [
         f"engine {slot} hangs: still running after {max_cycles} cycles and a stop"
         if engine.outcome is Outcome.HUNG
-        else f"engine {slot}: {still_running(program, None, max_cycles, 'cycle')}"
+        else still_running(f"engine {slot}", max_cycles, "cycle")
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]

@@ -25,8 +25,8 @@ class HostData(Component):
     failed to serve in part, is answered with SLVERR (on a read, the beats of that part). Bursts of
     one kind are answered in their order, whatever their identifiers, and performed in this order
     where they meet in one column; between reads and writes in flight at the same time there is no
-    order. One beat passes per cycle, for reads and writes at the same time if the memory allows it;
-    each has half of the tags, one per column.
+    order. A beat of reads and one of writes pass per cycle if the memory allows it. Reads and
+    writes have half of the tags each, one per column.
 
     Parameters:
         config: of the host port.

@@ -192,6 +192,8 @@ def find_placed(name: str) -> Device:
     Raises:
         SynthesisError: there is none, or nextpnr does not place it; the message names the devices.
     """
+    if name not in DEVICES and not is_placed(name):
+        raise SynthesisError(unknown("device", name, PLACED))
     device = find_device(name)
     if not device.placer:
         raise SynthesisError(

@@ -223,7 +223,8 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
 
     Raises:
         SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
-            shortage), or a tool that is missing or fails.
+            shortage), or a tool that fails.
+        MissingExtraError: a tool is missing.
     """
     chosen = find_placed(device)
     emission = verilog(replace(config, sram="fpga"))

@@ -84,8 +84,8 @@ def place_vault(
         seeds: number of placements, 1 or more, with the seeds from 1 on.
 
     Raises:
-        SynthesisError: one clock, an unknown device, a design that does not fit, a tool that is
-            missing or fails, or a longest path from one clock to the other that begins outside of
+        SynthesisError: one clock, an unknown device, a design that does not fit, a tool that
+            fails, or a longest path from one clock to the other that begins outside of
             :data:`CROSSINGS` and does not set a synchroniser of resets
             (:func:`synth.physical.nextpnr.reset_synchronisers`).
     """

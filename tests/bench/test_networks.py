@@ -87,5 +87,5 @@ def test_a_network_that_does_not_fit_is_refused_before_its_weights_are_drawn(
         raise AssertionError("weights are drawn")
 
     monkeypatch.setattr(measured, "usual_network_weights", none)
-    with pytest.raises(KernelError, match="more than they have"):
+    with pytest.raises(KernelError, match="more than it has"):
         measured.network_of("vgg16", chip_preset("tiny"))

@@ -266,7 +266,8 @@ def test_a_hazard_names_its_lines() -> None:
     line = program.source[5]
     assert hazard.describe(program.source) == (
         f"st.sram[16] at word 5 ({line.file}:6) reads scratchpad byte 0x21f, which v.v.add[16] at "
-        f"word 4 ({line.file}:5) makes: distance -3 cycles, 12 needed"
+        f"word 4 ({line.file}:5) makes: distance -3 cycles, 12 needed; put a v.drain between "
+        "them"
     )
 
 

@@ -102,7 +102,7 @@ def test_fault_and_limit_are_reported(vip, tmp_path):
         vip("run", "loop.s", "--limit", "1000"),
         "loop.s:1: jmp here",
         "still running after 1,000",
-        "--limit",
+        "a higher limit",
     )
 
 

@@ -11,7 +11,7 @@ from isa.manual_text import EARLY_STORE, SAFE_STORE
 #: Scratchpad bytes 256 .. 288, stored to 256 .. 288 of memory.
 HAZARD = (
     "st.sram[16] at word 7 (early.s:8) reads scratchpad byte 0x11f, which v.v.add[16] at word 6 "
-    "(early.s:7) makes: distance -3 cycles, 12 needed"
+    "(early.s:7) makes: distance -3 cycles, 12 needed; put a v.drain between them"
 )
 
 

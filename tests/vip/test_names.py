@@ -29,6 +29,12 @@ def test_what_replaces_an_option_exists() -> None:
             assert option in options or option.startswith("vip "), (command, old)
 
 
+@pytest.mark.parametrize("command", ["asm --max-cycles 3", "mrf stereo --image x"])
+def test_an_option_is_not_replaced_by_one_that_the_command_lacks(vip, command) -> None:
+    code, _, err = vip(*command.split())
+    assert (code, "is now" in err, "there is no option" in err) == (2, False, True)
+
+
 @pytest.mark.parametrize(
     ("command", "old", "new"),
     [

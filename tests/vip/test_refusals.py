@@ -161,7 +161,7 @@ def test_a_faulting_program_proves_nothing_unless_allowed(engines):
     faulted = {"state": "faulted", "cause": FaultCause.DRAM_RANGE}
     work = SimpleNamespace(words=(0,))
     engines(_result(**faulted, pc=3))
-    with pytest.raises(ProgramFaultError, match="DRAM_RANGE at word 3"):
+    with pytest.raises(ProgramFaultError, match="faults on the full engine: word 3 is outside"):
         check_trimmed(Workload(program=work), config, config)
     engines(_result(**faulted, pc=3), _result(**faulted, pc=3))
     assert check_trimmed(Workload(program=work, may_fault=True), config, config).match

@@ -88,7 +88,7 @@ _COLOURS = {
 def _coloured(cell: str) -> Text:
     """A cell in the colour of the verdict that it begins with, if there is one."""
     for verdict, colour in _COLOURS.items():
-        if re.match(rf"{verdict}\b(?! \w)", cell, re.IGNORECASE):
+        if re.match(rf"{verdict}(?=$|[,;:])", cell, re.IGNORECASE):
             return Text(printable(cell), style=colour)
     return console.render_str(cell)
 

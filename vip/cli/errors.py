@@ -95,15 +95,16 @@ def usage_message(error: Exception) -> str:
     command = words(context)
     named = f"{command}: " if command else ""
     option = getattr(error, "option_name", "")
-    renamed = RENAMED.get(command, {}) | RENAMED[""]
+    see = " ".join(filter(None, ("see vip", command, "--help")))
     options = {name for one in context.command.params for name in (*one.opts, *one.secondary_opts)}
+    general = {old: new for old, new in RENAMED[""].items() if new in options}
+    renamed = general | RENAMED.get(command, {})
     if option in renamed and option not in options:
         return f"{named}{option} is now {renamed[option]}"
     if option and option not in options:
-        near = suggestion(option, options) or f"; see vip {command} --help".replace("  ", " ")
+        near = suggestion(option, options) or f"; {see}"
         return printable(f"{named}there is no option {option}{near}")
     text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
     for wordy, short in _SHORTER.items():
         text = text.replace(wordy, short)
-    see = " ".join(filter(None, ("see vip", command, "--help")))
     return printable(f"{named}{text[:1].lower()}{text[1:]}; {see}")

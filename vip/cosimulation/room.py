@@ -34,7 +34,7 @@ _BYTES: Mapping[str, tuple[int, int, int]] = {
     LOG: (0, 320, 0),
 }
 #: What else makes a file of a program smaller.
-_LIMIT = ", or give --max-cycles"
+_LIMIT = ", or give --limit"
 _ISSUED = ("ISSUED_SCALAR", "ISSUED_VECTOR", "ISSUED_LOAD_STORE", "ISSUED_CONTROL")
 
 
@@ -60,7 +60,7 @@ def check_room(
     config: Configuration,
     rehearse: Rehearsal,
     *,
-    name: Path,
+    made_for: Mapping[Path, Path],
     max_cycles: int | None = None,
 ) -> None:
     """Warn of files above :data:`LARGE` bytes, and refuse those that their disk has no room for.
@@ -70,7 +70,7 @@ def check_room(
 
     Parameters:
         files: to be written -> the ending, as of :func:`file_bytes`.
-        name: what the user asked for, for messages.
+        made_for: file that is deleted at the end -> the one that is made of it, for messages.
         max_cycles: of the run, where the work may not end; None: an error of ``rehearse`` is one.
 
     Raises:
@@ -90,7 +90,8 @@ def check_room(
         if not results and max_cycles is not None:
             size = sum(_BYTES[ending][:2]) // 3 * max_cycles * config.engines
         room = shutil.disk_usage(path.parent).free
-        what = "the file" if path == name else "the waveforms that it is made of"
+        name = made_for.get(path, path)
+        what = "the file" if name == path else "the waveforms that it is made of"
         if size > room:
             raise TraceError(
                 f"{name}: {what} would take about {_amount(size)}, and {path.parent.resolve()} "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isa.program import Program
 from sim_tb.cosim.machine import On
+from sim_tb.runner.build import need_simulator
 from sim_tb.runner.port_trace import TraceError
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
@@ -63,7 +64,7 @@ def waves(
     Raises:
         TraceError: the engines have no counters, for a pipeline or a trace of events, or a disk has
             too little room.
-        MissingExtraError: pylibfst is not installed, for ``.fst``.
+        MissingExtraError: what runs Verilog is not installed, or pylibfst, for ``.fst``.
         OSError: a file can't be written.
     """
     ending = "" if trace is None else trace.suffix.lower()
@@ -77,6 +78,7 @@ def waves(
         raise TraceError(
             f"{asked}: instructions are followed by the engines' counters, and these have none"
         )
+    need_simulator()
     if fst:
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:
@@ -84,7 +86,9 @@ def waves(
         files = {} if trace is None else {trace: ending}
         if pipeline is not None:
             files[pipeline] = LOG
-        check_room({wave: ".vcd", **files}, config, rehearse, name=asked, max_cycles=max_cycles)
+        made_for = {} if wave == trace else {wave: asked}
+        files = {wave: ".vcd", **files}
+        check_room(files, config, rehearse, made_for=made_for, max_cycles=max_cycles)
         waves = Waves(wave)
         yield waves
         if not events and not fst and pipeline is None:

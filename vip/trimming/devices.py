@@ -76,6 +76,7 @@ class DeviceFit:
             "capacity": dict(self.device.capacity),
             "used_by_one": {name: round(part, 4) for name, part in used.items()},
             "mhz": self.mhz,
+            "unplaced": self.unplaced,
             "mhz_is": "placed" if self.placed is not None else "assumed" if self.mhz else "unknown",
             "placement": None if self.placed is None else self.placed.to_json(),
         }
@@ -140,7 +141,7 @@ def _area(design: PeConfig | VaultTileConfig, target: str, jobs: int | None) -> 
 def _unplaced(device: Device, needed: Mapping[str, float], placements: int) -> str:
     """The reason for not placing on a device; "" if there is none."""
     if not device.placer:
-        return f"nothing here places on {device.name}"
+        return f"nextpnr does not place on {device.name}"
     if not placements:
         return "placements were not asked for"
     if device.shortage(needed):

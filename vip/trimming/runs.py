@@ -269,7 +269,7 @@ def profile_work(
             image,
             full,
             parameters=work.parameters,
-            limit=LIMIT,
+            limit=work.max_cycles,
             may_fault=work.may_fault,
             progress=progress,
         )

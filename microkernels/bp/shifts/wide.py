@@ -278,8 +278,7 @@ class _WideKernel(LaneFrame):
         self.store_last()
 
     def _load_first(self, n: int) -> None:
-        """Load the message that begins the line of update ``n + 1`` instead of its ``b`` or
-        ``c``."""
+        """Load the message that begins the line of update ``n + 1``, over its ``b`` or ``c``."""
         w = self.writer
         place = (2 if self.joined else 1) * self.pad.vector
         w.op("add", self.incoming[0], self.slot(n + 1), place)
@@ -307,8 +306,8 @@ class _WideKernel(LaneFrame):
                 w.seldom("beq", self.left, "one", lambda: self._next_first(n))
 
     def _load_old(self, n: int) -> None:
-        """Load the message that update ``n`` replaces instead of ``c``: it is where the next
-        message is stored."""
+        """Load, over ``c``, the message that update ``n`` replaces: it is where the next message is
+        stored."""
         w = self.writer
         if self.variant.damped:
             w.op("add", self.x, self.slot(n), 2 * self.pad.vector)

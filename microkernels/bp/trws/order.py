@@ -279,8 +279,8 @@ class TrwsShape:
         if pad.take_ring(WINDOW_VECTORS, stride, room=room, most=_MOST_SLOTS) < _FEWEST_SLOTS:
             form = "by a matrix" if by_matrix else "by shifts"
             raise KernelError(
-                f"TRW-S with {self.labels} labels of {self.bits} bits do not fit a scratchpad of "
-                f"{self.scratchpad_bytes} bytes {form}: they take "
+                f"TRW-S with {self.labels} labels of {self.bits} bits does not fit a scratchpad of "
+                f"{self.scratchpad_bytes} bytes {form}: it takes "
                 f"{places + _FEWEST_SLOTS * pad.slot}"
             )
         return pad

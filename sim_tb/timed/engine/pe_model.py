@@ -7,9 +7,10 @@ from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_uint64, c_void_p
 from dataclasses import replace
 from functools import cache
 
-from isa.assembly.disassembler import still_running
+from isa.assembly.disassembler import located
 from isa.compiled.library import Engine
 from isa.image import DramImage
+from isa.program import still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
@@ -149,8 +150,8 @@ class PeModel(Machine):
             ended = self._finish(run, launch.max_cycles, progress)
             library.vip_timed_result(run, byref(result))
             if not ended:
-                pc = result.pc
-                raise CosimError(still_running(launch.program, pc, launch.max_cycles, "cycle"))
+                place = located(launch.program, result.pc)
+                raise CosimError(still_running(place, launch.max_cycles, "cycle"))
             if violation := library.vip_timed_violation(run):
                 raise CosimError(f"memory port rule broken: {violation.decode()}")
         finally:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import memory.model.device_model
-from isa.assembly.disassembler import still_running
+from isa.assembly.disassembler import located
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import Program, still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
@@ -228,8 +228,8 @@ def _late(started: StartedTile, program: Program, max_cycles: int) -> str:
     """The engines that have faulted, and the first that still runs."""
     ends = [_engine(started, slot) for slot in range(started.engines)]
     late = next(end for end in ends if end.state == "running")
-    line = still_running(program, late.pc, max_cycles, "cycle")
-    return "; ".join([*fault_lines(program, ends), f"engine {late.slot}: {line}"])
+    place = f"engine {late.slot}: {located(program, late.pc)}"
+    return "; ".join([*fault_lines(program, ends), still_running(place, max_cycles, "cycle")])
 
 
 def _engine(started: StartedTile, slot: int) -> EngineEnd:

@@ -108,7 +108,7 @@ def test_the_loop_has_no_drain_and_few_cycles() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits do not fit"):
+    with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits does not fit"):
         trws_job(problem(3, 3, 128))
     with pytest.raises(KernelError, match="an engine has room for 100"):
         trws_job(problem(3, 3, 16), instruction_words=100)

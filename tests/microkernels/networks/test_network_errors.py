@@ -96,8 +96,8 @@ def test_data_that_do_not_fit_are_refused(
 def test_a_network_larger_than_the_vaults_is_refused_with_a_grid_that_may_do() -> None:
     with pytest.raises(
         KernelError,
-        match=r"^the network needs (\d+) bytes in each of the 2 vaults, (\d+) bytes more than "
-        r"they have; .* \d+ or more may do$",
+        match=r"^the network needs (\d+) bytes in each vault \(2 vaults\), (\d+) bytes more "
+        r"than it has; .* \d+ or more may do$",
     ):
         job_of(LITTLE, engines(2, 1, address_bits=14))
     wide = Network(

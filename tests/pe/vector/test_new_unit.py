@@ -102,7 +102,7 @@ LINES = {
         "= (LOGISTIC,)": "= (LOGISTIC, POPCOUNT)",
     },
 }
-#: Of the two runs: counts of 16 numbers, and those expected.
+#: The 16 numbers of each run.
 NUMBERS = [0, 1, -1, 255, -32768, 32767, *range(2, 12)]
 PROGRAM = """\
     mov.imm r1, #16
@@ -208,7 +208,7 @@ def test_program_in_cpp_and_on_verilog(copy: Path, verb: str, options: str) -> N
 
 
 @pytest.mark.parametrize("cycles", [-1, 7])
-def test_a_result_that_comes_too_late_is_refused(monkeypatch, cycles: int) -> None:
+def test_cycles_outside_the_pipeline_are_refused(monkeypatch, cycles: int) -> None:
     monkeypatch.setattr(LogisticPort, "cycles", cycles)
     with pytest.raises(
         ConfigurationError,

@@ -96,17 +96,23 @@ class _Draft:
 
 
 def case(seed: int, number: int) -> Case:
-    """Case ``number`` of ``seed``; it depends on these alone."""
+    """Case ``number`` of ``seed``; it depends on these alone. The first cases spoil each parameter
+    of each command once."""
     random = Random(f"{seed}:{number}")
-    if random.random() < 0.01:
+    each = [(command, parameter) for command in commands() for parameter in command.parameters]
+    if number >= len(each) and random.random() < 0.01:
         return _no_command(random)
     command = random.choice(commands())
-    draft = _Draft(command, random)
     # Most wrong things are a parameter's; the rest is about the call as a whole.
     parameter = random.choice(command.parameters)
+    if number < len(each):
+        command, parameter = each[number]
+    draft = _Draft(command, random)
     for other in command.parameters:
         if other.required and other is not parameter:
             draft.good(other)
+    if number < len(each):
+        return _spoiled(draft, parameter)
     if command.name in _BUILDING and random.random() < 0.05:
         if parameter.required:
             draft.good(parameter)
@@ -117,9 +123,14 @@ def case(seed: int, number: int) -> Case:
         if parameter.required:
             draft.good(parameter)
         return _bad_call(draft)
-    for other in command.parameters:
+    return _spoiled(draft, parameter)
+
+
+def _spoiled(draft: _Draft, parameter: Parameter) -> Case:
+    """The call with something wrong for ``parameter``."""
+    for other in draft.command.parameters:
         # Outputs beside it, so that one written too early would show.
-        if other.kind == "write" and other is not parameter and random.random() < 0.4:
+        if other.kind == "write" and other is not parameter and draft.random.random() < 0.4:
             draft.good(other)
     what = _SPOIL[parameter.kind](draft, parameter)
     return draft.finish(f"{parameter.kind} {parameter.flag or parameter.name}: {what}")

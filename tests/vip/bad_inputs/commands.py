@@ -78,6 +78,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "unit": ("scalar",),
     "synth target": (*TARGETS, "nangate45"),
     "target": ("nangate45",),
+    "fit device": tuple(DEVICES),
     "trim device": tuple(DEVICES),
     "device": PLACED,
     "only": ("bp",),

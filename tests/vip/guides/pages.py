@@ -1,10 +1,10 @@
 """The blocks of the pages that a reader copies: commands, programs, files and Python.
 
-A block of the language ``sh`` has commands, one per line, which run in order in one empty folder
-per page; ``console`` has them after ``$``, with what they print. A comment that ends in a time,
-such as ``(40 s)``, says how long a command takes on two idle cores; one that ends in ``(hours)``,
-or in ``(until Ctrl-C)``, is not run, nor is a command with a word in capitals, which stands for
-what the reader has. Of ``make`` only the targets are looked up, as its rules install VIP.
+A block of the language ``sh`` has commands, one per line; ``console`` has them after ``$``, with
+what they print. Those of docs/commands.md run in order in one empty folder. A comment that ends in
+a time, such as ``(40 s)``, says how long a command takes on two idle cores; one that ends in
+``(hours)``, or in ``(until Ctrl-C)``, is not run, nor is a command with a word in capitals, which
+stands for what the reader has.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["LANGUAGES", "ROOT", "Block", "Line", "blocks", "lines", "pages"]
 
 ROOT = Path(__file__).parents[3]
-#: Languages of blocks, of which the first are run.
+#: Languages of blocks.
 LANGUAGES = ("sh", "console", "python", "asm", "toml", "text", "bibtex")
 _BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TIME = re.compile(r"\((?:(\d+) (s|minutes?)|hours|until Ctrl-C)\)$")
@@ -33,14 +33,12 @@ class Block:
         line: number of its first line.
         language: what stands after the fence.
         text: its lines.
-        before: the text between it and the block before.
     """
 
     page: str
     line: int
     language: str
     text: str
-    before: str
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,12 @@ class Line:
     Attributes:
         place: page and line.
         command: as written, without its comment.
-        shown: what it prints, as the page says; None if it says nothing.
         seconds: the time that the page names; 0: none, so it is quick.
         is_run: whether a test runs it.
     """
 
     place: str
     command: str
-    shown: tuple[str, ...] | None
     seconds: int
     is_run: bool
 
@@ -78,12 +74,10 @@ def blocks(page: str) -> list[Block]:
     """The blocks of a page, in order, but those of Sphinx."""
     text = (ROOT / page).read_text("utf-8")
     found = []
-    end = 0
     for match in _BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
         if not match[1].startswith("{"):
-            found.append(Block(page, line, match[1], match[2], text[end : match.start()]))
-        end = match.end()
+            found.append(Block(page, line, match[1], match[2]))
     return found
 
 
@@ -92,21 +86,18 @@ def lines(block: Block) -> list[Line]:
     found: list[Line] = []
     text = block.text.replace("\\\n", " ")
     if block.language == "sh":
-        parts = [(line, None) for line in text.splitlines()]
+        parts = list(enumerate(text.splitlines()))
     else:
-        parts = []
-        for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            line, *shown = part.splitlines()
-            parts.append((line, tuple(shown)))
-    for number, (written, shown) in enumerate(parts):
+        parts = [(0, line) for line in re.findall(r"^\$ (.*)", text, re.MULTILINE)]
+    for number, written in parts:
         command, comment = _split(written)
         time = _TIME.search(comment)
         seconds = int(time[1]) * (1 if time[2] == "s" else 60) if time and time[1] else 0
         is_run = bool(command) and not (
             (time and not time[1]) or _SET_UP.match(command) or _PLACEHOLDER.search(command)
         )
-        place = f"{block.page}:{block.line + number * (shown is None)}"
-        found.append(Line(place, command, shown, seconds, is_run))
+        place = f"{block.page}:{block.line + number}"
+        found.append(Line(place, command, seconds, is_run))
     return found
 
 

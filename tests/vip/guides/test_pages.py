@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from vip.cli.app import app
 QUICK = 30
 #: Bytes above which a file needs a warning.
 LARGE = 100 * 10**6
+#: Options that name an output.
+OUTPUTS = {"-o", "--json", "--listing", "--picture", "--trace", "--pipeline", ">"}
 _INDENTED = re.compile(r"^    (vip|python3?|make|printf) .*$", re.MULTILINE)
 
 
@@ -82,6 +85,17 @@ def test_an_option_that_is_not_there_is_found() -> None:
             parse(shlex.split(text))
 
 
+def test_no_command_writes_over_the_output_of_another() -> None:
+    outputs = [
+        word
+        for line in commands("docs/commands.md")
+        for option, word in pairwise(line.words)
+        if option in OUTPUTS
+    ]
+    assert len(outputs) > 20
+    assert len(set(outputs)) == len(outputs)
+
+
 def written(folder: Path) -> dict[Path, int]:
     """The files in a folder, with the bytes that each takes on the disk."""
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -104,6 +118,7 @@ def run_in_order(found: list[Line], folder: Path, *, slow: bool) -> int:
         if not slow and (line.seconds or missing):
             skipped |= {word for word in line.words if "." in word or "/" in word}
             continue
+        before = written(folder)
         began = time.monotonic()
         done = subprocess.run(
             ["bash", "-c", variables + line.command],
@@ -117,7 +132,11 @@ def run_in_order(found: list[Line], folder: Path, *, slow: bool) -> int:
         took = time.monotonic() - began
         where = f"{line.place}: {line.command} ({took:.1f} s)"
         assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
-        large = [str(path) for path, size in written(folder).items() if size > LARGE]
+        large = [
+            str(path)
+            for path, size in written(folder).items()
+            if size > LARGE and before.get(path) != size
+        ]
         assert not large or "warning" in done.stderr, where
         count += 1
     return count

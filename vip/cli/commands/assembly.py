@@ -9,8 +9,8 @@ import typer
 
 import vip
 from isa.assembly.assembler import listing
-from isa.assembly.disassembler import disassemble, still_running
-from isa.program import FORMATS, Program
+from isa.assembly.disassembler import disassemble, located
+from isa.program import FORMATS, Program, still_running
 from pe.config import PeConfig
 from support.command import USER_ERROR
 from support.errors import counted
@@ -200,6 +200,7 @@ def run(
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """
+    written = dump_of(dump)
     with shown() as progress, naming_dump():
         result = vip.run(
             program,
@@ -207,7 +208,7 @@ def run(
             memory=memory,
             parameters=parameters,
             limit=limit,
-            dump=dump_of(dump),
+            dump=written,
             hazards=hazards,
             saturation=saturation,
             profile=profile is not None,
@@ -221,9 +222,9 @@ def run(
     if outcome.state == "faulted":
         warn(outcome.fault)
     if outcome.state == "limit":
-        warn(still_running(result.program, outcome.pc, limit, "instruction"))
+        warn(still_running(located(result.program, outcome.pc), limit, "instruction"))
     _show(program.name, result)
-    if (written := dump_of(dump)) is not None:
+    if written is not None:
         show_dump(result.program, written)
     if outcome.state != "halted":
         raise typer.Exit(USER_ERROR)

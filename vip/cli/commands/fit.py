@@ -13,7 +13,14 @@ from vip.output import write_json
 from vip.trimming.devices import DeviceFit, fit_devices
 
 from .option_groups.models import ModelOptions
-from .options import JsonOption, PresetOption, ToolsOption, reading
+from .options import (
+    JsonOption,
+    PlacementsOption,
+    PresetOption,
+    ToolsOption,
+    is_given,
+    reading,
+)
 from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, trimmed_to
 
 __all__ = ["fit"]
@@ -34,9 +41,6 @@ DevicesOption = Annotated[
         "slowest), or asic:MM2; may be repeated (default: all, not placed).",
         metavar="DEVICE",
     ),
-]
-PlacementsOption = Annotated[
-    int, typer.Option("--placements", min=0, metavar="N", help="Placements per device.")
 ]
 
 
@@ -65,7 +69,7 @@ def fit(
     counted against the usable part of the device, without crossbar, host ports and pins; vip trim
     --device builds a whole chip with them. On devices that nextpnr knows, the clock is that of a
     placed engine, if the extra pnr is installed; on others it is assumed. For a folder written by
-    vip nn compile, the count is of vaults instead of engines.
+    vip nn compile, engines are counted in whole vaults.
 
     Example: vip fit kernel.s --memory image.bin --device xc7a100t
 
@@ -88,7 +92,11 @@ def fit(
         raise UserError(made.failure)
     with shown() as progress:
         fits = fit_devices(
-            made, devices, placements=placements if device else 0, jobs=jobs, progress=progress
+            made,
+            devices,
+            placements=placements if device or is_given(context, "placements") else 0,
+            jobs=jobs,
+            progress=progress,
         )
     _show(", ".join(programs), fits)
     report = {one.device.name: one.to_json() for one in fits}
@@ -112,7 +120,11 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
     design = "engine" if each == 1 else f"vault of {each} engines, whose units are mapped alone"
     console.print(f"{', '.join(measures)}: per {design}", style="dim")
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
-    console.print(f"usable: {parts}; logic around the engines is not counted", style="dim")
+    console.print(
+        f"an upper bound, of {parts}: logic around the engines is not counted; vip trim --device "
+        "builds a whole chip",
+        style="dim",
+    )
     if any(one.mhz is not None and one.placed is None for one in fits):
         console.print("*: assumed; VIP can't place on these devices", style="dim")
     for reason in dict.fromkeys(one.unplaced for one in fits if one.mhz is None):

@@ -57,7 +57,7 @@ def report(
         Path | None,
         typer.Argument(
             help="Result file, as written by --json (default: a page on an engine).",
-            metavar="[RUN.json]",
+            metavar="RUN.json",
             callback=reading(_results),
         ),
     ] = None,
@@ -104,7 +104,7 @@ def report(
     if folder is None:
         folder = _FOLDER
         file_arguments(context).fills(folder, "the folder", files=FILES)
-    elif folder.suffix == _PAGE:
+    elif folder.suffix.lower() == _PAGE:
         raise UserError(
             f"{folder}: a page on an engine is a folder; for one on a result, name RUN.json"
         )
@@ -132,7 +132,7 @@ def _on_result(
     if page is None:
         page = result.with_suffix(_PAGE)
         file_arguments(context).writes(page, "the page")
-    elif page.suffix != _PAGE:
+    elif page.suffix.lower() != _PAGE:
         raise UserError(f"{page}: --output must end in {_PAGE}")
     page_written = vip.report_run(result, page)
     write_json(json, page_written.to_json())

@@ -392,11 +392,11 @@ def trim(
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     kind = "this model" if any(map(_is_model, programs)) else "these programs"
     show_trim(result, kind, why or [])
-    write_json(json, made.to_json(), picture=picture)
+    if picture is not None and not result.failure:
+        draw_types(result.cut, picture, name=Path(programs[0]).name)
+    write_json(json, made.to_json(), picture=None if result.failure else picture)
     if result.failure:
         raise UserError(result.failure)
-    if picture is not None:
-        draw_types(result.cut, picture, name=Path(programs[0]).name)
     if result.verilog is not None:
         design = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)

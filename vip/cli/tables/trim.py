@@ -107,7 +107,7 @@ def _check(result: TrimResult) -> None:
             f"takes {trimmed / full - 1:.2%} more cycles"
         )
     if result.unfaulted:
-        console.print(f"removed, but does not fault: {', '.join(result.unfaulted)}")
+        console.print(f"removed without a fault: {', '.join(result.unfaulted)}")
     else:
         console.print(f"every removed instruction faults ({result.removed} tried)")
 

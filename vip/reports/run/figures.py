@@ -58,7 +58,7 @@ _MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
 def picture(content: _Content) -> str:
     """The picture that the command wrote, if it is still there."""
     path = Path(str(content.get("picture") or ""))
-    kind = {".png": "png", ".jpg": "jpeg", ".svg": "svg+xml"}.get(path.suffix)
+    kind = {".png": "png", ".svg": "svg+xml"}.get(path.suffix)
     if kind is None or not path.is_file() or path.stat().st_size > _PICTURE_BYTES:
         return ""
     data = b64encode(path.read_bytes()).decode()

@@ -41,7 +41,7 @@ def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
     """The value of ``--dump``.
 
     Raises:
-        typer.BadParameter: an address or size is not a number.
+        UserError: an address or size is not a number.
     """
     if values is None:
         return None
