@@ -134,7 +134,7 @@ def test_endless_program_is_an_error_and_the_next_one_runs(
         [job, simulation.job(endless, image), replace(job, reset=False)]
     )
     assert isinstance(first, CosimError)
-    assert str(first).startswith("the program is still running after 1,000 cycles, perhaps in an")
+    assert str(first).startswith("the program: still running after 1,000 cycles, perhaps in an")
     assert isinstance(expected, RunResult)
     assert isinstance(second, RunResult)
     assert second.engine.halted
