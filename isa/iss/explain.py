@@ -5,6 +5,7 @@ from collections.abc import Callable
 from isa.assembly.disassembler import located
 from isa.faults import FaultCause
 from isa.instruction import BranchOp
+from isa.launch import START_REGISTERS
 from isa.program import Program
 from isa.table import FIELD_A, FIELD_C, MAX_FX, Instruction, Opcode, Unit, find
 from isa.workspace import DESCRIPTOR_BYTES, Workspace, WorkspaceError
@@ -81,14 +82,16 @@ def _reason(
 
 
 def _illegal(word: int, row: Instruction, state: ProcessorState | None) -> str:
-    if state is not None:
-        highest = len(state.registers) - 1
-        for operand in row.operands:
-            if operand.is_register and operand.field.extract(word) > highest:
-                number = operand.field.extract(word)
-                return f"this engine has no r{number}; its registers are r0 to r{highest}"
-        return f"this engine is built without {row.key}"
-    return f"this engine has no {row.key}, or not one of its registers"
+    numbers = [one.field.extract(word) for one in row.operands if one.is_register]
+    number = max(numbers, default=0)
+    reason = f"this engine is built without {row.key}"
+    if state is None:
+        # A launch sets registers that every engine has.
+        return f"{reason}, or without r{number}" if number > max(START_REGISTERS) else reason
+    highest = len(state.registers) - 1
+    if number > highest:
+        return f"this engine has no r{number}; its registers are r0 to r{highest}"
+    return reason
 
 
 def _signed(value: int) -> int:

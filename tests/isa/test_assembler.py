@@ -156,6 +156,9 @@ def test_longest_program() -> None:
     assert len(assemble("halt\nhalt", max_words=2).words) == 2
     with pytest.raises(AssemblyError, match=":3:2: the program is longer than 2 words"):
         assemble("halt\nhalt\n halt", max_words=2)
+    # Labels after the end are not called undefined.
+    with pytest.raises(AssemblyError, match=r"^[^\n]*:3:1: the program is longer than 2 words"):
+        assemble("blt r1, r2, end\nhalt\nhalt\nend: halt", max_words=2)
     with pytest.raises(AssemblyError, match=":1:1: the program is longer than 2 words"):
         assemble("li r1, #0x123456789abcdef", max_words=2)
 

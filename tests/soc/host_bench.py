@@ -138,8 +138,8 @@ async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     assert await host.faulted() == (1, 2)
     first, second = await host.faults()
     assert str(first) == (
-        "PE 1 (vault 0, slot 1): <assembly>:2: st.reg [64-bit] r5, r1: the address is not a "
-        "multiple of the width"
+        "PE 1 (vault 0, slot 1): <assembly>:2: st.reg [64-bit] r5, r1: the address is not "
+        "aligned as this instruction or engine needs"
     )
     assert (second.pe, second.vault, second.slot) == (2, 1, 0)
     assert second.cause == FaultCause.MEMORY_ERROR

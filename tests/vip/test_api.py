@@ -380,6 +380,17 @@ def test_a_job_is_saved_for_the_debugger_and_for_trimming(tmp_path: Path) -> Non
         assert "add.imm" in trimmed.cut.trimmed.instructions
 
 
+def test_a_job_without_memory_is_saved_and_no_name_leaves_the_folder(tmp_path: Path) -> None:
+    halt = vip.assemble("halt")
+    job = array_job("none", halt, {}, 0, lambda: np.zeros(1, "<i2"), 1)
+    (launch,) = job.launches
+    job = replace(job, launches=(replace(launch, name="/conv1/Conv"),))
+    job.save(tmp_path / "job")
+    assert {path.name for path in tmp_path.rglob("*")} == {
+        *("job", "memory.bin", "_conv1_Conv.vip", "_conv1_Conv.s")
+    }
+
+
 def test_a_job_that_fills_a_chip_is_not_saved(tmp_path: Path) -> None:
     job = array_job(
         "large",

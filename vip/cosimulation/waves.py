@@ -83,11 +83,9 @@ def waves(
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:
         wave = folder / "wave.vcd" if events or fst or trace is None else trace
-        files = {} if trace is None else {trace: ending}
-        if pipeline is not None:
-            files[pipeline] = LOG
+        outputs = ((wave, ".vcd"), (trace, ending), (pipeline, LOG))
+        files = {path: kind for path, kind in outputs if path is not None}
         made_for = {} if wave == trace else {wave: asked}
-        files = {wave: ".vcd", **files}
         check_room(files, config, rehearse, made_for=made_for, max_cycles=max_cycles)
         waves = Waves(wave)
         yield waves

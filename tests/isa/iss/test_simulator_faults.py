@@ -8,6 +8,7 @@ from isa.assembly.assembler import assemble
 from isa.compiled.simulator import CompiledSimulator
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.iss.explain import fault_line
 from isa.iss.simulator import Outcome, Simulator, SimulatorError
 from isa.table import BY_KEY, INSTRUCTIONS, Unit, encode
 from isa.workspace import Workspace
@@ -346,6 +347,12 @@ def test_the_line_about_a_fault(
     program = assemble(source, name="t.s")
     outcome = kind(program, memory, registers=32, instructions=keys).run()
     assert outcome.fault == line
+
+
+@pytest.mark.parametrize(("register", "end"), [(5, ""), (40, ", or without r40")])
+def test_without_its_state_an_engine_may_lack_a_register(register: int, end: str) -> None:
+    line = fault_line(assemble(f"mov r{register}, #1"), FaultCause.ILLEGAL_INSTRUCTION, 0)
+    assert line.endswith(f"this engine is built without mov.imm{end}")
 
 
 def test_the_line_about_words_without_source(memory: DramImage) -> None:
