@@ -27,6 +27,23 @@ def test_numbers_are_whole_at_any_width(width: int) -> None:
     assert any("──" in line for line in lines) == (width >= 80)
 
 
+@pytest.mark.parametrize("width", [60, 76, 77, 90, 120])
+def test_text_gives_way_before_numbers_and_names(width: int) -> None:
+    rows = table("figure", "value", "unit", "", left=("figure", "unit", ""))
+    rows.add_row(
+        "flat_fine_waits_for_the_vector_unit_of_all_engines", "5,272,596", "ms", "as recorded"
+    )
+    rows.add_row("flat_seconds", "15.7", "s with loading and with reading of all", "as recorded")
+    output = StringIO()
+    Console(width=width, file=output).print(rows)
+    words = output.getvalue().split()
+    assert words.count("recorded") == 2
+    assert {"flat_fine_waits_for_the_vector_unit_of_all_engines", "5,272,596", "reading"} <= {
+        *words
+    }
+    assert max(map(len, output.getvalue().split("\n"))) <= width
+
+
 @pytest.mark.parametrize(
     ("cell", "code"),
     [

@@ -100,16 +100,24 @@ class _Listed(Table):
         super().add_row(*(_coloured(str(cell or "")) for cell in cells), **settings)
 
     def __rich_console__(self, terminal: Console, options: ConsoleOptions) -> RenderResult:
+        whole = Measurement.get(terminal, options.update(width=_ANY_WIDTH), self).maximum
+        least, widths = [], []
         for column in self.columns:
             cells = [*([column.header] if self.show_header else []), *column.cells]
             sizes = [measure_renderables(terminal, options, [cell]) for cell in cells]
-            word = max(size.minimum for size in sizes)
-            column.min_width = max(word, min(_NARROWEST, max(size.maximum for size in sizes)))
-        wanted = Measurement.get(terminal, options.update(width=_ANY_WIDTH), self).minimum
-        if wanted <= options.max_width:
-            yield from super().__rich_console__(terminal, options)
-        else:
+            widths.append(max(size.maximum for size in sizes))
+            least.append(max(min(_NARROWEST, widths[-1]), *(size.minimum for size in sizes), 0))
+        excess = max(0, whole - options.max_width)
+        if excess > sum(widths) - sum(least):
             yield from self._blocks()
+        else:
+            for _ in range(excess):
+                # The column that is farthest from its least width.
+                place = max(range(len(widths)), key=lambda at: widths[at] - least[at])
+                widths[place] -= 1
+            for column, width in zip(self.columns, widths, strict=True):
+                column.width = width
+            yield from super().__rich_console__(terminal, options)
         yield ""
 
     def _blocks(self) -> RenderResult:
