@@ -153,7 +153,7 @@ def test_a_first_axis_whose_slices_stay_apart_is_a_batch(nodes, shape, constants
         ([node("ReduceMax", "x", axes=[0])], {}, "the batch of 4 can't be reduced"),
         ([node("Transpose", "x", output="t"), node("Relu", "t")], {}, "it moves elements between"),
         ([node("Reshape", "x", "s")], {"s": np.array([2, 8])}, "must keep the batch of 4 first"),
-        ([node("Add", "x", "c")], {"c": drawn(2, 4, 4)}, "has the batch of 4 along a different axis"),
+        ([node("Add", "x", "c")], {"c": drawn(2, 4, 4)}, "the batch of 4 along a different axis"),
         ([node("GatherElements", "x", "i")], {"i": np.arange(16).reshape(4, 4) % 4},
          "it moves elements between the 4 images"),
     ],
