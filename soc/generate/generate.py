@@ -201,7 +201,12 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = ""
+    macros = stubs = second = launch = ""
+    if config.kind == "chip":
+        launch = (
+            " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
+            f" until `RUNNING` reads 0: `{HEADER_NAME}` has these addresses of the control port."
+        )
     clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
     if config.two_clocks:
         clocks += CLOCK_PORTS[MEMORY_DOMAIN]
@@ -222,10 +227,17 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
         f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
         f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
+        "\nRun them in this folder: `iverilog` looks for the files of `filelist.f` where it runs."
+        " In Vivado: `read_verilog [glob rtl/*.v]` and"
+        f" `synth_design -top {emission.top} -part PART`. Nothing is left to `read_mem`: memories"
+        " start at 0. With `vip generate --memories fpga` they become block and LUT RAM.\n"
         f"{macros}\n"
-        "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
-        " `ready` are 1; directions are the module's. Names of fields stand below their port. What"
-        " is joined to the module is reset with it: its memory, too, and the bus to it.\n\n"
+        "## Ports\n\n"
+        "Streams (`payload`, `valid`, `ready`) and the channels of AXI move a payload at the rising"
+        " edge at which `valid` and `ready` are 1; `valid` does not wait for `ready`, and an offer"
+        " stays until it is taken. Directions are the module's; fields are below their port. Hold"
+        f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
+        f" all that is connected to it: its memory, too, and the bus to it.{launch}\n\n"
         f"{port_table(interface_only(component(config)), clocks)}\n"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )

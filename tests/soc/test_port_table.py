@@ -39,12 +39,28 @@ def test_fields_cover_their_port_once(name):
         assert bits == (list(range(port.bits)) if port.fields else [])
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_port_and_field_has_a_meaning(name):
+    ports = ports_of(component(PRESETS[name]))
+    described = [(port.name, port.meaning) for port in ports]
+    described += [
+        (f"{port.name}.{field.name}", field.meaning) for port in ports for field in port.fields
+    ]
+    for where, meaning in described:
+        assert meaning, where
+        assert not re.match(r"\d+ [A-Z]|signed$", meaning), where  # not its values alone
+        assert not re.search(r":\w+:`|``|[|\n]", meaning), where
+
+
 def test_the_table_names_fields_and_values(tmp_path):
     text = port_table(component(PRESETS["pe"]))
-    assert "| `memory__request__payload` | out | 115 |  |" in text
-    assert "| &nbsp;&nbsp;.address | | `[32:0]` |  |" in text
-    assert re.search(r"\.pc \| \| `\[\d+:\d+\]` \| signed \|", text)
-    assert re.search(r"\.state \| \| `\[1:0\]` \| 0 \w+, 1 ", text)
+    assert "| `memory__request__payload` | out | 115 | beats of requests |" in text
+    assert "| &nbsp;&nbsp;.address | | `[32:0]` | byte address of the 64-bit word" in text
+    assert re.search(r"\.pc \| \| `\[\d+:\d+\]` \| after a fault.*; signed \|", text)
+    assert re.search(r"\.state \| \| `\[1:0\]` \| .*; 0 IDLE, 1 RUNNING, ", text)
+    assert re.search(r"\.cause \| .* 1 PC_OUT_OF_PROGRAM, ", text)
+    assert "### `control`: from the host\n" in text
+    assert "then offer one `launch`" in text
     generate(PRESETS["tiny"], tmp_path / "tiny")
     readme = (tmp_path / "tiny" / "README.md").read_text()
     assert port_table(component(PRESETS["tiny"])) in readme
