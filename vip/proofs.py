@@ -10,7 +10,7 @@ from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
 from soc.generate.presets import preset
-from support.errors import unknown
+from support.errors import Shown, unknown
 from support.processes import workers
 from synth.analysis.trim import Known, trim
 from synth.formal.induction import Progress as Steps
@@ -29,7 +29,7 @@ DEFAULT = tuple(each.name for each in applications())
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProofReport:
+class ProofReport(Shown):
     """Proofs by the application or program that the engine is trimmed to."""
 
     proofs: Mapping[str, Proof]

@@ -16,7 +16,7 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
-from support.errors import VipError
+from support.errors import Shown, VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, advised, design
 from vip.programs import LIMIT, Dump, fill, load_program, memory_contents
@@ -36,7 +36,7 @@ _UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engin
 
 
 @dataclass(frozen=True, kw_only=True)
-class CosimRun:
+class CosimRun(Shown):
     """A run of a program.
 
     Attributes:

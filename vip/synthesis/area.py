@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
-from support.errors import unknown
+from support.errors import Shown, unknown
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
@@ -28,7 +28,7 @@ _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthReport:
+class SynthReport(Shown):
     """Area of an engine.
 
     Attributes:

@@ -14,6 +14,7 @@ from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
 from soc.tile.config import VaultTileConfig
+from support.errors import Shown
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import Proof
@@ -40,7 +41,7 @@ _SAVED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimResult:
+class TrimResult(Shown):
     """A trimmed design, and its measurements and checks.
 
     Attributes:
