@@ -18,7 +18,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import port_table
+from .port_table import engine_example, port_table
 
 __all__ = [
     "MANIFEST",
@@ -197,11 +197,20 @@ def _contents(
 
 
 def _readme(config: Configuration, emission: Emission) -> str:
+    design = interface_only(component(config))
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = launch = ""
+    macros = stubs = second = launch = example = ""
+    if config.kind == "engine":
+        example = (
+            "## Example\n\n"
+            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
+            " on `memory.mem`, one 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
+            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
+            f"```verilog\n{engine_example(design, emission.top)}```\n\n"
+        )
     if config.kind == "chip":
         launch = (
             " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
@@ -238,7 +247,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         " stays until it is taken. Directions are the module's; fields are below their port. Hold"
         f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
         f" all that is connected to it: its memory, too, and the bus to it.{launch}\n\n"
-        f"{port_table(interface_only(component(config)), clocks)}\n"
+        f"{port_table(design, clocks)}\n{example}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -18,13 +18,83 @@ from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
 
-__all__ = ["PortField", "PortRow", "port_table", "ports_of", "verilog_names"]
+__all__ = ["PortField", "PortRow", "engine_example", "port_table", "ports_of", "verilog_names"]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
 #: What the handshake of a stream means.
 _HANDSHAKE = {"valid": "a payload is offered", "ready": "a payload is taken"}
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
+#: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
+_PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
+_ENGINE_EXAMPLE = """`timescale 1ns/1ps
+module example;
+  reg clk = 0, rst = 1;
+  always #5 clk = !clk;
+DECLARATIONS
+  TOP engine (.clk(clk), .rst(rst), CONNECTIONS);
+
+  // A memory of 32 KiB that serves one request at a time.
+  reg [63:0] memory [0:4095];
+  reg [11:0] place;
+  integer left, lane;
+  always begin
+    memory__request__ready <= 1;
+    @(posedge clk);
+    if (memory__request__valid && memory__request__ready) begin
+      place = <memory__request__payload.address> >> 3;
+      left = <memory__request__payload.words> + 1;
+      if (<memory__request__payload.write>) begin
+        for (lane = 0; lane < 8; lane = lane + 1)
+          if (memory__request__payload[<low memory__request__payload.strobe> + lane])
+            memory[place][8 * lane +: 8] =
+              memory__request__payload[<low memory__request__payload.data> + 8 * lane +: 8];
+        left = <memory__request__payload.last>;
+      end
+      memory__request__ready <= left == 0;
+      <memory__response__payload.tag> <= <memory__request__payload.tag>;
+      for (left = left; left > 0; left = left - 1) begin
+        memory__response__valid <= 1;
+        <memory__response__payload.data> <= memory[place];
+        <memory__response__payload.last> <= left == 1;
+        @(posedge clk);
+        while (!memory__response__ready) @(posedge clk);
+        place = place + 1;
+      end
+      memory__response__valid <= 0;
+    end
+  end
+
+  reg [31:0] code [0:WORDS - 1];
+  integer n;
+  initial begin
+    $readmemh("program.mem", code);
+    $readmemh("memory.mem", memory);
+    identity__pe_count <= 1;
+    repeat (2) @(posedge clk);
+    rst <= 0;
+    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
+      control__load__valid <= 1;
+      <control__load__payload.address> <= n;
+      <control__load__payload.word> <= code[n];
+      @(posedge clk);
+      while (!control__load__ready) @(posedge clk);
+    end
+    control__load__valid <= 0;
+    control__launch__valid <= 1;
+    <control__launch__payload.words> <= n;
+    @(posedge clk);
+    while (!control__launch__ready) @(posedge clk);
+    control__launch__valid <= 0;
+    @(posedge clk);
+    while (<control__status.state> < 2) @(posedge clk);
+    $display("state %0d, cause %0d, pc %0d, %0d cycles", <control__status.state>,
+      <control__status.cause>, $signed(<control__status.pc>), control__counter_value);
+    $writememh("memory.out", memory);
+    $finish;
+  end
+endmodule
+"""
 _SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
 
 
@@ -203,6 +273,32 @@ def _rows(port: PortRow) -> str:
         bits = f"{high}:{field.low}" if field.bits > 1 else str(field.low)
         rows += f"| &nbsp;&nbsp;.{field.name} | | `[{bits}]` | {field.meaning} |\n"
     return rows
+
+
+def engine_example(component: "wiring.Component[Any]", top: str) -> str:
+    """A module in Verilog that runs a program on an engine, the module ``top``."""
+    ports = ports_of(component)
+    places = {(port.name, field.name): field for port in ports for field in port.fields}
+
+    def place(match: re.Match[str]) -> str:
+        field = places[match[2], match[3]]
+        bits = f"{match[2]}[{field.low + field.bits - 1}:{field.low}]"
+        return str(field.low) if match[1] else bits
+
+    declarations = (
+        f"  {'reg' if port.is_input else 'wire'} [{port.bits - 1}:0] {port.name}"
+        f"{' = 0' if port.is_input else ''};"
+        for port in ports
+    )
+    connections = ",\n    ".join(f".{port.name}({port.name})" for port in ports)
+    words = 1 << places["control__load__payload", "address"].bits
+    return (
+        _PLACE.sub(place, _ENGINE_EXAMPLE)
+        .replace("DECLARATIONS", "\n".join(declarations))
+        .replace("CONNECTIONS", connections)
+        .replace("WORDS", str(words))
+        .replace("TOP", top)
+    )
 
 
 def verilog_names(port: PortRow) -> list[str]:
