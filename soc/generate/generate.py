@@ -207,7 +207,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         example = (
             "## Example\n\n"
             "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
-            " on `memory.mem`, one 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
+            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
             f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
             f"```verilog\n{engine_example(design, emission.top)}```\n\n"
         )
