@@ -84,7 +84,7 @@ _PRODUCTS = {
 #: Sides of the images in slices of transposed convolutions of a network that generates images (TC1
 #: and TC2 of Duplo's table, 5 x 5 pixels).
 _UPSAMPLED = (4, 8)
-
+#: Way to store an image -> whether its zeros are left out.
 _UPSAMPLED_WAYS = {"zeros": False, "phases": True}
 
 
