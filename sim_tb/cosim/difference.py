@@ -402,7 +402,7 @@ def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Opera
 
 
 def _content(state: ProcessorState, access: Access) -> bytes | None:
-    """The bytes of ``access``; None for a register, or if some lie outside the memory."""
+    """The bytes of ``access``; None for a register, or if not all of them exist."""
     end = access.start + access.size
     if access.space == "scratchpad" and end <= len(state.scratchpad):
         return bytes(state.scratchpad[access.start : end])
