@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--iterations", "5", "--latency", "60", "--picture", FILE),
     ),
     "vault_bandwidth": (
-        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--bandwidth-picture", FILE),
+        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--traffic", FILE),
     ),
     "roofline": ("bench", "kernels", "--on", "model", "--picture", FILE),
     "whole_networks": ("bench", "networks", "--only", "vgg16", "--picture", FILE),

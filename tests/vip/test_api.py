@@ -108,6 +108,23 @@ def test_assemble(tmp_path: Path) -> None:
         vip.assemble(file, max_words=2)
     with pytest.raises(VipError, match="no instruction"):
         vip.assemble("; nothing")
+    with pytest.raises(VipError, match=r"^'n.s' is not assembly; to read a file: Path\('n.s'\)$"):
+        vip.assemble("n.s")
+
+
+def test_one_program_or_unit_needs_no_list() -> None:
+    with pytest.raises(VipError, match="no such file, and unknown application 'bpp'"):
+        vip.prove("bpp")
+    with pytest.raises(VipError, match="unknown unit 'decoder'"):
+        vip.synth(SMALL, units="decoder")
+    program = vip.assemble(COUNT)
+    unmeasured: dict[str, Any] = {
+        "check": False,
+        "area": False,
+        "sizes": vip.Sizes(basis="proved"),
+    }
+    one, several = (vip.trim(programs, SMALL, **unmeasured) for programs in (program, [program]))
+    assert one.cut.trimmed == several.cut.trimmed
 
 
 def test_results_show_themselves() -> None:
