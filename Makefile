@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs browser structure clean
+.PHONY: help demo test test-fast test-slow pages lint hooks format prove bugs bench stale report vault wheel stress network docs browser structure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s e
 
 test-slow: $(INSTALLED) ## the tests that take longer
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+pages: $(INSTALLED) ## run every command and program of README and the guides, in order (hours)
+	$(BIN)/python -m pytest -s -m "slow or not slow" tests/vip/guides/test_pages.py
 
 lint: $(INSTALLED) ## style, types, dead code, and which room may import which
 	$(BIN)/ruff check .

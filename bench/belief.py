@@ -41,7 +41,7 @@ FULL_HD = (1920, 1080)
 
 _LABELS = 16
 
-#: Run -> iterations on the coarse level, None: on the fine level alone, and on the fine level.
+#: Run -> iterations on the coarse level (None: there is no coarse level) and on the fine level.
 RUNS: Mapping[str, tuple[int | None, int]] = {
     "flat": (None, 1),
     "levels": (1, 1),
@@ -61,7 +61,7 @@ def full_hd_job(
         width, height: of the image in pixels.
 
     Raises:
-        KernelError: tiles that don't fit their vault.
+        KernelError: the tiles don't fit their vaults.
     """
     coarse, fine = RUNS[name]
     make = bp_job if coarse is None else partial(bp_levels_job, coarse_iterations=coarse)
@@ -81,7 +81,7 @@ def measure_full_hd(
     width: int = FULL_HD[0],
     height: int = FULL_HD[1],
 ) -> dict[str, LaunchRun]:
-    """Run one of :data:`RUNS` on the timing model of a chip, by launch; results are cached on disk.
+    """Run one of :data:`RUNS` on the timing model of a chip; results by launch, cached on disk.
 
     Parameters:
         name, config, width, height: as for :func:`full_hd_job`.
@@ -94,12 +94,13 @@ def measure_full_hd(
     return {launch or "fine": run for launch, run in runs.items()}
 
 
-#: Pixels of the image that all machines solve, but for :data:`IMAGES`, and of a small image.
+#: Pixels of the image for all machines, except in the series over :data:`IMAGES`, and of a small
+#: image.
 _IMAGE = (240, 136)
 
 SMALL = (64, 36)
 
-#: Columns and rows of vaults. Of one vault there is no network.
+#: Columns and rows of vaults. A single vault has no network.
 VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8))
 
 #: Engines of each vault.
@@ -116,11 +117,11 @@ class ScalingPoint:
     """An iteration of BP-M on one machine.
 
     Attributes:
-        vaults, engines: of the machine; engines of one vault.
+        vaults, engines: of the machine; engines per vault.
         width, height: of the image in pixels. updates: messages updated.
-        cycles: of the engine that ran longest. tck_ns: clock period.
-        vector_busy: share of all engines' cycles in which the vector unit works.
-        waits: share in which an instruction waits for memory or for another engine's flag.
+        cycles: of the slowest engine. tck_ns: clock period.
+        vector_busy: share of all engines' cycles in which the vector unit is busy.
+        waits: share of them in which an instruction waits for memory or for another engine's flag.
         bus_busy: share of cycles in which a vault's data bus moves data.
     """
 
@@ -142,9 +143,8 @@ class ScalingPoint:
 
 
 def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipConfig:
-    """``base`` with another grid, and tags for up to eight engines per vault. The vaults of more
-    than 32 are smaller: together they have 8 GiB at most, the size of a
-    :class:`isa.image.DramImage`."""
+    """``base`` with another grid, and tags for up to eight engines per vault. More than 32 vaults
+    are smaller: together they have at most 8 GiB, the limit of a :class:`isa.image.DramImage`."""
     dram = base.tile.dram
     share = max(1, columns * rows * dram.size_bytes // MAX_IMAGE_BYTES)
     vault = replace(dram, tag_bits=_TAG_BITS, rows=dram.rows // share)
@@ -162,10 +162,10 @@ def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> Ch
 
 
 def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, ScalingPoint]]:
-    """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines``,
-    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.tiles.fastest_cut`, the
-    others in as many columns and rows of tiles as vaults), each with its series. Results are
-    cached in the build folder.
+    """Series and point of each measurement: ``vaults``, ``small`` (a small image over vaults),
+    ``engines``, ``image``, and ``cut`` (images in the tiles of
+    :func:`microkernels.bp.tiles.fastest_cut`; the other series have as many columns and rows of
+    tiles as vaults). Results are cached in the build folder.
 
     Parameters:
         base: the chip whose vaults and engines are varied.
@@ -234,7 +234,7 @@ _COLUMNS = 2
 #: Cycles of the vector unit for a message of 16 labels (microkernels/bp/kernel.py).
 _VECTOR_CYCLES = 80
 
-#: What is varied, its value, and what stays.
+#: Title of the varied quantity, its value, and the text for what is constant.
 _Series = tuple[str, Callable[[ScalingPoint], float], Callable[[ScalingPoint], str]]
 
 _OVER_VAULTS: _Series = (
@@ -260,10 +260,10 @@ _SERIES: Mapping[str, _Series] = {
 
 
 def draw_scaling(points: Sequence[tuple[str, ScalingPoint]], path: Path) -> None:
-    """Write a picture of time over vaults, engines per vault and messages.
+    """Draw time over vaults, engines per vault and messages.
 
     Parameters:
-        points: of :func:`measure_scaling`, of all series.
+        points: all points of :func:`measure_scaling`.
         path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
@@ -332,7 +332,7 @@ def full_hd() -> Iterator[Measurement]:
                 value = 100 * sum(run.share(counter) for counter in counters)
                 yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
         yield Measurement(f"{name}_total_ms", total, "ms")
-        # Those of the last launch, as each counts from the beginning.
+        # The last launch's, as each counts from the beginning.
         last = list(runs.values())[-1]
         yield Measurement(f"{name}_seconds", last.seconds, "s with loading and reading", None)
         speed = last.simulated / (last.seconds * last.processors) / 1000

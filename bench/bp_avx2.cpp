@@ -1,9 +1,8 @@
 // BP-M on a processor with AVX2: 16 labels of 16 bits, one message is one register.
 //
-// Additions saturate in the order of microkernels/bp/golden.py, so that messages are equal bit for
-// bit. The lines of a sweep are independent: threads divide them, and a thread advances several
-// rows, or a stretch of all columns, in turn, so that the latency of one message hides behind the
-// others.
+// Additions saturate in the order of microkernels/bp/golden.py, so messages are equal bit for bit.
+// The lines of a sweep are independent: threads share them, and each thread interleaves several
+// rows, or a range of all columns, to hide the latency of a message.
 
 #include <immintrin.h>
 
@@ -51,7 +50,7 @@ inline __m256i update(const __m256i *columns, __m256i total) {
   return _mm256_subs_epi16(least, first);
 }
 
-// The message that leaves pixel (y, x) in `direction`.
+// The message from pixel (y, x) in `direction`.
 inline __m256i leaving(const Field &field, const __m256i *columns, Direction direction, long y,
                        long x) {
   const bool horizontal = direction == RIGHT || direction == LEFT;
@@ -98,9 +97,9 @@ double processor_seconds() {
 
 }  // namespace
 
-// One iteration: sweeps right, left, down and up. `smoothness`: [o][i] of messages right and down;
-// those left and up use it transposed. Returns the processor time of the thread that worked
-// longest, summed over the sweeps: other work on the machine hardly changes it.
+// One iteration: sweeps right, left, down and up. `smoothness`: [o][i] for messages right and down;
+// messages left and up use its transpose. Returns the processor time of the slowest thread, summed
+// over the sweeps, on which other work on the machine has little effect.
 extern "C" double vip_bp_iterate(const int16_t *data, int16_t *messages, const int16_t *smoothness,
                                long width, long height, int threads) {
   const Field field{data, messages, width, height};

@@ -1,4 +1,4 @@
-"""A convolution of bytes beside that of 16-bit elements, in Verilog: 3 x 3, 64 to 64 channels."""
+"""A convolution of bytes against one of 16-bit elements, in Verilog: 3 x 3, 64 to 64 channels."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -46,7 +46,7 @@ def byte_machine() -> VaultTileConfig:
 
 
 def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
-    """The layer on random bytes, one pixel of zeros around.
+    """The layer on random bytes, with one pixel of zero padding.
 
     Parameters:
         side: pixels across and down. sharers: engines.
@@ -70,8 +70,8 @@ def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
 
 
 def _measure(side: int, sharers: int) -> Mapping[str, int]:
-    """Cycles of each of :func:`layer_jobs` on the Verilog: of an engine with its own memory, or of
-    a vault."""
+    """Cycles of each of :func:`layer_jobs` on the Verilog of an engine with its own memory, or of a
+    vault."""
     machine = byte_machine()
     config = machine.pe if sharers == 1 else machine
     cycles = {}
@@ -86,7 +86,7 @@ def _measure(side: int, sharers: int) -> Mapping[str, int]:
     return cycles
 
 
-#: Engines that share the layer: one with its own memory, and those of a vault.
+#: Engines that share the layer: one with its own memory, or those of a vault.
 _SHARERS = (1, 4)
 
 
@@ -98,12 +98,12 @@ def _plain_and_pairs() -> dict[str, PeConfig]:
 
 @experiment(presets=("pe", "vault"), tools=(*SIMULATION, "pyosys"), minutes=8)
 def byte_convolution() -> Iterator[Measurement]:
-    """A convolution of bytes beside that of 16-bit elements, in Verilog.
+    """A convolution of bytes against one of 16-bit elements, in Verilog.
 
     3 x 3, 64 to 64 channels, 14 x 14 pixels, in 16 bits, from bytes to sums of 16 bits, and from
-    bytes to bytes: cycles on one engine and on the four of a vault, every output compared with the
-    golden model's, and their ratio to those in 16 bits. And the area of an engine without and with
-    the instruction for it.
+        bytes to bytes: cycles on one engine and on the four of a vault, and their ratio to those in
+        16 bits. Every output is compared with the golden model's. Also the area of an engine
+        without and with the instruction for it.
     """
     for sharers in _SHARERS:
         cycles_by_kind = _measure(SIDE, sharers)

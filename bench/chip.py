@@ -19,8 +19,9 @@ from .harness.runs import exact
 
 __all__ = ["chip"]
 
-#: Preset of a chip -> pixels, labels, iterations, and whether the problem is put into its memory.
-#: The thesis's chip with 2 x 2 vaults solves what four tiles a vault are in full HD.
+#: Preset of a chip -> pixels, labels, iterations, and whether the problem is preloaded into its
+#: memory.
+#: The thesis's chip with 2 x 2 vaults solves four full-HD tiles per vault.
 _QUARTER = "thesis_2x2"
 
 _CHIPS = {
@@ -42,7 +43,7 @@ def _chip(name: str) -> ChipConfig:
 def chip() -> Iterator[Measurement]:
     """The thesis's chip: its Verilog, its simulator, and an iteration of BP-M on all 128 engines.
 
-    64 x 34 pixels; the same on smaller chips. Seconds are those of a processor.
+    64 x 34 pixels; the same on smaller chips. Seconds are processor time.
     """
     for name, ((width, height, labels), iterations, preload) in _CHIPS.items():
         config = _chip(name)

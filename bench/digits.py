@@ -29,15 +29,15 @@ __all__ = ["digits", "engine_cycles", "known"]
 
 
 def known(network: DigitNetwork, data: Digits) -> tuple[float, float]:
-    """Share of the digits of the test that floating point, and the golden model, know."""
+    """Shares of the test's digits that floating point and the golden model recognise."""
     golden = network.fixed_scores(data.test_images, lambda job: job.expected)
     real = network.scores(data.test_images)
     return accuracy(real, data.test_labels), accuracy(golden, data.test_labels)
 
 
 def engine_cycles(network: DigitNetwork, data: Digits, config: PeConfig, images: int) -> float:
-    """Cycles for a digit of the first ``images`` (at least 1) of the test on the engine's Verilog.
-    A layer gets only the contents of memory that the layer before left.
+    """Cycles per digit on the engine's Verilog, for the first ``images`` (at least 1) of the test.
+    A layer gets only the memory contents that the previous layer left.
 
     Raises:
         CosimError: a score differs from the golden model's, or a program did not end.
@@ -67,8 +67,8 @@ def digits(
 ) -> Iterator[Measurement]:
     """A CNN and an MLP for handwritten digits: accuracy in floating point and on the engine.
 
-    Of the test, the percentage known in floating point and by the golden model, and cycles on the
-    engine's Verilog, whose scores equal the golden model's. Needs scikit-learn (the extra
+    The percentage of the test recognised in floating point and by the golden model, and cycles on
+    the engine's Verilog, whose scores equal the golden model's. Needs scikit-learn (the extra
     "digits").
 
     Example: vip bench digits --images 500 --json digits.json

@@ -1,4 +1,4 @@
-"""How fast energies fall: of BP-M on one level and on two, and of all methods against time."""
+"""How fast energies fall: BP-M's on one level and on two, and those of all methods over time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ __all__ = ["bp_energies", "instruction_types", "mrf_energies"]
 
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
 _COARSE, _FLAT, _LEVELS = 5, 10, 7
-#: Iterations on one level whose energy two levels are to reach (thesis 7.2.1).
+#: Iterations on one level whose energy two levels should reach (thesis 7.2.1).
 _REFERENCE = 8
 _INCHES = (7.5, 4.0)
 _CYCLES_A_MS = 1.25e6
@@ -35,8 +35,8 @@ _NAMES: dict[Method, str] = {
     "trws": "TRW-S",
     "htrws": "hierarchical TRW-S",
 }
-#: Launches between the levels of hierarchical BP-M. The host does their work for TRW-S, whose
-#: vectors are as many and as long, so its time counts them, too.
+#: Launches between the levels of hierarchical BP-M. For TRW-S the host does their work; TRW-S has
+#: as many vectors of the same length, so its time includes them, too.
 _BETWEEN = ("construct", "copy")
 #: Launch that chooses the labels of BP-M.
 _LABELS = "labels"
@@ -60,8 +60,8 @@ def bp_energies(
 ) -> Iterator[Measurement]:
     """How fast BP-M's energy falls, on one level and on two.
 
-    Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. The golden
-    models compute; the machine's messages are the same to the bit.
+    Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. Computed
+        by the golden models, which equal the machine's messages bit for bit.
 
     Example: vip bench bp_energies --width 370 --height 250 --picture energies.png
     """
@@ -106,13 +106,13 @@ def _draw_levels(flat: list[int], levels: list[int], title: str, path: Path) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class _Line:
-    """Energies of a method.
+    """Energies of one method.
 
     Attributes:
-        cycles: of each launch of a run with one iteration.
+        cycles: launch -> its cycles, in a run with one iteration.
         times: ms from the start to each energy.
         energies: before the first iteration on all pixels, and after each.
-        bound: no energy is below; None: the method has none.
+        bound: lower bound of the energy; None: the method has none.
     """
 
     cycles: dict[str, int]
@@ -155,13 +155,13 @@ def mrf_energies(
     ] = 2,
     picture: PictureOption = None,
 ) -> Iterator[Measurement]:
-    """Energies of BP-M and TRW-S, also hierarchical, against time.
+    """Energies of BP-M and TRW-S, also hierarchical, over time.
 
-    The timing model counts the cycles of four engines of a vault, at 1.25 GHz, for one iteration,
-    of which every message is compared with the golden model's; the others do the same work, and
-    their energies come from the golden model. The choice of labels is not counted: those of BP-M
-    are the least beliefs, those of TRW-S are chosen in raster order by the host. The lower bound is
-    that of TRW-S after its last iteration.
+    The timing model counts the cycles of four engines of a vault at 1.25 GHz for one iteration and
+    compares every message with the golden model's. Further iterations do the same work; their
+    energies come from the golden model. The time excludes the choice of labels: for BP-M the least
+    beliefs, for TRW-S in raster order by the host. The lower bound is that of TRW-S after its last
+    iteration.
 
     Example: vip bench mrf_energies --width 96 --height 64 --picture energies.svg
     """
@@ -184,7 +184,7 @@ def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path
         axis = drawing.subplots()
         for (method, line), marker in zip(lines.items(), MARKERS, strict=False):
             excess = [100 * (value / bound - 1) for value in line.energies]
-            # The labels of the data costs alone are far above all others.
+            # The initial labels, from the data costs alone, are far above all others.
             axis.plot(line.times[1:], excess[1:], marker=marker, label=_NAMES[method])
         axis.set(
             xlabel="time of four engines of a vault at 1.25 GHz, ms",

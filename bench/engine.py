@@ -47,7 +47,7 @@ _BP_SIZE = (64, 48, 16)
 
 @experiment(presets=("pe",), tools=SIMULATION, minutes=1)
 def bp() -> Iterator[Measurement]:
-    """BP-M on the Motorcycle pair, one engine beside a memory with a fixed latency in cycles.
+    """BP-M on the Motorcycle pair, on one engine with a memory of fixed latency.
 
     64 x 48 pixels, 16 labels of 16 bits, one iteration.
     """
@@ -92,8 +92,8 @@ def area() -> Iterator[Measurement]:
 def standard_cells() -> Iterator[Measurement]:
     """Area and clock of one engine in Nangate 45 nm, before layout, of two netlists.
 
-    One mapped for speed, also by unit, and one mapped for area. Clocks are with pins alone and with
-    the library's wires, by our analysis and by OpenSTA where installed.
+    One netlist mapped for speed, also by unit, and one mapped for area. Clocks with pins only and
+    with the library's wires, by our analysis and, if installed, by OpenSTA.
     """
     config = preset("pe")
     report = synthesise(config, _CELLS)
@@ -121,7 +121,7 @@ def standard_cells() -> Iterator[Measurement]:
 def placement() -> Iterator[Measurement]:
     """Clock of one engine on an ECP5-85F of the slowest and the fastest grade.
 
-    The median of five seeds, of which each takes minutes.
+    The median of five seeds, each of which takes minutes.
     """
     for grade in (GRADES[0], GRADES[-1]):
         device = _DEVICE if grade == GRADES[0] else f"{_DEVICE}-{grade}"

@@ -40,8 +40,8 @@ _LATENCY = 60
 
 
 def _counters(job: KernelJob, config: PeConfig) -> Mapping[str, int]:
-    """Counters of one engine that runs ``job``, in Verilog, beside a memory with a latency of 60
-    cycles; those of :class:`pe.interface.HistoryCounter` are 0 without a history."""
+    """Counters of one engine that runs ``job``, in Verilog, with a memory latency of 60 cycles;
+    those of :class:`pe.interface.HistoryCounter` are 0 without a history."""
 
     def measure() -> dict[str, int]:
         memory = MemoryBehaviour(latency=_LATENCY)
@@ -70,7 +70,7 @@ _SLICED = tuple(name for name in _KERNELS if name != _LEFT)
 
 _SEED = 1
 
-#: Slices of channels, for the product of matrices.
+#: Slices of channels for matrix products.
 _PRODUCTS = {
     "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
     "28x14": ConvShape(width=28, height=14, channels=16, filters=32, padding=1),
@@ -81,10 +81,10 @@ _PRODUCTS = {
     ),
 }
 
-#: Slices of transposed convolutions of a network that makes images (TC1 and TC2 of Duplo's table,
-#: 5 x 5 pixels), by the side of the image; and whether it is stored without its zeros.
+#: Sides of the images in slices of transposed convolutions of a network that generates images (TC1
+#: and TC2 of Duplo's table, 5 x 5 pixels).
 _UPSAMPLED = (4, 8)
-
+#: Way to store an image -> whether its zeros are left out.
 _UPSAMPLED_WAYS = {"zeros": False, "phases": True}
 
 
@@ -93,7 +93,7 @@ def _engine(entries: int, ways: int = _CHOSEN_WAYS) -> PeConfig:
 
 
 def _vault(pes: int, entries: int, lines: int) -> VaultTileConfig:
-    """A vault; without history its engines are those of the preset."""
+    """A vault; without a history its engines are the preset's."""
     tile = with_engines(tile_preset("vault"), pes)
     pe = with_history(tile.pe, entries, _CHOSEN_WAYS) if entries else tile.pe
     return replace(tile, line_buffer=lines, pe=pe)
@@ -151,7 +151,7 @@ def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
             for name in _KERNELS:
                 prefix = f"{name}_{pes}_engines_{_CHOSEN}_entries_{lines}_lines"
                 yield prefix, declared_job(name, pes), _vault(pes, _CHOSEN, lines)
-    # `line_buffer` has all other runs without a history.
+    # `line_buffer` has the other runs without a history.
     for lines in (0, _LINES):
         prefix = f"{_LEFT}_{_MANY}_engines_0_entries_{lines}_lines"
         yield prefix, layer_job(_LEFT, _MANY, reuse=False), _vault(_MANY, 0, lines)
@@ -182,7 +182,7 @@ def history() -> Iterator[Measurement]:
         counters = _counters(job, config)
         yield Measurement(f"{prefix}_cycles", counters["CYCLES"], "cycles")
         if config.load_history:
-            # Columns of the declared image that the scratchpad gave, of all that were loaded.
+            # Share of the declared image's loaded columns that came from the scratchpad.
             hits = counters["HISTORY_HITS"]
             share = hits / (hits + counters["WORKSPACE_COLUMNS"])
             yield Measurement(f"{prefix}_share", share, "of columns", 0.0, True)

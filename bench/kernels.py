@@ -1,8 +1,8 @@
-"""Kernels on one vault: cycles, bandwidth, busy engines, and their roofline.
+"""Kernels on one vault: cycles, bandwidth, utilisation of engines, and their roofline.
 
 Each is the work of one vault of 32 (:mod:`sim_tb.workloads.tiles`) with real DRAM timing. Data are
-random, every output is held against the golden model. Convolutions repeat the same for every group
-of filters that an engine takes: two of these rounds are run.
+random; every output is compared with the golden model's. Convolutions repeat the same round for
+every group of filters that an engine takes; two rounds are run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,10 +71,10 @@ class KernelRun:
     Attributes:
         name: of the kernel. batch: images, or sequences.
         cycles: until the last engine ended.
-        gbs: bandwidth of the vault's memory, GB/s.
-        gops: operations that the kernel asks for, 10**9 a second.
-        busy: share of the engines' cycles in which the vector unit read a beat.
-        updates: messages of belief propagation; 0 of other kernels.
+        gbs: bandwidth of the vault's memory in GB/s.
+        gops: the kernel's operations, in 10**9 per second.
+        busy: share of the engines' cycles in which the vector unit reads a beat.
+        updates: messages of belief propagation; 0 for other kernels.
         engines: of the vault.
     """
 

@@ -46,27 +46,31 @@ class Axi4(wiring.Signature):
         data_bits: width of the data buses, a power of two from 32 to 1024.
         id_bits: width of all identifiers, 1..16.
 
-    Members (``a`` stands for ``aw`` and ``ar``, the write and read address channels):
-        aid (out, id_bits): identifier.
-        aaddr (out, address_bits): byte address.
-        alen (out, 8): beats less one.
-        asize (out, 3): log2 of the bytes of a beat.
-        aburst (out, :class:`AxiBurst`): kind of the burst.
-        acache (out, 4): memory type.
-        aprot (out, 3): protection.
-        avalid (out, 1), aready (in, 1): handshake.
+    Members:
+        awid, arid (out, id_bits): identifier of the access.
+        awaddr, araddr (out, address_bits): byte address.
+        awlen, arlen (out, 8): beats less one.
+        awsize, arsize (out, 3): log2 of the bytes of a beat.
+        awburst, arburst (out, :class:`AxiBurst`): kind of the burst.
+        awcache, arcache (out, 4): memory type.
+        awprot, arprot (out, 3): protection.
+        awvalid, arvalid (out, 1): address offered.
+        awready, arready (in, 1): address taken.
         wdata (out, data_bits): write data.
         wstrb (out, data_bits / 8): bytes to write.
         wlast (out, 1): last beat of the burst.
-        wvalid (out, 1), wready (in, 1): handshake.
-        bid (in, id_bits): identifier.
+        wvalid (out, 1): data offered.
+        wready (in, 1): data taken.
+        bid (in, id_bits): identifier of the write.
         bresp (in, :class:`AxiResponse`): result of the write.
-        bvalid (in, 1), bready (out, 1): handshake.
-        rid (in, id_bits): identifier.
+        bvalid (in, 1): response offered.
+        bready (out, 1): response taken.
+        rid (in, id_bits): identifier of the read.
         rdata (in, data_bits): read data.
         rresp (in, :class:`AxiResponse`): result of the read.
         rlast (in, 1): last beat of the burst.
-        rvalid (in, 1), rready (out, 1): handshake.
+        rvalid (in, 1): data offered.
+        rready (out, 1): data taken.
 
     Raises:
         ConfigurationError: a parameter outside its range.
@@ -113,24 +117,28 @@ class Axi4(wiring.Signature):
 
 
 class Axi4Lite(wiring.Signature):
-    """AXI4-Lite, seen from the manager (the master): one beat an access, no identifiers.
+    """AXI4-Lite, seen from the manager (the master): one beat per access, no identifiers.
 
     Parameters:
         address_bits: byte address width, 1..64.
         data_bits: width of the data buses, 32 or 64.
 
-    Members (``a`` stands for ``aw`` and ``ar``):
-        aaddr (out, address_bits): byte address.
-        aprot (out, 3): protection.
-        avalid (out, 1), aready (in, 1): handshake.
+    Members:
+        awaddr, araddr (out, address_bits): byte address.
+        awprot, arprot (out, 3): protection.
+        awvalid, arvalid (out, 1): address offered.
+        awready, arready (in, 1): address taken.
         wdata (out, data_bits): write data.
         wstrb (out, data_bits / 8): bytes to write.
-        wvalid (out, 1), wready (in, 1): handshake.
+        wvalid (out, 1): data offered.
+        wready (in, 1): data taken.
         bresp (in, :class:`AxiResponse`): result of the write.
-        bvalid (in, 1), bready (out, 1): handshake.
+        bvalid (in, 1): response offered.
+        bready (out, 1): response taken.
         rdata (in, data_bits): read data.
         rresp (in, :class:`AxiResponse`): result of the read.
-        rvalid (in, 1), rready (out, 1): handshake.
+        rvalid (in, 1): data offered.
+        rready (out, 1): data taken.
 
     Raises:
         ConfigurationError: a parameter outside its range.

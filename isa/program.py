@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from support.errors import VipError, counted
+from support.errors import Shown, VipError, counted
 from support.files import read_bytes, write_atomically
 
 from .table import ISA_VERSION
@@ -63,7 +63,7 @@ class SourceLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Shown):
     """An assembled program.
 
     Attributes:
@@ -105,6 +105,11 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.words)
+
+    def _facts(self) -> dict[str, object]:
+        files = sorted({Path(line.file).name for line in self.source.values()})
+        sizes = {"words": self.words, "labels": self.symbols, "constants": self.constants}
+        return {"name": ", ".join(files), **sizes}
 
     def save(self, path: Path | str) -> None:
         """Write the program to a file, atomically.

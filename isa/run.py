@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from support.errors import VipError
+from support.errors import Shown, VipError
 
 from .faults import FaultCause
 from .image import DramImage
@@ -106,7 +106,7 @@ class EngineEnd:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class RunResult(Shown):
     """Result of a launch.
 
     Attributes:

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
 from support.checks import Checks
+from support.errors import Shown
 
 from .agent.config import WINDOW_BYTES, AgentConfig
 from .errors import MemoryConfigError
@@ -36,7 +37,7 @@ _CHECK = Checks(MemoryConfigError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaultConfig:
+class VaultConfig(Shown):
     """One vault's memory. The defaults are the thesis's (5.2, Table 7.1): 256 MiB.
 
     Attributes:

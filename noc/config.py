@@ -6,6 +6,7 @@ from typing import get_args
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, WORD_BITS
 from support.checks import Checks
+from support.errors import Shown
 
 __all__ = ["CLASSES", "NetworkConfig"]
 
@@ -27,7 +28,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkConfig:
+class NetworkConfig(Shown):
     """A torus of ``columns`` x ``rows`` vaults. The defaults are the thesis's chip (5.1, 5.2).
 
     Vault ``v`` is in column ``v % columns`` and row ``v // columns``. A chip's byte address has

@@ -31,6 +31,7 @@ from isa.table import (
 )
 from isa.timing import RANGE_BYTES
 from support.checks import Checks
+from support.errors import Shown
 
 __all__ = [
     "ALL_INSTRUCTIONS",
@@ -64,7 +65,7 @@ def serves_history(instructions: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeConfig:
+class PeConfig(Shown):
     """One processing engine. The defaults are the thesis's machine (chapter 5, section 7.1.3).
 
     Attributes:

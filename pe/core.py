@@ -41,9 +41,9 @@ class Pe(Component):
         config: of the engine.
 
     Members:
-        memory: :class:`hdl.ports.MemoryPort`, out.
-        control: :class:`pe.interface.ControlPort`, out (seen from the engine).
-        identity: :class:`pe.interface.IdentityPort`, out (seen from the engine).
+        memory (out, :class:`hdl.ports.MemoryPort`): to the memory.
+        control (out, :class:`pe.interface.ControlPort`): from the host.
+        identity (out, :class:`pe.interface.IdentityPort`): which engine this is.
     """
 
     def __init__(self, config: PeConfig) -> None:

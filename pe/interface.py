@@ -111,12 +111,23 @@ def pc_shape(config: PeConfig) -> Shape:
 
 
 def load_word(config: PeConfig) -> data.StructLayout:
-    """One word for the instruction buffer: ``address`` (words) and ``word``."""
+    """One word for the instruction buffer.
+
+    Members:
+        address (pc_bits): number of the word in the program, from 0 on.
+        word (32): the encoded instruction.
+    """
     return data.StructLayout({"address": config.pc_bits, "word": 32})
 
 
 def launch_command(config: PeConfig) -> data.StructLayout:
-    """A launch: ``words``, the program's length, and ``parameters``, a DRAM address."""
+    """A launch.
+
+    Members:
+        words (pc_bits + 1): length of the program, at least 1.
+        parameters (64): start value of register 5, by convention the memory's byte address of the
+            program's parameters.
+    """
     return data.StructLayout({"words": config.pc_bits + 1, "parameters": 64})
 
 
@@ -124,11 +135,12 @@ def status_layout() -> data.StructLayout:
     """Status of an engine.
 
     Members:
-        state: :class:`PeState`.
-        cause, pc: after a fault, why (see :class:`isa.faults.FaultCause`) and the address of the
-            faulting instruction (signed, and wide enough for every place that a branch can reach,
-            as it may leave the program on either side; :func:`pc_shape` has the exception).
-        memory_error: memory answered an access of this launch with an error, whatever the
+        state (:class:`PeState`): HALTED and FAULTED mean that all accesses are complete.
+        cause (:class:`isa.faults.FaultCause`): why the engine faulted.
+        pc (PC_BITS): after a fault, the number of the faulting word, wide enough for every place
+            that a branch can reach, as it may leave the program on either side (small engines
+            report it modulo their words; :func:`pc_shape`).
+        memory_error (1): memory answered an access of this launch with an error, whatever the
             ``cause``; cleared by a launch.
     """
     return data.StructLayout(
@@ -144,14 +156,19 @@ def status_layout() -> data.StructLayout:
 class ControlPort(wiring.Signature):
     """The host's control of a processing engine, seen from the engine.
 
+    To run a program: offer its words to ``load``, in any order, then offer one ``launch``, and wait
+    until ``status.state``, RUNNING from the next cycle on, is HALTED or FAULTED. Both streams are
+    taken only while the engine is not running. The instruction buffer keeps its words, so a program
+    can be launched again.
+
     Members:
-        load: stream of :func:`load_word`, in; accepted while the engine is not running.
-        launch: stream of :func:`launch_command`, in; accepted while the engine is not running.
-        stop: in; while 1, a running engine stops issuing, completes its accesses and halts.
-        status: :func:`status_layout`, out.
-        counter_index: in; which :class:`pe.interface.PeCounter`, or with a load history also
-            :class:`pe.interface.HistoryCounter`, to read.
-        counter_value: out, one cycle after ``counter_index``.
+        load (in, stream of :func:`load_word`): words of the program.
+        launch (in, stream of :func:`launch_command`): starts the program.
+        stop (in, 1): while 1, a running engine stops issuing, completes its accesses and halts.
+        status (out, :func:`status_layout`): state, and what went wrong.
+        counter_index (in, :class:`PeCounter`): counter to read; with a load history also a
+            :class:`HistoryCounter`.
+        counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -170,8 +187,13 @@ class ControlPort(wiring.Signature):
 class IdentityPort(wiring.Signature):
     """Which processing engine this is, seen from the engine: inputs, so that all share one module.
 
-    Members (in): ``pe_index``, ``vault``, ``slot``, ``pe_count``; they reach the program in
-    :data:`isa.launch.START_REGISTERS`.
+    A launch copies them to registers 1 to 4, in this order (:data:`isa.launch.START_REGISTERS`).
+
+    Members:
+        pe_index (in, 16): number of this engine in the chip; 0 if it is alone.
+        vault (in, 16): number of its vault in the chip; 0 if it is alone.
+        slot (in, 16): number of this engine in its vault; 0 if it is alone.
+        pe_count (in, 16): engines in the chip; 1 if it is alone.
     """
 
     def __init__(self) -> None:

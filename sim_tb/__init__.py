@@ -1,4 +1,4 @@
-"""Cosimulation: runner, benches, memory model, drivers and monitors."""
+"""Cosimulation: runner, test benches, memory models, drivers and monitors."""
 
 from vip_rooms import check_rooms
 

@@ -1,4 +1,4 @@
-"""Synthesis: area of the hardware by unit, and trimming of the hardware to a program."""
+"""Synthesis: area of the hardware by unit, and trimming of hardware to programs."""
 
 from vip_rooms import check_rooms
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from support.errors import Shown
 from support.scratch import owned_folder
 
 from .models.compile import CompileReport, compile_model, input_arrays
@@ -22,7 +23,7 @@ MODEL_FOLDER, VERILOG_FOLDER = "model", "verilog"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuiltModel:
+class BuiltModel(Shown):
     """A model and the vault that was made for it.
 
     Attributes:

@@ -7,6 +7,7 @@ from hdl.config import SramKind
 from soc.generate.designs import Configuration
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
+from support.errors import Shown
 
 from .configurations import Design, design
 
@@ -14,7 +15,7 @@ __all__ = ["Generated", "generate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated:
+class Generated(Shown):
     """A directory of Verilog. config: its configuration. report: its contents."""
 
     config: Configuration

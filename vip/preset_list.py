@@ -16,6 +16,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
+from support.errors import Shown
 from synth.physical.chip_area import design_area
 from synth.physical.devices import DEVICES
 
@@ -68,7 +69,7 @@ class PresetRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PresetList:
+class PresetList(Shown):
     """All presets. origin: of their areas, in words."""
 
     rows: tuple[PresetRow, ...]

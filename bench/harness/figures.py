@@ -1,13 +1,13 @@
-"""``python -m bench.harness.figures``: the figures of README and the guides, from the records.
+"""``python -m bench.harness.figures``: puts recorded figures into README and the guides.
 
-A figure in a page is followed by its source, in a comment that nobody sees:
+An invisible comment after a figure gives its source:
 
     An update takes 80.1<!--{bp[cycles_per_update_latency_20]:.1f}--> cycles.
 
-A source is a figure of a record, or an expression of some, with a format of Python. In a table the
-head of a column may have the template of its cells, in which ``@`` is the row's name; the first
-cell of a row may have another name for it. What no benchmark measures is ``given``, with the
-reason, in the head of a column, in the first cell of a row, or, for all of a table, of its heads:
+A source is an expression of recorded figures with a Python format. The head of a table's column may
+have the template of its cells, in which ``@`` is the row's name; the first cell of a row may give
+another name for it. A figure that no benchmark measures is ``given``, with the reason, in the head
+of a column, in the first cell of a row, or, for a whole table, in its first head:
 
     | engine | cycles <!--{bp[@]:.1f}--> | thesis <!--given: the thesis's figures--> |
     |---|---|---|
@@ -35,10 +35,10 @@ __all__ = ["Figures", "Rendered", "documents", "figures_named", "render"]
 
 _RULE = re.compile(r"^\|[-| :]+\|$")
 _COMMENT = re.compile(r" ?<!--(.*?)-->")
-#: A number with sign, decimals, commas, percent, and its source.
+#: A number with optional sign, decimals, commas and percent, and its source.
 _SOURCED = re.compile(r"([-+]?[\d,]*\.?\d+%?)<!--\{([^}]*)\}-->")
 _FIELD = re.compile(r"\{([^}]*)\}")
-#: A figure of a record; ``*`` in its name stands for any letters, and the figure for all such.
+#: A figure of a record; ``*`` in its name stands for any letters, and selects all matching figures.
 _RECORDED = re.compile(r"(\w+)\[([^\]]+)\]")
 _ARITHMETIC = re.compile(r"^(?:[-+*/(), \d.e\[\]]|mean)*$")
 _GIVEN = "given"
@@ -59,7 +59,7 @@ class Figures:
         return {path.stem: values(path.stem, self._folder) for path in self._folder.glob("*.json")}
 
     def matching(self, record: str, name: str) -> list[str]:
-        """Names of the figures that ``name`` stands for.
+        """Names of the figures that match ``name``.
 
         Raises:
             KeyError: there is no such record or figure.
@@ -74,7 +74,7 @@ class Figures:
         """The text of a source, ``expression`` or ``expression:format``.
 
         Raises:
-            KeyError: a figure is not recorded. BenchError: no such source.
+            KeyError: a figure is not recorded. BenchError: the source is invalid.
         """
         expression, _, form = source.partition(":")
 
@@ -92,13 +92,14 @@ class Figures:
             raise BenchError(f"{{{source}}}: {error}") from None
 
     def fill(self, template: str) -> str:
-        """``template`` with the texts of the sources in it; raises as :meth:`value`."""
+        """``template`` with its sources replaced by their texts; raises the errors of
+        :meth:`value`."""
         return _FIELD.sub(lambda match: self.value(match[1]), template)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Cell:
-    """A cell of a table with figures: its line and its place in it, and what applies to it."""
+    """A cell of a table with figures: its place, and what applies to it."""
 
     line: int
     place: int
@@ -111,12 +112,12 @@ class _Cell:
 
 @dataclass
 class Rendered:
-    """A file with its figures put in.
+    """A file with its figures filled in.
 
     Attributes:
-        text: of the file. changed: places that differed, with the right text, a line each.
-        missing: places whose figures are not recorded, a line each.
-        unknown: errors in the file, a line each.
+        text: of the file. changed: places that differed, with the right text, one line each.
+        missing: places whose figures are not recorded, one line each.
+        unknown: errors in the file, one line each.
     """
 
     text: str
@@ -130,7 +131,7 @@ def _split(line: str) -> list[str]:
 
 
 def _note(cell: str) -> str:
-    """The comment of a cell that is not a source of a figure beside it."""
+    """The comment of a cell, unless it is the source of a figure beside it."""
     notes = _COMMENT.findall(_SOURCED.sub(r"\1", cell))
     return notes[0].strip() if notes else ""
 
@@ -140,7 +141,7 @@ def _plain(cell: str) -> str:
 
 
 def _cells(text: str) -> Iterator[_Cell]:
-    """The cells of all tables, but for those that name rows."""
+    """The cells of all tables, except those that name rows."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if not (number and _RULE.match(line) and lines[number - 1].startswith("|")):
@@ -172,7 +173,7 @@ def _cells(text: str) -> Iterator[_Cell]:
 
 
 def render(file: str, text: str, figures: Figures) -> Rendered:
-    """``text``, the content of ``file``, with the figures whose sources it names."""
+    """``text``, the content of ``file``, with its figures filled in."""
     rendered = Rendered(text)
     lines = text.splitlines()
     for cell in _cells(text):
@@ -208,7 +209,7 @@ def render(file: str, text: str, figures: Figures) -> Rendered:
 
 
 def figures_named(text: str) -> Iterator[tuple[str, str]]:
-    """Record and name of each figure that the sources in a page name."""
+    """Record and name of each figure used by the sources of a page."""
     for template in (
         *(cell.template for cell in _cells(text) if cell.text),
         *(f"{{{source}}}" for _, source in _SOURCED.findall(text)),
@@ -218,7 +219,7 @@ def figures_named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def documents(root: Path = ROOT) -> list[str]:
-    """The files with figures; not those that are generated from sources alone."""
+    """The files with figures, except those generated only from sources."""
     generated = {"docs/isa.md", "docs/onnx_operators.md", "docs/registers.md"}
     pages = sorted((root / "docs").rglob("*.md"))
     files = ["README.md", *(path.relative_to(root).as_posix() for path in pages)]

@@ -1,4 +1,4 @@
-"""Options that several experiments share."""
+"""Options shared by several experiments."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,10 +24,10 @@ SeedOption = Annotated[int, typer.Option(help="Of everything random.", min=0, ma
 
 
 def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
-    """Those of ``parts`` that ``names`` has; all without any.
+    """Those of ``parts`` in ``names``; all if ``names`` is empty.
 
     Raises:
-        UserError: another name.
+        UserError: a name is not one of ``parts``.
     """
     every = list(parts)
     for name in names or ():

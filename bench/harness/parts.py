@@ -19,10 +19,10 @@ _CELLS = "nangate45"
 
 
 def part_area(make: Callable[[SramKind], Component], target: str) -> dict[str, float]:
-    """Measures of a component alone, mapped to ``target``.
+    """Measures of a single component, mapped to ``target``.
 
     Parameters:
-        make: the component with memories of a kind.
+        make: creates the component with memories of a given kind.
 
     Raises:
         synth.errors.SynthesisError: Yosys fails.
@@ -34,7 +34,7 @@ def part_area(make: Callable[[SramKind], Component], target: str) -> dict[str, f
 
 
 def engine_areas(prefix: str, config: PeConfig) -> Iterator[Measurement]:
-    """Logic of an engine: gate equivalents, and lookup tables of 7-series."""
+    """Logic of an engine: gate equivalents, and 7-series lookup tables."""
     kge = synthesise(config, "generic").total.values["logic_ge"] / 1000
     yield Measurement(f"{prefix}_kge", kge, "kge", 0.01)
     yield Measurement(
@@ -43,7 +43,7 @@ def engine_areas(prefix: str, config: PeConfig) -> Iterator[Measurement]:
 
 
 def engine_clocks(prefix: str, config: PeConfig) -> Iterator[Measurement]:
-    """Clock of an engine in Nangate 45 nm, mapped for speed, with pins alone and with wires."""
+    """Clock of an engine in Nangate 45 nm, mapped for speed, with pins only and with wires."""
     (corner,) = timing(config, _CELLS).corners
     for wires in ("pins", "wires"):
         rate = getattr(corner, wires).fmax_mhz

@@ -1,7 +1,7 @@
-"""``python -m bench.harness.pictures``: the pictures of README and the guides, each as PNG and SVG.
+"""``python -m bench.harness.pictures``: draws the pictures of README and the guides as PNG and SVG.
 
-Each comes from a command of ``vip`` that a user can give, run once for each kind of file; results
-that the commands cache are not measured twice.
+Each comes from a ``vip`` command that a user can run, once per file format; cached results are not
+measured twice.
 """
 
 import subprocess
@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--iterations", "5", "--latency", "60", "--picture", FILE),
     ),
     "vault_bandwidth": (
-        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--bandwidth-picture", FILE),
+        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--traffic", FILE),
     ),
     "roofline": ("bench", "kernels", "--on", "model", "--picture", FILE),
     "whole_networks": ("bench", "networks", "--only", "vgg16", "--picture", FILE),
@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--picture", FILE),
     ),
 }
-#: Picture -> its name among those of ``vip report``, which writes both kinds at once.
+#: Picture -> its name in ``vip report``, which writes both formats at once.
 REPORTED: Mapping[str, str] = {"engine_area": "area", "engine_power": "power"}
 
 

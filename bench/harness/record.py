@@ -1,9 +1,10 @@
-"""Records of measurements: one format, one writer and one reader for all of ``bench/results``; and
-the checkout that a record is made in.
+"""Reads and writes the records of measurements in ``bench/results``, and checks the checkout that
+makes a record.
 
-A record is a JSON file: the figures, the commit of a clean checkout that they were measured at, the
-command, the machine, the configurations, the versions of the tools, and fingerprints of what was
-measured (:mod:`bench.harness.sources`), which show later whether it has changed.
+A record is a JSON file with the figures, the commit of the clean checkout, the command, the
+machine,
+the configurations, the versions of the tools, and fingerprints of what was measured
+(:mod:`bench.harness.sources`), which later show whether it has changed.
 """
 
 import json
@@ -36,13 +37,13 @@ __all__ = [
 
 #: The checkout's top folder.
 ROOT = Path(__file__).parents[2]
-#: Files that recording itself changes: the records, and files rendered from them.
+#: Files that recording changes: the records, and files rendered from them.
 _WRITTEN = ("bench/results", "docs", "README.md")
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
-#: Record of an experiment that is gone -> the last commit that has it.
+#: Record of a removed experiment -> the last commit that has the experiment.
 ARCHIVED = {"agents": "118c5bbc3f67d24550b5146fa884f6883205f444"}
-#: Format of the records written now; records of another format, or without one, count as stale.
+#: Current format of records; records of another format, or without one, count as stale.
 FORMAT = 3
 #: Fields of a record on its measurement that :class:`Record` holds.
 _PROVENANCE = ("command", "commit", "machine", "tools")
@@ -54,10 +55,10 @@ class Record:
 
     Attributes:
         results: figure -> ``value``, ``unit``, and ``before``, the value that it replaced.
-        format: of the file; 1 for one that has none, 0 if there is no file.
+        format: of the file; 1 if the file has none, 0 if there is no file.
         commit: 40 hexadecimal digits; "" in older formats.
-        command: that made it.
-        measured: room -> fingerprint of what it has of the experiment.
+        command: the command that made it.
+        measured: room -> fingerprint of its part of the experiment.
         tools: package -> version.
         machine: of the measurement.
     """
@@ -72,16 +73,16 @@ class Record:
 
     @property
     def unusable(self) -> str:
-        """The reason why it can't be compared with a measurement now; "" if it can."""
+        """Why it can't be compared with a measurement; "" if it can."""
         if self.format == FORMAT:
             return ""
         return "recorded in an older format" if self.format else "no record"
 
     def stale(self, measured: Mapping[str, str], tools: Mapping[str, str]) -> Iterator[str]:
-        """The changes since the record, a line each.
+        """The changes since the record, one line each.
 
         Parameters:
-            measured: fingerprints now. tools: versions now.
+            measured: current fingerprints. tools: current versions.
         """
         if not measured.keys() & self.measured.keys():
             yield f"{self.commit[:12]} has fingerprints of another kind"
@@ -100,7 +101,7 @@ class Record:
 
 
 def tool_versions(tools: Sequence[str]) -> dict[str, str]:
-    """Package -> version, ``none`` where it is not installed."""
+    """Package -> version, or ``none`` if it is not installed."""
     versions = {}
     for tool in tools:
         try:
@@ -131,7 +132,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
 
 
 def values(name: str, folder: Path = RESULTS) -> dict[str, float]:
-    """Figure -> value in the record ``name``; raises as :func:`read_record`."""
+    """Figure -> value in the record ``name``; raises the errors of :func:`read_record`."""
     return {
         figure: entry["value"]
         for figure, entry in read_record(name, folder).results.items()
@@ -150,12 +151,12 @@ def write_record(
     cpu_seconds: float,
     folder: Path = RESULTS,
 ) -> None:
-    """Replace the record ``name``; a figure that moved keeps its old value beside it.
+    """Replace the record ``name``; a changed figure keeps its old value beside the new one.
 
     Parameters:
-        commit: that was measured (:func:`clean_commit`).
+        commit: the measured commit (:func:`clean_commit`).
         measured, tools: see :class:`Record`. configurations: name -> plain data.
-        cpu_seconds: of processors, that measuring took.
+        cpu_seconds: processor time of the measurement.
 
     Raises:
         OSError: it can't be written.
@@ -202,8 +203,8 @@ def clean_commit(root: Path = ROOT) -> str:
     """The commit in the checkout ``root``, as 40 hexadecimal digits.
 
     Raises:
-        BenchError: there is no git or no checkout, or files differ from the commit or are not in
-            it. Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
+        BenchError: there is no git or no checkout, or files differ from the commit or are
+            untracked. Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
     """
     top = Path(_git("rev-parse", "--show-toplevel", root=root).strip())
     if top.resolve() != root.resolve():
@@ -219,8 +220,8 @@ def clean_commit(root: Path = ROOT) -> str:
 
 
 def has_commit(commit: str, root: Path = ROOT) -> bool:
-    """Whether ``commit`` is an ancestor of the checked-out commit, or this commit itself; true in a
-    checkout without its history.
+    """Whether ``commit`` is the checked-out commit or one of its ancestors; true in a checkout
+    without history.
 
     Raises:
         BenchError: there is no git or no checkout.

@@ -1,4 +1,4 @@
-"""Runs of jobs whose results are cached on disk, and that must be exact."""
+"""Runs of jobs that are cached on disk and must be exact."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from soc.generate.generate import configuration_json
 
 __all__ = ["MEMORY_WAITS", "LaunchRun", "cached", "exact", "launch_runs", "model_key"]
 
-#: Counters of cycles in which an instruction waits for memory, or for another engine's flag there.
+#: Counters of cycles in which an instruction waits for memory, or for another engine's flag in it.
 MEMORY_WAITS = (
     *("STALL_REGISTER", "STALL_FENCE", "STALL_ARC_CONFLICT", "STALL_ARC_FULL"),
     "STALL_LOAD_STORE",
@@ -34,10 +34,10 @@ _T = TypeVar("_T", bound=_Outcome)
 
 
 def exact(outcome: _T, name: str) -> _T:
-    """``outcome``, whose outputs are the golden model's.
+    """``outcome``, checked to have the golden model's outputs.
 
     Raises:
-        CosimError: they are not; the message has the name.
+        CosimError: the outputs differ; the message has the name.
     """
     if not outcome.match:
         raise CosimError(f"{name}: outputs differ from the golden model's")
@@ -53,11 +53,11 @@ def cached(
     on: Timed,
     also: str = "",
 ) -> Any:
-    """What ``measure`` gives, measured once for a job with its data on a machine.
+    """The result of ``measure``, cached for a job with its data on a machine.
 
     Parameters:
-        folder: of the cache. on: the Verilog of ``config``, or the timing model of it.
-        also: whatever else decides the result.
+        folder: of the cache. on: the Verilog of ``config``, or its timing model.
+        also: everything else that decides the result.
     """
     if on == "model":
         return ResultCache(folder).get(model_key(config, job, also), measure)
@@ -70,11 +70,11 @@ class LaunchRun:
     """A launch on all engines of a machine.
 
     Attributes:
-        cycles: of the engine that ran longest. tck_ns: clock period.
-        counters: counter of :class:`pe.interface.PeCounter` -> sum of all engines.
-        gbs: bandwidth of all DRAM, in GB/s.
-        simulated: cycles so far, with the host's work. seconds: that they took on this machine,
-        processors: on so many at once.
+        cycles: of the slowest engine. tck_ns: clock period.
+        counters: name of :class:`pe.interface.PeCounter` -> its sum over all engines.
+        gbs: bandwidth of all DRAM in GB/s.
+        simulated: cycles so far, including the host's work. seconds: host time that they took.
+        processors: number of processors used.
     """
 
     cycles: int
@@ -86,7 +86,7 @@ class LaunchRun:
     processors: int
 
     def share(self, *counters: str) -> float:
-        """Part of all engines' cycles that ``counters`` have together."""
+        """Share of all engines' cycles that ``counters`` have together."""
         return sum(self.counters[name] for name in counters) / self.counters["CYCLES"]
 
 
@@ -105,8 +105,8 @@ def _launch_run(result: RunResult) -> LaunchRun:
 def launch_runs(
     job: KernelJob, config: Configuration, name: str, *, on: Timed = "model"
 ) -> dict[str, LaunchRun]:
-    """Run a job on all engines of a machine, and compare its outputs; by launch. Results of the
-    timing model are cached on disk.
+    """Run a job on all engines of a machine, compare its outputs, and return the runs by launch.
+    Results of the timing model are cached on disk.
 
     Raises:
         CosimError: an engine faulted, or an output differs from the golden model's; the message has
@@ -125,7 +125,7 @@ def launch_runs(
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:
-    """Identifies a run of a job with its data on the timing model of ``config``."""
+    """A key of a run of a job with its data on the timing model of ``config``."""
     machine = repr(sorted(configuration_json(config).items()))
     model = [path.read_bytes() for path in sources()]
     return fingerprint(also, machine, launches_key(job), *model)

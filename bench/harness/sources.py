@@ -1,8 +1,8 @@
-"""The sources that decide an experiment's figures: what its module imports, and what that imports.
+"""The sources that decide an experiment's figures: those that its module imports, directly or not.
 
-A fingerprint depends on content, not on the location of a file within its room: comments, imports
-and names of files do not count. So a record stays valid when definitions move, and is stale when
-one of them changes that the experiment can reach.
+A fingerprint depends on content, not on a file's location within its room: comments, imports and
+file names do not count. So a record stays valid when definitions move, and is stale when a
+definition that the experiment can reach changes.
 """
 
 import ast
@@ -17,23 +17,23 @@ from .record import ROOT
 
 __all__ = ["dependencies", "fingerprints"]
 
-#: Imports wherever they stand, also within functions; in a text they do no harm.
+#: Imports anywhere, also within functions; matches in texts do no harm.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
-#: Other sources, of which no import tells who reads them: those beside a module count with it.
+#: Other sources, which nothing imports: those beside a module count with it.
 _OTHERS = (".cpp", ".h", ".sv", ".v", ".lark", ".npz")
 #: Comments of Verilog, SystemVerilog and C++, and includes of C++.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
-#: Rooms that parse and show: they move no figure.
+#: Modules that only parse and show, and don't affect figures.
 _SHOWING = ("vip.cli", "bench.harness.command")
 
 
 @cache
 def _files(root: Path) -> Mapping[str, Path]:
-    """Module or package -> its file; for those in the packages of ``root``."""
+    """Module or package -> its file, for all packages in ``root``."""
     files = {}
     for package in root.glob("*/__init__.py"):
         for path in package.parent.rglob("*.py"):
@@ -44,7 +44,7 @@ def _files(root: Path) -> Mapping[str, Path]:
 
 
 def _imported(module: str, path: Path, text: str) -> Iterator[str]:
-    """Names that ``text`` may import: modules, packages, and names within them."""
+    """Names that ``text`` may import: modules, packages and names within them."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for source, names, plain in _IMPORT.findall(text):
         if plain:
@@ -67,7 +67,7 @@ def _above(name: str) -> Iterator[str]:
 
 @cache
 def _edges(module: str, root: Path) -> frozenset[str]:
-    """The modules that one imports itself, and the packages that it goes through."""
+    """The modules that ``module`` imports directly, and their packages."""
     files = _files(root)
     path = files[module]
     edges = set(_above(module))
@@ -79,10 +79,10 @@ def _edges(module: str, root: Path) -> frozenset[str]:
 
 @cache
 def dependencies(module: str, root: Path = ROOT) -> frozenset[Path]:
-    """The files of ``module`` and of all that it imports, directly or not.
+    """The files of ``module`` and of everything that it imports, directly or not.
 
     Parameters:
-        module: its full name. root: folder of its package.
+        module: full name. root: folder of its package.
     """
     waiting, reached = [module], set()
     while waiting:
@@ -94,8 +94,8 @@ def dependencies(module: str, root: Path = ROOT) -> frozenset[Path]:
 
 
 def fingerprints(module: str, root: Path = ROOT) -> dict[str, str]:
-    """Room -> 16 hexadecimal digits that differ where a definition does in any of its modules on
-    which ``module`` depends, or a source in another language beside one. What all experiments share
+    """Room -> hash, in 16 hexadecimal digits, of the definitions in its modules on which ``module``
+    depends, and of the sources in other languages beside them. What all experiments share
     (:mod:`bench.harness.experiment`) does not count.
 
     Parameters:

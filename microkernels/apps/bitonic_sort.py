@@ -88,7 +88,7 @@ def bitonic_sort_program(rows: int, length: int) -> Program:
     CHECK.within("rows", rows, 1, _MOST_ROWS)
     CHECK.within("elements of a row", length, _LEAST, MAX_VL)
     if length & (length - 1):
-        raise KernelError(f"elements of a row must be a power of two, not {length}")
+        raise KernelError(f"the length of a row must be a power of two, not {length}")
     return _BitonicSort(rows, length).build().program(f"bitonic_sort_{rows}x{length}.s")
 
 
@@ -220,7 +220,7 @@ def bitonic_sort_job(rows: Elements) -> KernelJob:
         KernelError: no rows x length elements, another length, or values beyond 16 bits.
     """
     if rows.ndim != 2:
-        raise KernelError(f"rows have two dimensions, not {rows.ndim}")
+        raise KernelError(f"rows must have two dimensions, not {rows.ndim}")
     count, length = rows.shape
     program = bitonic_sort_program(count, length)
     rows = check_elements("rows", rows, rows.shape)

@@ -59,11 +59,11 @@ class ImageFilter:
         CHECK.fields(self)
         rows: object = self.taps
         if not isinstance(rows, tuple) or not all(isinstance(row, tuple) for row in rows):
-            raise KernelError(f"taps must be a tuple of rows, which are tuples, not {shown(rows)}")
+            raise KernelError(f"taps must be a tuple of tuples, not {shown(rows)}")
         CHECK.within("rows of the filter", len(self.taps), 1, _MOST_TAPS)
         CHECK.within("columns of the filter", self.across, 1, _MOST_TAPS)
         if len({len(row) for row in self.taps}) != 1:
-            raise KernelError("the filter's rows must be equally long")
+            raise KernelError("the filter's rows must have equal lengths")
         for tap in (tap for row in self.taps for tap in row):
             CHECK.within("a tap", tap, -_MOST_TAP, _MOST_TAP)
         if not self.terms:
@@ -101,7 +101,7 @@ class ImageFilter:
             KernelError: no image, or one smaller than the filter or too large.
         """
         if len(image) != 2:
-            raise KernelError(f"an image has two dimensions, not {len(image)}")
+            raise KernelError(f"an image must have two dimensions, not {len(image)}")
         return WindowShape(height=image[0], width=image[1], down=self.down, across=self.across)
 
 

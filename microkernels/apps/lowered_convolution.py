@@ -92,7 +92,7 @@ def lowered_convolution_job(
         raise KernelError(f"filters of {filters.shape} do not fit an image of {image.shape}")
     count, kernel, across, channels = filters.shape
     if kernel != across:
-        raise KernelError(f"filters must be as high as wide, not {kernel} x {across}")
+        raise KernelError(f"filters must be square, not {kernel} x {across}")
     image = check_elements("image", image, image.shape)
     filters = check_elements("filters", filters, filters.shape)
     plan = _workspace(image, kernel, stride, padding)
@@ -189,7 +189,7 @@ def upsampled_convolution_job(
     if kernel % 2 == 0:
         raise KernelError(f"the height of filters must be odd, not {kernel}")
     if filters.shape[2] != kernel:
-        raise KernelError(f"filters must be as high as wide, not {kernel} x {filters.shape[2]}")
+        raise KernelError(f"filters must be square, not {kernel} x {filters.shape[2]}")
     if phases:
         used = phase_filters(filters, factor)
         job = lowered_convolution_job(image, used, fraction=fraction, padding=used.shape[1] // 2)

@@ -201,7 +201,7 @@ def matrix_transpose_job(matrix: Elements) -> KernelJob:
         KernelError: no matrix, one that is too large, or values beyond 16 bits.
     """
     if matrix.ndim != 2:
-        raise KernelError(f"a matrix has two dimensions, not {matrix.ndim}")
+        raise KernelError(f"a matrix must have two dimensions, not {matrix.ndim}")
     rows, columns = matrix.shape
     program = matrix_transpose_program(rows, columns)
     matrix = check_elements("matrix", matrix, matrix.shape)

@@ -34,7 +34,7 @@ _BUFFERS = 6
 
 def _shape(image: tuple[int, ...], stride: int) -> WindowShape:
     if len(image) != 2:
-        raise KernelError(f"an image has two dimensions, not {len(image)}")
+        raise KernelError(f"an image must have two dimensions, not {len(image)}")
     CHECK.within("stride", stride, 1, _MOST_STRIDE)
     return WindowShape(height=image[0], width=image[1], down=_SIDE, across=_SIDE, stride=stride)
 

@@ -58,7 +58,9 @@ class Vectors:
         if self.base < 0 or self.base % ELEMENT_BYTES:
             raise KernelError(f"base must be an even address, not {self.base}")
         if self.length < 1 or self.batch < 1:
-            raise KernelError(f"no vectors: {self.batch} of {self.length} elements")
+            raise KernelError(
+                f"at least one vector of one element is needed, not {self.batch} of {self.length}"
+            )
         if self.pitch < self.length * ELEMENT_BYTES or self.pitch % ELEMENT_BYTES:
             raise KernelError(
                 f"pitch must be even and at least {self.length * ELEMENT_BYTES}, not {self.pitch}"

@@ -197,7 +197,7 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
     size = (shape.height, shape.width, shape.channels)
     image = check_elements("image", image, size)
     if (other is not None) != (shape.maps == 2):
-        raise KernelError(f"{shape.operation} is an operation of {counted(shape.maps, 'map')}")
+        raise KernelError(f"{shape.operation} needs {counted(shape.maps, 'map')}")
     if other is not None:
         other = check_elements("other", other, size)
         if shape.operation == "add":

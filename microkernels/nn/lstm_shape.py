@@ -88,8 +88,7 @@ class LstmShape:
             CHECK.at_least(name, getattr(self, name), 1)
         if not self.projected and self.outputs != self.cells:
             raise KernelError(
-                f"without a projection there are as many outputs as cells: {self.cells}, "
-                f"not {self.outputs}"
+                f"without a projection, outputs must equal cells ({self.cells}), not {self.outputs}"
             )
 
     @property

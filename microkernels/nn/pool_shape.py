@@ -63,7 +63,7 @@ class PoolShape(StridedShape):
             raise KernelError("maps of several segments can't be padded: padding would be added")
         if self.scaled and not self.reciprocal:
             raise KernelError(
-                f"a mean is of at most {2 << MEAN_FRACTION:,} pixels, not "
+                f"a mean takes at most {2 << MEAN_FRACTION:,} pixels, not "
                 f"{self.window} x {self.down}"
             )
 

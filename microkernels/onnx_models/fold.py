@@ -193,7 +193,7 @@ def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
     if size > _MOST_FOLDED:
         raise ModelError(
             f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "
-            f"constant of {size:,} elements; {_MOST_FOLDED:,} are allowed"
+            f"constant of {size:,} elements; at most {_MOST_FOLDED:,} are allowed"
         )
     return size
 

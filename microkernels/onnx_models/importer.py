@@ -373,7 +373,7 @@ class Importer:
             raise node.refused(
                 f"its output {clipped(printable(tensor), 60)} has the shape "
                 f"{list(self.graph.shapes[tensor])}, but its layers make {list(shape)}, which is a "
-                "fault of this program"
+                "bug in VIP"
             )
         named = replace(value, alone=value.alone and self._uses[tensor] == 1)
         self.values[tensor] = named
@@ -399,7 +399,7 @@ class Importer:
             spread = np.broadcast_to(values, like.shape)
         except ValueError:
             raise node.refused(
-                f"a constant of shape {list(values.shape)} can't be spread to {list(like.shape)}"
+                f"a constant of shape {list(values.shape)} can't be broadcast to {list(like.shape)}"
             ) from None
         name = self.unique(f"{node.name}_constant")
         turned = like.turned
@@ -483,7 +483,7 @@ def rearranged(
     """
     if not 0 < index.size <= _MOST_ELEMENTS:
         raise node.refused(
-            f"it makes {index.size:,} elements an image; from 1 to {_MOST_ELEMENTS:,} are allowed"
+            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are allowed"
         )
     shape = index.shape
     if importer.batched(shape):

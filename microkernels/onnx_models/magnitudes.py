@@ -198,13 +198,13 @@ def _range(
     """The arguments of a curve, whose values are ``real``."""
     if not np.isfinite(real).all():
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].name} has no value for "
-            f"some numbers of the calibration data, which are from {ends[0]:g} to {ends[1]:g}"
+            f"node {model.origins.get(name, name)}: {model.curves[name].name} is undefined for "
+            f"some of the calibration data, which range from {ends[0]:g} to {ends[1]:g}"
         )
     if has_pole(model.curves[name], *ends):
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].name} has no value at a "
-            f"number among those of the calibration data, which are from {ends[0]:g} to {ends[1]:g}"
+            f"node {model.origins.get(name, name)}: {model.curves[name].name} has a pole "
+            f"within the range of the calibration data, {ends[0]:g} to {ends[1]:g}"
         )
     return ends
 
@@ -244,7 +244,7 @@ def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
             layer.
 
     Raises:
-        ModelError: a function has no value for some of the numbers, or they are too large.
+        ModelError: a function is undefined for some of the numbers, or they are too large.
     """
     network = model.network
     logistic = logistic_operands(network)

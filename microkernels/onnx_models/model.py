@@ -233,9 +233,9 @@ def to_maps(
         ModelError: another number of elements, no numbers, or numbers that are not finite.
     """
     if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
-        raise ModelError(f"{name}: numbers are needed, not {values.dtype}")
+        raise ModelError(f"{name}: values must be numbers, not {values.dtype}")
     if np.issubdtype(values.dtype, np.complexfloating):
-        raise ModelError(f"{name}: real numbers are needed, not {values.dtype}")
+        raise ModelError(f"{name}: values must be real numbers, not {values.dtype}")
     if values.size != batch * size.elements:
         raise ModelError(
             f"{name}: {batch} x {size.channels} x {size.height} x {size.width} values are needed, "
@@ -246,5 +246,5 @@ def to_maps(
         shape = (size.width, size.height, size.channels)
     images = values.astype(np.float64).reshape(batch, *shape)
     if not np.isfinite(images).all():
-        raise ModelError(f"{name}: finite numbers are needed, but there are NaN or infinities")
+        raise ModelError(f"{name}: values must be finite, but some are NaN or infinite")
     return images.transpose((0, 2, 1, 3) if turned else (0, 2, 3, 1))

@@ -205,14 +205,14 @@ def _inferred(model: "ModelProto") -> list[Any]:
     """Descriptions of all tensors, with the types and shapes that follow from those of the inputs.
 
     Raises:
-        ModelError: shapes contradict.
+        ModelError: shapes are inconsistent.
     """
     from onnx import shape_inference
 
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
+        raise ModelError(f"the model's shapes are inconsistent: {one_line(error)}") from error
     graph = inferred.graph
     return [*graph.input, *graph.value_info, *graph.output]
 
@@ -270,7 +270,9 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
 def _check_limits(model: "ModelProto") -> None:
     graph = model.graph
     if len(graph.node) > _MOST_NODES:
-        raise ModelError(f"the model has {len(graph.node)} nodes; {_MOST_NODES} are allowed")
+        raise ModelError(
+            f"the model has {len(graph.node)} nodes; at most {_MOST_NODES} are allowed"
+        )
     tensors = list(graph.initializer)
     for node in graph.node:
         for attribute in node.attribute:
@@ -295,7 +297,9 @@ def _check_dims(name: str, dims: Iterable[int]) -> None:
     sizes = list(dims)
     label = clipped(printable(name), 60)
     if len(sizes) > _MOST_RANK:
-        raise ModelError(f"tensor {label} has {len(sizes)} dimensions; {_MOST_RANK} are allowed")
+        raise ModelError(
+            f"tensor {label} has {len(sizes)} dimensions; at most {_MOST_RANK} are allowed"
+        )
     if any(size < 0 for size in sizes):
         raise ModelError(f"tensor {label} has a negative size: {sizes}")
     if prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
@@ -311,7 +315,7 @@ def _check_tensor(tensor: "TensorProto") -> None:
     name = clipped(printable(tensor.name or "of a Constant node"), 60)
     if external_data_helper.uses_external_data(tensor):
         raise ModelError(
-            f"tensor {name} lies in another file; save the model with all tensors in one file"
+            f"tensor {name} is stored in another file; save the model with all tensors in one file"
         )
     _check_dims(name, tensor.dims)
     if tensor.data_type == TensorProto.STRING:
@@ -386,7 +390,8 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
         shape = _dims(value)
         if batch is not None and shape is not None and shape[:1] != (batch,):
             raise ModelError(
-                f"input {name} of shape {list(shape)} does not have the batch of {batch} first"
+                f"input {name} of shape {list(shape)} must have the batch of {batch} as its first "
+                "dimension"
             )
     return opened
 

@@ -32,6 +32,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.schedule import Hazard
+from support.errors import Shown
 from support.files import write_atomically
 
 from .interleave import Together
@@ -76,7 +77,7 @@ class Golden:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelJob:
+class KernelJob(Shown):
     """A kernel with its data; see the module's text.
 
     Attributes:
@@ -200,7 +201,7 @@ class KernelJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelOutcome:
+class KernelOutcome(Shown):
     """A job's result.
 
     Attributes:

@@ -1,1 +1,1 @@
-"""Runs of programs and kernels on Verilog, held against golden models."""
+"""Runs of programs and kernels on Verilog, compared with golden models."""

@@ -1,4 +1,4 @@
-"""The applications of :mod:`microkernels.suite` as work of a simulated engine."""
+"""The applications of :mod:`microkernels.suite` as workloads of a simulated engine."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ from .trim_check import Workload
 
 __all__ = ["Application", "ApplicationError", "applications", "choose"]
 
-#: Cycles from a request to its answer, about those of a vault's DRAM.
+#: Cycles from a request to its response, about as many as a vault's DRAM takes.
 _LATENCY = 40
 
 
@@ -22,11 +22,11 @@ class ApplicationError(VipError):
 
 
 class Application(suite.SuiteApplication):
-    """An application, whose launches an engine can be trimmed to."""
+    """An application, to whose launches an engine can be trimmed."""
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
-        """Its launches as :func:`sim_tb.cosim.trim_check.check_trimmed` takes them."""
+        """Its launches, for :func:`sim_tb.cosim.trim_check.check_trimmed`."""
         return tuple(_workload(job) for job in self.jobs)
 
 
@@ -46,15 +46,15 @@ _APPLICATIONS = tuple(Application(**vars(item)) for item in suite.suite())
 
 
 def applications() -> tuple[Application, ...]:
-    """All applications: SCRATCH's, then the thesis's."""
+    """All applications: those of SCRATCH, then those of the thesis."""
     return _APPLICATIONS
 
 
 def choose(names: Sequence[str]) -> tuple[Application, ...]:
-    """The applications called ``names``, all if there are none; in the order of the suite.
+    """The applications called ``names`` in the suite's order; all of them if ``names`` is empty.
 
     Raises:
-        ApplicationError: a name that no application has.
+        ApplicationError: no application has one of the names.
     """
     applications = {application.name: application for application in _APPLICATIONS}
     for name in names:

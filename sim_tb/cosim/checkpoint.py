@@ -1,4 +1,4 @@
-"""Checkpoints of jobs with several launches on a chip: an interrupted run goes on where it was."""
+"""Checkpoints of jobs with several launches on a chip, from which an interrupted run resumes."""
 
 import hashlib
 import json
@@ -16,23 +16,23 @@ from support.files import write_atomically
 
 __all__ = ["Checkpoint"]
 
-#: Increased with each change of the file or of :class:`isa.run.RunResult`.
+#: Increases with each change of the file format or of :class:`isa.run.RunResult`.
 _FORMAT = 3
-#: Address and length of a block of the DRAM, in front of its bytes.
+#: Address and length of a block of the DRAM, stored before its bytes.
 _BLOCK = struct.Struct("<QQ")
-#: Seconds of simulation for which a checkpoint is worth its time.
+#: Seconds of simulation after which a checkpoint is worth the time to write it.
 _SECONDS = 20.0
-#: Of an engine that has halted, beside its counters.
+#: Fields stored for a halted engine, besides its counters.
 _OF_ENGINE = ("pe", "vault", "slot", "cycles", "elapsed_cycles")
 
 
 class Checkpoint:
-    """The contents of the DRAM and the results of the launches that have ended, in a file.
+    """A file with the contents of the DRAM and the results of completed launches.
 
     Parameters:
-        file: is made when the first checkpoint is written. One that is damaged, of another run, or
-            of another version counts as missing, and is replaced.
-        key: differs with everything that decides the results: machine, programs and data.
+        file: created with the first checkpoint. A file that is damaged, or that belongs to another
+            run or version, counts as missing and is replaced.
+        key: a digest of everything that decides the results: machine, programs and data.
     """
 
     def __init__(self, file: Path, key: str) -> None:
@@ -41,11 +41,11 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def load(self, image: DramImage) -> dict[str, RunResult]:
-        """Put the contents of the DRAM into ``image``, all zero so far.
+        """Restore the contents of the DRAM into ``image``, which is all zero.
 
         Returns:
-            Results of the launches that need not be run, by name; empty: there is no checkpoint,
-            and ``image`` is as before.
+            Results of the completed launches, by name; empty if there is no checkpoint, and
+            ``image`` is then unchanged.
         """
         try:
             head, _, body = self._file.read_bytes().partition(b"\n")
@@ -66,9 +66,9 @@ class Checkpoint:
         return results
 
     def save(self, image: DramImage, results: dict[str, RunResult]) -> None:
-        """Write a checkpoint after a launch without faults, if the last one is some time ago. It
-        replaces the one before as a whole. One that can't be written is a warning: the run itself
-        needs none."""
+        """Write a checkpoint after a launch without faults, unless the last one is recent. It
+        replaces the previous one atomically. A failure to write it is only a warning, as the run
+        does not need it."""
         if time.monotonic() < self._written + _SECONDS:
             return
         body = b"".join(
@@ -90,7 +90,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Delete the file: nothing is left to go on with."""
+        """Delete the file."""
         with suppress(OSError):
             self._file.unlink()
 

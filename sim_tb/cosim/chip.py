@@ -1,6 +1,6 @@
-"""Cosimulation of a chip: one program on all engines, driven through the AXI ports alone.
+"""Cosimulation of a chip: one program on all engines, driven only through the AXI ports.
 
-A session is a chip in simulation behind its host ports, as Verilog or another machine.
+A session is a chip in simulation behind its host ports, as Verilog or as another model.
 """
 
 from abc import ABC, abstractmethod
@@ -38,19 +38,19 @@ __all__ = ["AXI_LATENCY", "ChipMachine", "ChipSession", "ChipSimulation", "Perio
 _RESET_CYCLES = 8
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
 _SETTLE = 256
-#: Cycles after which an access that has not been answered never will be.
+#: Cycles after which an unanswered access counts as lost.
 _PATIENCE = 1_000_000
-#: Bytes of DRAM that one operation moves at most.
+#: Most bytes of DRAM that one operation moves.
 _BLOCK_BYTES = 1 << 16
-#: Cycles in which a memory on an AXI bus answers: some 250 ns, as through the controller of a
-#: board's DDR3, at the clock of an FPGA.
+#: Latency in cycles of a memory on an AXI bus: about 250 ns at an FPGA's clock, as through a
+#: board's DDR3 controller.
 AXI_LATENCY = 25
 _AXI_PERIOD_NS = 10.0
-#: With two clocks: cycles of the engines' in which the slowest of the memory's has seen a reset,
-#: and those after which every copy of a counter is new (:class:`memory.crossing.CounterMirror`).
+#: With two clocks: engine cycles after which even the slowest memory clock has seen a reset, and
+#: those after which every copy of a counter is up to date (:class:`memory.crossing.CounterMirror`).
 _SLOW_RESET_CYCLES = 64
 _SLOW_SETTLE = 4096
-#: The memory's clock is at most this many times as fast, or as slow, as the engines'.
+#: The memory's clock is at most this many times as fast or as slow as the engines'.
 MOST_RATIO = 8
 _LEAST_PS, _MOST_PS = 200, 200_000
 
@@ -59,13 +59,13 @@ _CHECK = Checks(CosimError)
 
 @dataclass(frozen=True, kw_only=True)
 class Periods:
-    """The periods of two clocks in a simulation.
+    """The periods of the two clocks of a simulation.
 
     Attributes:
-        engine_ps, memory_ps: of the engines' clock and of the memory's, in ps; even, 200..200,000,
-            and neither more than 8 times the other.
-        jitter_ps: by how much each edge of the memory's clock comes too early or too late, at
-            random, at most; 0 .. a quarter of ``memory_ps``.
+        engine_ps, memory_ps: periods of the engines' and of the memory's clock in ps; even,
+            200..200,000, neither more than 8 times the other.
+        jitter_ps: most by which each edge of the memory's clock is early or late, at random; 0 .. a
+            quarter of ``memory_ps``.
 
     Raises:
         CosimError: a value outside its range.
@@ -92,24 +92,24 @@ class Periods:
 
 
 class ChipSession(ABC):
-    """A chip in simulation, driven through its host ports, to be used in a ``with`` statement; a
+    """A chip in simulation, driven through its host ports: a context manager, and a
     :class:`soc.host.transport.BlockingTransport` for :class:`soc.host.driver.Host`.
 
-    The chip's time passes only while one of the methods is at work.
+    Simulated time passes only within its methods.
 
     Parameters:
         config: of the chip. Vaults with an AXI back end have a memory on their bus that moves one
             beat per cycle, in or out.
-        image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
-            after the write was acknowledged (:meth:`settle`).
-        axi_latency: cycles after which the memory on an AXI bus answers, 1 or more.
+        image: the DRAM, of ``config.memory_bytes``, which the chip changes. A write reaches it some
+            time after its acknowledgement (:meth:`settle`).
+        axi_latency: latency in cycles of the memory on an AXI bus, at least 1.
 
     Attributes:
-        cycles: since reset. seconds: that the simulation of them took on this machine.
+        cycles: since reset. seconds: host time that their simulation took.
 
     Raises:
-        CosimError: the image is not of the chip's size; by each method, when an access is not
-            answered, or a controller breaks a rule of the DRAM.
+        CosimError: the image is not of the chip's size; from each method: an access is not
+            answered, or a controller breaks a DRAM rule.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ChipSession(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """Make the simulation ready for its first operation, a reset."""
+        """Prepare the simulation for its first operation, a reset."""
 
     @abstractmethod
     def _perform(self, operation: Operation) -> Result:
@@ -148,7 +148,7 @@ class ChipSession(ABC):
 
     @property
     def period_ns(self) -> float:
-        """Clock period in ns: that of the DRAM, or 10 where boards have theirs on AXI buses."""
+        """Clock period in ns: that of the DRAM, or 10 with AXI buses to a board's memory."""
         vault = self.config.tile.vault
         return _AXI_PERIOD_NS if isinstance(vault, AxiConfig) else vault.timing.tck_ns
 
@@ -158,17 +158,17 @@ class ChipSession(ABC):
         self._reset()
 
     def run(self, cycles: int, *, until_interrupt: bool = False) -> Result:
-        """Let time pass: ``cycles``, at least 1, or less if an interrupt comes."""
+        """Let ``cycles`` (at least 1) pass, or fewer if an interrupt comes first."""
         return self._do(Operation(kind=Kind.RUN, count=max(1, cycles), stop=until_interrupt))
 
     def settle(self) -> None:
-        """Let time pass until acknowledged writes are in the DRAM and have been counted."""
+        """Let time pass until acknowledged writes have reached the DRAM and been counted."""
         self.run(_SLOW_SETTLE if self.config.tile.clocks.two else _SETTLE)
 
     # The transport.
 
     def read32(self, address: int) -> int:
-        """See :class:`soc.host.transport.Transport`, also for the other methods."""
+        """See :class:`soc.host.transport.Transport`, as for the other methods."""
         operation = Operation(kind=Kind.READ_REGISTER, address=address, count=WORD_BYTES)
         return int.from_bytes(self._access("read of register", operation).data, "little")
 
@@ -211,7 +211,7 @@ class ChipSession(ABC):
             self.settle()
 
     def _memories(self) -> dict[str, Any]:
-        """The DRAM of the vaults, each with its part of the image, as fields of an operation."""
+        """Fields of an operation that describe each vault's DRAM and its part of the image."""
         config, vault = self.config, self.config.tile.vault
         size = 1 << config.network.address_bits
         bases = [number * size for number in range(config.vaults)]
@@ -250,18 +250,18 @@ class ChipSession(ABC):
 
 class ChipSimulation(ChipSession):
     """The Verilog of a chip in Verilator. The first use of a configuration builds its simulator
-    (some minutes).
+    (a few minutes).
 
     Parameters:
         config, image, axi_latency: see :class:`ChipSession`.
-        periods: of the clocks of a chip with two; by default 800 ps both.
-        outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
+        periods: of the clocks of a chip with two; by default both 800 ps.
+        outer: cocotbext-axi's managers, which are slow, make the accesses instead of a C++ model.
         trace: waveform file, ``.vcd`` or ``.fst``.
-        progress: called now and then with the cycles so far.
+        progress: called periodically with the cycles so far.
 
     Raises:
-        CosimError: as there, or the chip has one clock and ``periods`` are given.
-        MissingExtraError: cocotbext-axi is wanted and not installed.
+        CosimError: as for :class:`ChipSession`; or ``periods`` are given for a chip with one clock.
+        MissingExtraError: cocotbext-axi is requested and not installed.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
@@ -291,7 +291,7 @@ class ChipSimulation(ChipSession):
 
     @property
     def period_ns(self) -> float:
-        """As there; of two clocks, that of the engines."""
+        """Clock period in ns, with two clocks that of the engines."""
         if self.config.tile.clocks.two:
             return self.periods.engine_ps / 1000
         return super().period_ns
@@ -315,16 +315,16 @@ def run_launch(
     pes: Iterable[int] | None = None,
     counters: bool = True,
 ) -> RunResult:
-    """Load a program into PEs of a simulated chip, run it to its end, and report the result.
+    """Load a program into engines of a simulated chip, run it to its end, and return the result.
 
     Parameters:
-        launch: PEs that run longer than its ``max_cycles`` are an error. pes: None: all.
-        counters: whether to read them, where there are any. That takes time: of a chip of 32 vaults
-            some 500,000 cycles.
+        launch: an engine that runs longer than its ``max_cycles`` is an error. pes: None: all.
+        counters: whether to read the counters, if there are any; on a chip of 32 vaults this takes
+            about 500,000 cycles.
 
     Raises:
-        CosimError: a PE does not end in time; the message names those that faulted. Or the launch
-            has a stop or limits.
+        CosimError: an engine does not end in time (the message names those that faulted), or the
+            launch has a stop or limits.
         soc.host.transport.HostError: the chip can't take the program or the address.
     """
     if launch.stop_after is not None or launch.limits is not None:
@@ -347,7 +347,7 @@ def run_launch(
             run(host.wait(chosen, timeout=left * period))
             running = False
         except HostTimeout as error:
-            # An interrupt, of a fault perhaps, lets the host give up before.
+            # An interrupt, perhaps from a fault, makes the host give up earlier.
             if chip.cycles >= started + launch.max_cycles:
                 late = f"{still_running('the program', launch.max_cycles, 'cycle')} ({error})"
     cycles = chip.cycles - started
@@ -381,7 +381,7 @@ _Counts = tuple[Mapping[str, int], ...]
 
 
 def _of_vaults(chip: ChipSession, host: Host, counted: bool) -> tuple[_Counts, _Counts]:
-    """Counters of all vaults and nodes, once they have counted all that has happened."""
+    """Counters of all vaults and nodes, after they have settled."""
     chip.settle()
     config = chip.config
     vaults = range(config.vaults if counted and config.tile.vault.counters else 0)
@@ -415,13 +415,13 @@ class _HostMemory:
 
 
 class ChipMachine(Machine):
-    """A chip behind its host port, as a machine: the host loads programs, launches and waits.
+    """A machine made of a chip and its host, which loads programs, launches and waits.
 
     Parameters:
         config: of the chip.
-        session: opens one with an image, and with what is shown the cycles so far.
-        preload: data are put into the DRAM, and taken from it, without the chip: many take longer
-            to write at 8 bytes per cycle than to process. Otherwise the host does it.
+        session: opens a session with an image and a function to call with the cycles so far.
+        preload: data bypass the host, which at 8 bytes per cycle may take longer to write them than
+            the engines to process them.
         counters: as of :func:`run_launch`.
 
     Raises:
@@ -462,7 +462,7 @@ class ChipMachine(Machine):
             self._progress(cycles)
 
     def memory(self, image: DramImage) -> Memory:
-        """The image itself with ``preload``, else the host's way to it."""
+        """With ``preload`` the image itself, otherwise the DRAM through the host."""
         chip = self._session_of(image)
         return image if self._preload else _HostMemory(Host(Blocking(chip)))
 
@@ -479,7 +479,7 @@ class ChipMachine(Machine):
         engines: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run a launch on all engines; the program ends at once in those beyond ``engines``.
+        """Run a launch on all engines; on those beyond ``engines`` the program ends at once.
 
         Raises:
             CosimError: as of :func:`run_launch`.

@@ -20,9 +20,9 @@ class Copies:
     """Result of copies of some launches.
 
     Attributes:
-        engines: that worked, each on data of its own.
-        host_cycles: from launch to end as the host sees them, all launches together.
-        differing: engines that left their memory otherwise than the instruction set simulator does.
+        engines: number of engines, each with data of its own.
+        host_cycles: from launch to end as the host sees them, summed over the launches.
+        differing: engines whose memory differs from the instruction set simulator's.
     """
 
     engines: int
@@ -31,7 +31,7 @@ class Copies:
 
     @property
     def throughput(self) -> float:
-        """Times that the work of one engine is done in a million cycles."""
+        """Copies of the work completed per million cycles."""
         return self.engines * 1e6 / self.host_cycles
 
 
@@ -44,19 +44,18 @@ def run_copies(
 ) -> Copies:
     """Run every launch of ``works`` on all engines of a chip at once.
 
-    The data are put into the windows, and the results taken from them, without the chip's host
-    port; the launch and the wait for the end go through it.
+    Data and results bypass the chip's host port; launches and waits go through it.
 
     Parameters:
-        config: of the chip, whose engines have windows. It must have the program in its ROM, or an
+        config: of the chip, whose engines have windows, and either the program in a ROM or an
             instruction buffer.
-        works: launches in order; each brings the memory that it needs.
-        progress: called now and then with the cycles of the current simulation.
+        works: launches in order, each with its memory contents.
+        progress: called periodically with the cycles of the current simulation.
         axi_latency: as of :class:`sim_tb.cosim.chip.ChipSession`.
 
     Raises:
-        CosimError: the engines have no windows or too small ones, or a preload memory; a program
-            faults, or takes too long.
+        CosimError: the engines have no windows, windows that are too small, or a preload memory; a
+            program faults or takes too long.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     if not config.tile.windows:
@@ -96,7 +95,7 @@ def run_copies(
 
 
 def _expected(config: ChipConfig, work: Workload) -> bytes:
-    """The contents that a window must have in the end."""
+    """The contents that a window must have at the end."""
     bits = config.pe.address_bits
     with DramImage(1 << bits) as memory:
         memory.write(0, work.contents)

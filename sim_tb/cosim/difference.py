@@ -1,10 +1,10 @@
-"""Differences of the Verilog of an engine from the instruction set simulator: in the end of a run,
-and the first instruction after which there are any.
+"""Differences between an engine's Verilog and the instruction set simulator: at the end of a run,
+and the first instruction that causes one.
 
-An engine that the host stops completes what it has issued, and counts it. So its state after a stop
-is comparable with the simulator's after as many instructions: registers, scratchpad and memory.
-Stops at more and more cycles, then between the last equal state and the first different one, lead
-to the instruction.
+A stopped engine completes and counts the instructions that it has issued, so its registers,
+scratchpad and memory are comparable with the simulator's after the same number of instructions. The
+search stops the engine later and later, then bisects between the last equal state and the first
+different one.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,9 +40,9 @@ __all__ = [
     "first_difference",
 ]
 
-#: Instructions up to the differing one that are kept.
+#: Instructions reported, up to and including the differing one.
 COMMITS = 8
-#: Cycles after the launch of the first stop.
+#: Cycles from the launch to the first stop.
 _FIRST_STOP = 256
 
 
@@ -51,7 +51,7 @@ class Commit:
     """An executed instruction.
 
     Attributes:
-        number: how many were executed up to it, from 1 on.
+        number: its place in the order of execution, from 1 on.
         pc: word address. text: in assembly. source: its line; None: unknown.
     """
 
@@ -68,11 +68,11 @@ class Commit:
 
 @dataclass(frozen=True)
 class OperandContent:
-    """What the differing instruction reads.
+    """An operand that the differing instruction reads.
 
     Attributes:
-        space: where it lies; of a register ``start`` is its number.
-        start: address of the first byte. bytes_each: of an element.
+        space: where it lies.
+        start: address of the first byte, or number of the register. bytes_each: bytes per element.
         content: before the instruction, on the simulator.
     """
 
@@ -88,11 +88,11 @@ class OperandContent:
 
 @dataclass(frozen=True)
 class Differing:
-    """Adjacent bytes, or a register, that the instruction leaves differently.
+    """Adjacent bytes, or a register, in which the two differ after the instruction.
 
     Attributes:
         space, start, bytes_each: as of :class:`OperandContent`.
-        expected: content on the simulator. got: on the engine; as long.
+        expected: content on the simulator. got: on the engine, of the same length.
     """
 
     space: Space
@@ -113,17 +113,16 @@ class Differing:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstDifference:
-    """The first difference of an engine from the simulator.
+    """The first difference between an engine and the simulator.
 
     Attributes:
-        instruction: after which the two differ.
-        cycle: of the engine's run after the launch in which it is issued, as the host counts.
+        instruction: the instruction after which the two differ.
+        cycle: cycle of its issue since the launch, as the host counts.
         operands: what it reads. differing: where the two differ afterwards, in order.
-        end: what differs in the end of the program there; "" if nothing does.
-        commits: the last instructions on the simulator, ``instruction`` the last one.
-        runs: of the engine that it took to find it.
-        passages: the last instructions that the engine executed, in order, where waveforms show
-            them.
+        end: how the end of the program differs; "" if it does not.
+        commits: the last instructions on the simulator, up to ``instruction``.
+        runs: engine runs that the search took.
+        passages: the last instructions that the engine executed, in order, if waveforms show them.
     """
 
     instruction: Commit
@@ -154,11 +153,11 @@ class FirstDifference:
 
 @dataclass(frozen=True)
 class _State:
-    """The engine after a stop, and what of it differs.
+    """The engine after a stop, and how it differs.
 
     Attributes:
-        executed: instructions. end: difference of the end. places: those of contents.
-        ended: the program ended by itself. broken: the engine did not end.
+        executed: instructions. end: how its end differs. places: where contents differ.
+        ended: whether the program ended by itself. broken: whether the engine did not end.
     """
 
     executed: int
@@ -173,7 +172,7 @@ class _State:
 
 
 class _Search:
-    """Runs of ``machine`` up to a stop.
+    """Runs of ``machine`` up to a given stop.
 
     Parameters: those of :func:`first_difference`.
     """
@@ -191,12 +190,12 @@ class _Search:
         self.program = launch.program
         self.config: PeConfig = machine.config
         self.runs = 0
-        # A reset leaves the scratchpad as the run before did, and the simulator begins with zeros.
+        # A reset keeps the scratchpad of the previous run; the simulator begins with zeros.
         readable = self.config.sram == "behavioural"
         self.scratchpad = bytes(self.config.scratchpad_bytes) if readable else None
 
     def at(self, stop: int) -> _State:
-        """The state after a stop ``stop`` cycles after the launch."""
+        """The state after a stop at ``stop`` cycles from the launch."""
         self.runs += 1
         size = self.memory_bytes
         with DramImage(size) as image, DramImage(size) as expected:
@@ -217,7 +216,7 @@ class _Search:
         simulator = self.simulator(memory, CompiledSimulator)
         outcome = simulator.run(executed)
         if ended and outcome.state == "limit":
-            # Its own `halt`, or a fault, which counts as no instruction.
+            # The program's `halt`, or a fault, which does not count as an instruction.
             outcome = simulator.step()
             executed = max(executed, outcome.instructions)
         return _State(
@@ -278,7 +277,7 @@ class _Search:
 
 
 def _stretches(places: Iterator[int] | list[int]) -> Iterator[tuple[int, int]]:
-    """First place and number of places that follow each other."""
+    """First place and length of each run of consecutive places."""
     for _, group in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
         stretch = [place for _, place in group]
         yield stretch[0], len(stretch)
@@ -297,18 +296,18 @@ def first_difference(
     """Find the first instruction of ``launch`` after which the engine differs from the simulator.
 
     Parameters:
-        machine: of an engine with counters, in its ``with`` statement.
-        launch: from reset, of an engine that is alone. fill: puts the memory's contents at the
-            start into an image of ``memory_bytes``.
+        machine: an open machine of an engine with counters.
+        launch: from reset, on a single engine. fill: writes the initial memory contents into an
+            image of ``memory_bytes``.
         behaviour: of the memory; None: the default.
         commits: instructions to report, at least 1.
         progress: called with the number of runs so far.
 
     Returns:
-        None: the engine ends as the simulator does, and no stop on the way shows a difference.
+        None if neither the end nor any stop tried shows a difference.
 
     Raises:
-        CosimError: the engine has no counters, so that the stop's place is unknown.
+        CosimError: the engine has no counters, which tell where it stopped.
         support.native.CompilerError: there is no C++ compiler.
     """
     if not machine.config.counters:
@@ -341,7 +340,7 @@ def first_difference(
 def _described(
     search: _Search, state: _State, number: int, cycle: int, commits: int
 ) -> FirstDifference:
-    """All about instruction ``number``, counted from 1, which leads to ``state``."""
+    """The report on instruction ``number``, counted from 1, which leads to ``state``."""
     program = search.program
     reads: dict[int, Callable[[], tuple[OperandContent, ...]]] = {}
 
@@ -382,7 +381,7 @@ def _commit(program: Program, number: int, pc: int) -> Commit:
 
 
 def _width(program: Program, pc: int) -> int:
-    """Bytes of an element of the instruction at ``pc``; 1 where it has none."""
+    """Bytes per element of the instruction at ``pc``; 1 if it has no elements."""
     decoded = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
     return 1 if decoded is None or decoded[0].width is None else decoded[0].width.bytes
 
@@ -403,7 +402,7 @@ def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Opera
 
 
 def _content(state: ProcessorState, access: Access) -> bytes | None:
-    """The bytes of ``access``; None: a register, or not all are there."""
+    """The bytes of ``access``; None for a register, or if not all of them exist."""
     end = access.start + access.size
     if access.space == "scratchpad" and end <= len(state.scratchpad):
         return bytes(state.scratchpad[access.start : end])
@@ -413,13 +412,13 @@ def _content(state: ProcessorState, access: Access) -> bytes | None:
 
 
 def _of_elements(place: Differing, width: int) -> Differing:
-    """``place`` as elements of ``width`` bytes, where its bytes are whole ones."""
+    """``place`` as elements of ``width`` bytes, if it consists of whole elements."""
     if place.space == "register" or len(place.expected) % width:
         return place
     return Differing(place.space, place.start, width, place.expected, place.got)
 
 
-#: Bytes that a difference in memory shows.
+#: Most bytes shown of a difference in memory.
 _SHOWN = 8
 
 
@@ -428,10 +427,10 @@ class Comparison:
     """Result of a comparison.
 
     Attributes:
-        differences: one line each: end, registers, scratchpad, memory; of the last two the first
-            bytes that differ. Empty: engine and simulator agree. Of the timing model, why it does
-            not say so of a program with hazards.
-        hazards: of the program, as the simulator ran it; they explain most differences.
+        differences: one line each for end, registers, scratchpad and memory, with the first bytes
+            that differ; empty if engine and simulator agree. For a program with hazards on the
+            timing model: why the two are not compared.
+        hazards: that the simulator found; they explain most differences.
         fault: see :attr:`isa.iss.simulator.Outcome.fault`.
         saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
     """
@@ -443,7 +442,7 @@ class Comparison:
 
     @property
     def match(self) -> bool:
-        """Whether nothing differs."""
+        """Whether engine and simulator agree."""
         return not self.differences
 
 
@@ -456,15 +455,14 @@ def compare_run(
     config: PeConfig,
     parameters: int = 0,
 ) -> Comparison:
-    """Compare the final state of ``program`` with that on the simulator.
+    """Compare the final state of ``program`` with the simulator's.
 
-    Compared are state, cause and program counter of the end, all registers and the scratchpad where
-    they can be read (memories are ``behavioural``), and all of the memory.
+    The comparison covers state, cause and program counter at the end, all memory, and, with
+    ``behavioural`` memories, which can be read, all registers and the scratchpad.
 
     Parameters:
-        end: of the run on the engine of ``config``, with a scratchpad of zeros at its start and the
-            identity of an engine that is alone.
-        memory: as the run left it. start: as the run found it; the simulator changes it.
+        end: of a run on a single engine of ``config`` whose scratchpad was zero at the start.
+        memory: after the run. start: before the run; the simulator changes it.
         parameters: DRAM address of the parameter block.
     """
     log = HazardLog()
@@ -476,7 +474,7 @@ def compare_run(
         observer=log.observer(),
         count_saturation=True,
     )
-    # An instruction takes a cycle at least, so a run of more instructions must be a different one.
+    # An instruction takes at least one cycle, so a run of more instructions must differ.
     outcome = simulator.run(end.elapsed_cycles)
     lines = differences(expected_end(simulator, outcome), end, program.words, config)
     places = memory.differences(start)

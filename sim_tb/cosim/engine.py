@@ -1,4 +1,5 @@
-"""Cosimulation of one processing engine: programs run on its Verilog, with their final state."""
+"""Cosimulation of one processing engine: runs programs on its Verilog and returns their final
+state."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -27,16 +28,15 @@ __all__ = [
 ]
 
 
-#: Bytes of a memory request at most.
+#: Most bytes of a memory request.
 _COLUMN_BYTES = 32
-#: A healthy engine completes issued instructions in this many times the cycles that they should
-#: take.
+#: A working engine completes issued instructions within this many times their expected cycles.
 _PATIENCE = 4
 _PATIENCE_FLOOR = 100_000
 
 
 class CosimError(RunError):
-    """A run that did not end as a run must; the message says why."""
+    """A run that did not end as it must; the message says why."""
 
 
 def _within(name: str, value: int, high: int) -> None:
@@ -66,8 +66,7 @@ def check_launch(launch: Launch, config: PeConfig) -> None:
 
 
 def check_start(config: PeConfig, scratchpad: bytes | None, **place: int) -> None:
-    """Refuse contents of a scratchpad, or a place in a chip, that an engine of ``config`` can't be
-    given.
+    """Refuse scratchpad contents, or a place in a chip, that an engine of ``config`` can't take.
 
     Raises:
         CosimError: the message says why.
@@ -86,8 +85,8 @@ def check_start(config: PeConfig, scratchpad: bytes | None, **place: int) -> Non
 
 
 def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
-    """Cycles after a stop in which an engine beside ``memory`` surely completes its instructions:
-    a transfer of the whole scratchpad for each entry of its ARC, with some patience."""
+    """Upper bound on the cycles that an engine takes after a stop to complete its instructions: a
+    transfer of the whole scratchpad for each entry of its array range check, with a margin."""
     requests = config.arc_entries * config.scratchpad_bytes // _COLUMN_BYTES
     rounds = requests // config.load_store_queue + 1
     waiting = rounds * (memory.latency + memory.extra_latency)
@@ -101,11 +100,11 @@ class PeSimulation(Machine):
 
     Parameters:
         config: of the engine.
-        trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
-            and zlib to be built); 700 bytes per cycle as VCD, at a third of the speed.
-        ports_only: they hold the engine's ports alone (:mod:`sim_tb.runner.port_trace`). Without a
-            ``trace`` the simulator is the one that writes them as VCD, so that it is built once.
-        memory: how the memory answers unless a run says so; None: the default.
+        trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (building its simulator
+            needs the headers of lz4 and zlib); as VCD 700 bytes per cycle, at a third of the speed.
+        ports_only: waveforms hold only the engine's ports (:mod:`sim_tb.runner.port_trace`).
+            Without a ``trace`` the same simulator is used, so that only one is built.
+        memory: behaviour of the memory unless a run has its own; None: the default.
         watched: results have :attr:`isa.run.EngineEnd.in_flight`, and launches may have limits; see
             :func:`sim_tb.dut.engine.engine_design`.
 
@@ -138,14 +137,12 @@ class PeSimulation(Machine):
     def run_many(
         self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
     ) -> Iterator[RunResult | CosimError]:
-        """Run ``jobs`` (:meth:`job`) in order and yield for each its result, or the error that it
-        met.
+        """Run ``jobs`` (:meth:`job`) in order and yield the result or the error of each.
 
-        A few jobs are taken from ``jobs`` ahead of the results, so an image that one uses is not
-        free before its result is there.
+        Jobs are taken a few ahead of the results: don't reuse a job's image before its result.
 
         Parameters:
-            progress: called now and then with the cycles of the job that runs.
+            progress: called periodically with the cycles of the current job.
 
         Raises:
             CosimError: a job that can't be run.
@@ -174,7 +171,7 @@ class PeSimulation(Machine):
         :meth:`run_many`.
 
         Raises:
-            CosimError: as described there.
+            CosimError: as for :meth:`job` and :meth:`run_many`.
         """
         job = self.job(launch, image, **surroundings)
         (ended,) = self._session.run_many([job], progress)
@@ -196,17 +193,16 @@ class PeSimulation(Machine):
         reset: bool = True,
         scratchpad: bytes | None = None,
     ) -> HostJob:
-        """A launch as the simulator takes it.
+        """The job of one launch.
 
         Parameters:
-            launch: ``limits`` for the engine of a ``watched`` simulation alone.
-            image: the memory; the engine changes it. Give it the size of the engine's address
-                space.
-            memory: how the memory answers; None: as the simulation says.
+            launch: ``limits`` only for a ``watched`` simulation.
+            image: the memory, of the size of the engine's address space; the engine changes it.
+            memory: behaviour of the memory; None: the simulation's.
             pe_index, vault, slot, pe_count: place of the engine in a chip, as its program sees it;
                 each 0..65535. By default it is alone.
-            reset: reset the engine before; otherwise it goes on in the state that the job before
-                left.
+            reset: reset the engine first; otherwise it continues from the state of the previous
+                job.
             scratchpad: contents of the scratchpad at the start, for an engine with ``behavioural``
                 memories; None: unchanged.
 
@@ -243,7 +239,7 @@ class PeSimulation(Machine):
 
     def _result(self, result: HostResult, max_cycles: int) -> RunResult | CosimError:
         reasons = {
-            # Verilog shows where it fetches, a few words ahead of what it executes.
+            # Verilog shows the fetch address, a few words ahead of execution.
             Outcome.TOO_LONG: still_running("the program", max_cycles, "cycle"),
             Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
             f"{max_cycles} cycles and a stop",
@@ -253,7 +249,7 @@ class PeSimulation(Machine):
         if result.outcome is not Outcome.ENDED:
             return CosimError(reasons[result.outcome])
         readable = self.config.sram == "behavioural"
-        # A scratchpad that nothing reads has no outputs, and is not emitted.
+        # A scratchpad that nothing reads has no outputs and is not emitted.
         pad = bool(read_roles(self.config))
         if readable and not (result.registers and (result.scratchpad or not pad)):
             return CosimError("the memories of the simulated engine are not where they should be")
@@ -273,6 +269,6 @@ class PeSimulation(Machine):
         )
 
     def _whole(self, value: int) -> int:
-        """The 64-bit pattern of a register of the engine, whatever its width."""
+        """The 64-bit pattern of a register of any width."""
         sign = 1 << (self.config.register_width - 1)
         return ((value ^ sign) - sign) % (1 << REGISTER_WIDTH)

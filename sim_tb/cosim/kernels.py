@@ -1,4 +1,4 @@
-"""Kernels on the Verilog of an engine, a vault or a chip, held against their golden models."""
+"""Kernels on the Verilog of an engine, a vault or a chip, compared with their golden models."""
 
 from collections.abc import Callable
 from typing import Any, Unpack
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def job_key(job: KernelJob) -> str:
-    """Identifies a job of one launch by program, data and expected outputs."""
+    """A key of a job with one launch, from its program, data and expected outputs."""
     start = repr((job.name, job.program.words, job.parameters, job.pes))
     with DramImage(job.end) as image:
         job.prepare(image)
@@ -39,7 +39,7 @@ def job_key(job: KernelJob) -> str:
 
 
 def launches_key(job: KernelJob) -> str:
-    """Identifies a job by its launches and by the contents of memory before, in any vault."""
+    """A key of a job, from its launches and the initial memory contents of all vaults."""
     launches = [
         repr((launch.name, launch.parameters, launch.program.words)) for launch in job.launches
     ]
@@ -48,7 +48,7 @@ def launches_key(job: KernelJob) -> str:
 
 
 def _check(job: KernelJob, design: Configuration, room: int) -> None:
-    """Refuse a job for another design than this one, whose vaults have ``room`` bytes."""
+    """Refuse a job that does not fit ``design``, whose vaults have ``room`` bytes."""
     if job.updates == 0:
         raise CosimError("nothing to update: give at least two pixels and one iteration")
     if job.vaults != design.vaults:
@@ -69,23 +69,23 @@ def run_work(
     progress: Callable[[int], None] | None = None,
     **surroundings: Any,
 ) -> KernelOutcome:
-    """Run a job on an open machine and compare with the golden model.
+    """Run a job on an open machine and compare its outputs with the golden model's.
 
     Parameters:
-        machine: the job's engines are the first of each vault, the others stay idle.
-        memory_bytes: size of the memory; None: that of the design. That of a trimmed engine may be
-            larger, where the job has data that the program does not touch.
+        machine: the job uses the first engines of each vault; the others stay idle.
+        memory_bytes: size of the memory; None: the design's. A trimmed engine may need more, for
+            data of the job that the program does not touch.
         checkpoint: written after launches, at most every 20 seconds; launches that it has are not
-            run again. Every launch then begins with a reset of the machine, but not of its memory,
-            so that a run takes the same cycles whether it was interrupted or not. The caller
-            removes it. Only where data get into the memory without a host (``preload``).
+            repeated. The machine, but not its memory, is then reset before every launch, so that an
+            interrupted run takes as many cycles as an uninterrupted one. Needs ``preload``. The
+            caller removes it.
         begins: called with the name of each launch before it runs.
-        progress: called now and then with the cycles of the launch so far.
-        surroundings: further parameters of the machine's runs, such as ``memory`` of an engine's.
+        progress: called periodically with the cycles of the launch so far.
+        surroundings: further parameters of the machine's ``run``, such as an engine's ``memory``.
 
     Raises:
-        CosimError: an engine faulted or did not end, the job is for another design, there is
-            nothing to update, the memory has no room, or a checkpoint where it can't be.
+        CosimError: an engine faulted or did not end, the job is for another design or has nothing
+            to update, the memory is too small, or there is a checkpoint without ``preload``.
         KernelError: a program has an instruction that the engines lack.
     """
     design: Configuration = machine.config
@@ -133,17 +133,17 @@ def run_on(
     """:func:`run_work` on a machine of its own.
 
     Parameters:
-        on, options: as of :func:`sim_tb.cosim.machine.open_machine`.
+        on, options: see :func:`sim_tb.cosim.machine.open_machine`.
 
     Raises:
-        VipError: as of these.
+        VipError: as for these two functions.
     """
     with open_machine(design, on, **options) as machine:
         return run_work(job, machine, checkpoint=checkpoint, begins=begins, progress=progress)
 
 
 def chip_ring(design: Configuration) -> VaultRing:
-    """The vaults of a design."""
+    """The vaults of a design, as planners of kernels know them."""
     columns, rows = design.grid
     bits = (design.vault_bytes - 1).bit_length()
     return VaultRing(columns=columns, rows=rows, address_bits=bits)

@@ -21,24 +21,24 @@ from .vault import VaultSimulation
 
 __all__ = ["MachineOptions", "On", "Place", "Timed", "open_machine"]
 
-#: ``iss``: compiled instruction set simulators, which count no cycles. ``model``: the timing model,
-#: which takes as many cycles as the Verilog, and is faster. ``rtl``: the Verilog.
+#: ``iss``: compiled instruction set simulators, without cycles. ``model``: the timing model, faster
+#: than the Verilog and with the same cycles. ``rtl``: the Verilog.
 On = Literal["iss", "model", "rtl"]
-#: ``golden``: the golden model alone, on no machine.
+#: ``golden``: only the golden model, without a machine.
 Place = Literal["golden", On]
-#: Those that count cycles.
+#: Machines that count cycles.
 Timed = Literal["model", "rtl"]
 
 
 class MachineOptions(TypedDict, total=False):
-    """What a machine is opened with, beside its design. A value of None or False asks for nothing.
+    """Options with which a machine is opened. None or False is the same as no option.
 
     Attributes:
-        trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of an engine's ports alone.
-        memory: how the memory beside one engine answers; None: the default.
-        preload, counters: as of :class:`sim_tb.cosim.chip.ChipMachine`, for chips alone.
-        outer, periods: as of :class:`sim_tb.cosim.chip.ChipSimulation`.
-        axi_latency: as of :class:`sim_tb.cosim.chip.ChipSession`.
+        trace: waveform file, ``.vcd`` or ``.fst``. ports_only: only of an engine's ports.
+        memory: behaviour of a single engine's memory; None: the default.
+        preload, counters: see :class:`sim_tb.cosim.chip.ChipMachine`; only for chips.
+        outer, periods: see :class:`sim_tb.cosim.chip.ChipSimulation`.
+        axi_latency: see :class:`sim_tb.cosim.chip.ChipSession`.
     """
 
     trace: Path | None
@@ -57,7 +57,7 @@ _NAMES = {
     "rtl": "the Verilog",
 }
 _DESIGNS = {"engine": "one engine", "vault": "a vault", "chip": "a chip"}
-#: Option -> why a machine that does not take it refuses it. No other option can do harm.
+#: Option -> why a machine that does not take it refuses it. Machines ignore all other options.
 _REFUSALS = {
     "trace": "{value}: {machine} writes no waveforms; the Verilog does (--on rtl)",
     "ports_only": "{machine} of {design} has no waveforms of its ports alone",
@@ -70,10 +70,10 @@ _REFUSALS = {
 def open_machine(
     design: Configuration, on: On = "rtl", **options: Unpack[MachineOptions]
 ) -> Machine:
-    """The machine of an engine, a vault or a chip, to be used in a ``with`` statement.
+    """The machine of an engine, a vault or a chip, a context manager.
 
     Raises:
-        CosimError: the machine does not cover ``design``, or lacks what an option asks for.
+        CosimError: the machine does not support ``design`` or an option.
         support.native.CompilerError: a model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """

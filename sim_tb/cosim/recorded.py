@@ -1,4 +1,4 @@
-"""Programs run on the Verilog of one engine with the values at its ports recorded."""
+"""Runs of programs on the Verilog of one engine that record the values at its ports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run, every cycle of it.
+    """A run, cycle by cycle.
 
     Attributes:
-        signals: name -> values just before each clock edge from the first cycle of the simulation.
-        running: first cycle in which the engine ran, and the one after the last.
+        signals: name -> values just before each clock edge, from the simulation's first cycle on.
+        running: the engine's first cycle, and the one after its last.
         work: kind of work -> its amount.
     """
 
@@ -50,7 +50,7 @@ class RecordedRun:
         """Values at a port of the engine, by its name in Verilog, e.g. ``control__stop``.
 
         Raises:
-            CosimError: there is none.
+            CosimError: there is no such port.
         """
         if name not in self.signals:
             raise CosimError(f"the simulated engine has no port {name}")
@@ -58,19 +58,19 @@ class RecordedRun:
 
 
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
-    """One BP-M iteration, held against the golden model; parameters and errors as of
+    """Record one BP-M iteration, compared with the golden model; parameters and errors as for
     :func:`sim_tb.cosim.kernels.run_on`."""
     job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
     return record_job(job, config, {"message update": job.updates or 0})
 
 
 def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
-    """The inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data, held
-    against the golden model.
+    """Record the inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data,
+    compared with the golden model.
 
     Raises:
         CosimError: the results differ, or the program faulted.
-        KernelError: a number of positions that can't be done.
+        KernelError: the loop can't have that many positions.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     job = conv_loop_job(*conv_loop_data(positions))
@@ -78,8 +78,7 @@ def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
 
 
 def record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> RecordedRun:
-    """A kernel, held against the golden model; ``work`` is what it does, for
-    :attr:`RecordedRun.work`.
+    """Record a kernel, compared with the golden model. ``work`` is :attr:`RecordedRun.work`.
 
     Raises:
         CosimError: the results differ, or the program faulted.
@@ -101,11 +100,11 @@ def record_program(
     parameters: int = 0,
     behaviour: MemoryBehaviour | None = None,
 ) -> RecordedRun:
-    """Any program.
+    """Record any program.
 
     Parameters:
-        memory: the engine changes it. max_cycles, parameters: see :class:`isa.run.Launch`.
-        behaviour: how the memory answers; None: the default.
+        memory: changed by the engine. max_cycles, parameters: see :class:`isa.run.Launch`.
+        behaviour: of the memory; None: the default.
 
     Raises:
         CosimError: it faulted or did not end.
@@ -122,7 +121,7 @@ def record_program(
 
 
 def record_workload(work: Workload, config: PeConfig, address_bits: int) -> RecordedRun:
-    """A workload, all of its cycles.
+    """Record a workload.
 
     Parameters:
         address_bits: of its memory; a trimmed engine may have fewer.
@@ -145,7 +144,7 @@ def record_workload(work: Workload, config: PeConfig, address_bits: int) -> Reco
 
 def _recorded(trace: Path, work: Mapping[str, float]) -> RecordedRun:
     signals = read_signals(trace, TOP)
-    # The state is the low bits of the status.
+    # The low bits of the status are the state.
     running = [
         cycle
         for cycle, status in enumerate(signals["control__status"])

@@ -1,4 +1,5 @@
-"""A trimmed engine held against the full one: same results, same cycles, faults for the rest."""
+"""A trimmed engine compared with the full one: same results, same cycles, and a fault for each
+removed instruction."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -25,16 +26,16 @@ __all__ = [
 ]
 
 _FAULT_CYCLES = 10_000
-#: Runs beyond are not repeated to find the fewest transfers in flight.
+#: Longer runs are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000
-#: A repeated run that takes this many more cycles is aborted.
+#: A repeated run is aborted after this many cycles more than the first.
 _MORE_CYCLES = 1_000
 #: Fewest requests in flight that an engine can be built for.
 _LEAST_REQUESTS = 2
 
 
 class ProgramFaultError(CosimError):
-    """A program that faults on the full engine, where it must run to its end."""
+    """A program that must run to its end faults on the full engine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +44,10 @@ class Workload:
 
     Attributes:
         program: to run. contents: the memory from address 0 on.
-        name: for messages; "": it has none.
+        name: for messages; may be "".
         parameters: DRAM address of the parameter block.
         memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
-        may_fault: whether a program that faults is compared too, up to its fault.
+        may_fault: whether a fault is allowed; the program is then compared up to it.
     """
 
     program: Program
@@ -59,7 +60,7 @@ class Workload:
 
     @property
     def zero_memory(self) -> bool:
-        """Whether the program runs on a memory of zeros."""
+        """Whether the memory holds only zeros."""
         return self.contents.count(0) == len(self.contents)
 
 
@@ -68,11 +69,10 @@ class Measured:
     """A run of a workload on an engine.
 
     Attributes:
-        work: that ran. config: of the engine.
-        result: how it ended. memory: digest of the memory it left.
-        in_flight: fewest entries of the array range check, and power of two of memory requests in
-            flight, with which it takes no more cycles than allowed; None where that was not looked
-            for.
+        work: the workload. config: of the engine.
+        result: how it ended. memory: digest of the final memory.
+        in_flight: fewest entries of the array range check, and fewest memory requests in flight (a
+            power of two), within the allowed cycles; None if not determined.
     """
 
     work: Workload
@@ -83,14 +83,14 @@ class Measured:
 
     @property
     def registers(self) -> list[int]:
-        """All registers that an engine can have, as 64-bit patterns; one that this engine lacks is
-        never written."""
+        """All registers that an engine can have, as 64-bit patterns; those that this engine lacks
+        have their initial values."""
         registers = self.result.registers
         return [*registers, *[0] * (REGISTERS - len(registers))]
 
     @property
     def end(self) -> tuple[str, FaultCause, int | None]:
-        """State, cause and place; a program that halts has no place of a fault."""
+        """State, cause and, after a fault, its place."""
         faulted = self.result.state == "faulted"
         return self.result.state, self.result.cause, self.result.pc if faulted else None
 
@@ -103,13 +103,13 @@ class TrimCheck:
         name: of the program.
         cycles_full, cycles_trimmed: of the program.
         different: names of what differs: end (with cause and place of a fault), memory, scratchpad,
-            registers and, where both engines have them and take the same cycles, counters; or
-            ``cycles`` if the trimmed engine takes more than allowed. Of a vault, whose outputs are
-            the golden model's, nothing differs.
+            registers and, if both engines have them and take the same cycles, counters; or
+            ``cycles`` if the trimmed engine takes more than allowed. Empty for a vault, whose
+            outputs are compared with the golden model instead.
         state, cause, pc: how it ended on the full design; ``pc`` is the place of a fault.
-        zero_memory: whether the memory held nothing but zeros.
-        unfaulted: keys of removed instructions that did not stop the trimmed engine as illegal
-            ones; must be empty.
+        zero_memory: whether the memory held only zeros.
+        unfaulted: keys of removed instructions that the trimmed engine did not refuse as illegal;
+            must be empty.
     """
 
     name: str
@@ -124,7 +124,7 @@ class TrimCheck:
 
     @property
     def match(self) -> bool:
-        """Nothing differs."""
+        """Whether nothing differs."""
         return not self.different
 
     def to_json(self) -> dict[str, object]:
@@ -143,7 +143,7 @@ class TrimCheck:
 
 
 def _digest(image: DramImage) -> str:
-    """Digest of the places and contents of all blocks of ``image`` that are not all 0."""
+    """Digest of the addresses and contents of all nonzero blocks of ``image``."""
     digest = hashlib.sha256()
     for place, block in image.blocks():
         digest.update(place.to_bytes(8, "little") + block)
@@ -183,10 +183,10 @@ def measure(
 
     Parameters:
         config: of the engine.
-        watched: find out how many transfers it needs in flight, too; the engine then has loads and
-            stores of the scratchpad.
-        slower: more cycles that fewer transfers in flight may cost, as a fraction of the run's.
-        progress: called now and then with the cycles so far.
+        watched: also determine how many transfers it needs in flight; the engine must then have
+            loads and stores of the scratchpad.
+        slower: cycles that fewer transfers in flight may add, as a fraction of the run's.
+        progress: called periodically with the cycles so far.
 
     Raises:
         ProgramFaultError: the program faults, and may not.
@@ -205,17 +205,17 @@ def measure(
 
 
 def _in_time(full: Measured, other: Measured, slower: float) -> bool:
-    """Whether ``other`` takes the cycles of ``full``, or up to the fraction ``slower`` more."""
+    """Whether ``other`` takes at most the fraction ``slower`` more cycles than ``full``."""
     return 0 <= other.result.cycles - full.result.cycles <= slower * full.result.cycles
 
 
 def _fewest(
     simulation: PeSimulation, work: Workload, full: Measured, slower: float
 ) -> tuple[int, int] | None:
-    """See :attr:`Measured.in_flight`; of a long run the most that it had in use.
+    """See :attr:`Measured.in_flight`; for a long run, the most that it had in use.
 
-    An entry of the array range check costs more area than a place for a request, so more cycles
-    are first spent on entries.
+    An entry of the array range check costs more area than a request in flight, so the extra cycles
+    are first spent on fewer entries.
     """
     used = full.result.in_flight
     if used is None:
@@ -233,7 +233,7 @@ def _fewest(
         try:
             other = _run(simulation, limited, 1 << config.address_bits, None, limits)
         except CosimError:
-            # It takes longer.
+            # The limited run was aborted: it takes longer.
             return False
         return _in_time(full, other, slower) and other.end == full.end
 
@@ -252,7 +252,7 @@ def without_fault(
 
     Parameters:
         config: of the engine.
-        keys: of instructions that it does not have.
+        keys: of instructions that it lacks.
         ports_only: use the simulator of :mod:`sim_tb.cosim.recorded`.
 
     Raises:
@@ -260,7 +260,7 @@ def without_fault(
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     halt = BY_KEY["halt"].match
-    # A ROM has no place for them; everything else about the engine is the same.
+    # A ROM has no room for them; the rest of the engine is the same.
     loaded = replace(config, program=None)
     simulator = PeSimulation(loaded, ports_only=ports_only)
     with simulator as simulation, DramImage(1 << config.address_bits) as image:
@@ -296,11 +296,11 @@ def check_trimmed(
     trimmed engine lacks must keep its initial value in the full one.
 
     Parameters:
-        progress: called now and then with the cycles so far, of the full engine first.
-        before: the full engine's run, if it has been done (:func:`measure`).
-        try_removed: False: leave out the removed instructions, which another check has tried.
+        progress: called periodically with the cycles so far, the full engine's first.
+        before: the full engine's run, if there is one (:func:`measure`).
+        try_removed: False: skip the removed instructions, which another check has tried.
         ports_only: use the trimmed engine's simulator of :mod:`sim_tb.cosim.recorded`.
-        slower: more cycles that the trimmed engine may take, as a fraction of the full one's.
+        slower: further cycles that the trimmed engine may take, as a fraction of the full one's.
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
@@ -314,7 +314,8 @@ def check_trimmed(
             progress(begun + cycles)
 
     with PeSimulation(trimmed, ports_only=ports_only) as simulation:
-        # The memory is the full engine's: an address that a trimmed one lacks can't be sent.
+        # The memory has the full engine's size; a trimmed engine can't send addresses that it
+        # lacks.
         other = _run(simulation, work, 1 << full.address_bits, shifted)
     pairs: dict[str, tuple[object, object]] = {
         "end": (one.end, other.end),

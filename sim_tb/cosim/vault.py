@@ -1,6 +1,6 @@
 """Cosimulation of a vault with its engines: one program on all of them.
 
-Engines and the memory that they share are Verilog, the DRAM is a model that checks every command.
+Engines and their shared memory are Verilog; the DRAM is a model that checks every command.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,20 +31,20 @@ __all__ = [
     "vault_result",
 ]
 
-#: Cycles of each interval for which the DRAM's traffic is reported.
+#: Length in cycles of the intervals for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
 
-#: Cycles after which a write that was acknowledged is in the DRAM.
+#: Cycles after which an acknowledged write is in the DRAM.
 SETTLE_CYCLES = 256
-#: Cycles in which an engine surely completes, after ``stop``, the instructions that it has issued.
+#: Cycles after ``stop`` within which an engine must complete the instructions that it has issued.
 _STOP = 1_000_000
 
 
 def check_alone(config: VaultTileConfig) -> None:
-    """Whether a vault runs without the chip around it.
+    """Refuse a vault that can't run without a chip around it.
 
     Raises:
-        CosimError: it has two clocks, or a preload memory, which nobody fills without a host.
+        CosimError: it has two clocks, or a preload memory, which only a host fills.
     """
     if config.clocks.two:
         raise CosimError(
@@ -61,7 +61,7 @@ def launched_engines(launch: Launch, config: VaultTileConfig, engines: int | Non
     """Number of engines that a run of a vault launches.
 
     Raises:
-        CosimError: a value outside its range, or a program that does not fit.
+        CosimError: a value is outside its range, or the program does not fit.
     """
     count = config.pes if engines is None else engines
     if not 1 <= count <= config.pes:
@@ -73,15 +73,14 @@ def launched_engines(launch: Launch, config: VaultTileConfig, engines: int | Non
 
 
 class VaultSimulation(Machine):
-    """The simulator of a vault, which runs one program after the other, each fresh from reset.
+    """The simulator of a vault, which runs one program after another, each from reset.
 
     Parameters:
-        config: of the vault and its engines. The first use of one builds its simulator (about a
-            minute).
+        config: of the vault and its engines. Its first use builds the simulator (about a minute).
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst``.
 
     Raises:
-        CosimError: as of :func:`check_alone`.
+        CosimError: as for :func:`check_alone`.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
 
@@ -101,15 +100,15 @@ class VaultSimulation(Machine):
         engines: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run a launch on the engines, fresh from reset.
+        """Run a launch on the engines, from reset.
 
-        All are loaded with the program and launched in the same cycle; it identifies its engine by
-        the start registers (:mod:`isa.launch`): the vault has index 0 and is alone in its chip.
+        All engines are loaded with the program and launched in the same cycle. The start registers
+        (:mod:`isa.launch`) tell it its engine; the vault has index 0 and is alone in its chip.
 
         Parameters:
             image: the memory, of the vault's size; the engines change it.
-            engines: how many are launched, from slot 0 on; None: all. The others stay idle.
-            progress: called now and then with the cycles so far.
+            engines: number of engines launched, from slot 0 on; None: all. The others stay idle.
+            progress: called periodically with the cycles so far.
 
         Raises:
             CosimError: the program does not fit, an engine does not end in time, the controller
@@ -162,7 +161,7 @@ def _result(
 
 
 def fault_lines(program: Program, ends: Iterable[EngineEnd]) -> list[str]:
-    """The engines that have faulted: one that waits for another which has is not to blame."""
+    """One line per faulted engine."""
     return [
         f"engine {end.slot}: {fault_line(program, end.cause, end.pc)}"
         for end in ends
@@ -179,7 +178,7 @@ def vault_result(
     windows: tuple[tuple[int, int], ...],
     seconds: float,
 ) -> RunResult:
-    """The result of a vault's run, whose memory has these ``counters``, by their index."""
+    """The result of a vault's run; ``counters`` are those of its memory, by index."""
     first = int(VaultCounter.LATENCY_0)
     return RunResult(
         engines=ends,
@@ -194,7 +193,7 @@ def vault_result(
 
 
 def _named_counters(config: VaultTileConfig) -> list[VaultCounter | LineCounter]:
-    """The counters of a vault of ``config`` but for the histogram of latencies."""
+    """The counters of a vault of ``config``, except the histogram of latencies."""
     return [
         *(item for item in VaultCounter if item < VaultCounter.LATENCY_0),
         *(LineCounter if config.line_buffer else ()),

@@ -1,1 +1,1 @@
-"""Cocotb tests that serve runs within a simulator, and the structures shared with C++."""
+"""The cocotb test that serves runs within a simulator, and the structures shared with C++."""

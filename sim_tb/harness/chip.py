@@ -1,4 +1,4 @@
-"""Operations of a simulated chip's host, as they are handed to the simulator and back."""
+"""Operations of a simulated chip's host, as exchanged with the simulator."""
 
 import ctypes
 import time
@@ -43,8 +43,8 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class AxiMemory:
-    """A memory on an AXI bus: ``size`` bytes from ``base`` on of the image, ``latency`` cycles from
-    a request to its answer at the earliest, ``lanes`` 64-bit words per beat."""
+    """A memory on an AXI bus: ``size`` bytes of the image from ``base`` on, a minimum latency of
+    ``latency`` cycles, and ``lanes`` 64-bit words per beat."""
 
     base: int
     size: int
@@ -61,11 +61,11 @@ class Operation:
         address: of the first byte.
         count: cycles of RESET and RUN; bytes of the others.
         data: bytes to write.
-        stop: RUN ends with the interrupt.
+        stop: the interrupt ends RUN.
         limit: cycles after which an access is late; 0: never.
-        outer: the access is made by cocotbext-axi's managers, not by the model in C++.
-        image: file of all DRAM that RESET gives the chip; "": it keeps what it has.
-        devices: of vaults with DRAM. buses: of vaults with AXI buses.
+        outer: cocotbext-axi's managers make the access, not the C++ model.
+        image: file of all DRAM, set by RESET; "": unchanged.
+        devices: one per vault with DRAM. buses: one per vault with an AXI bus.
     """
 
     kind: Kind
@@ -89,7 +89,7 @@ class Operation:
             for vault, bus in enumerate(self.buses):
                 library.start("axi_memory", bus, vault)
         if not self.outer:
-            # Bytes that are read come into the same buffer.
+            # The same buffer takes the bytes read.
             room = 0 if self.kind in (Kind.RESET, Kind.RUN) else self.count
             library.start("chip", replace(self, data=self.data.ljust(room, b"\0")))
 
@@ -109,8 +109,8 @@ class Operation:
         )
 
     async def drive(self, dut: Any, library: Library) -> "Result":
-        """By cocotbext-axi's managers, whose clock runs only as long as that takes."""
-        # Not there outside a simulator.
+        """Perform the operation by cocotbext-axi's managers, whose clock runs only meanwhile."""
+        # Exists only within a simulator.
         from cocotb.triggers import RisingEdge, SimTimeoutError, with_timeout
 
         started = time.perf_counter()
@@ -142,11 +142,11 @@ class Result:
     Attributes:
         cycles: since the last reset.
         outcome: how it ended.
-        response: of AXI, the worst; a :class:`hdl.axi.AxiResponse`.
+        response: the worst AXI response, an :class:`hdl.axi.AxiResponse`.
         interrupt: whether the interrupt is raised.
         data: bytes read.
-        violations: by vault, the rule of the DRAM that its controller broke first, if one did.
-        seconds: that the operation took on this machine.
+        violations: vault -> the DRAM rule that its controller broke first.
+        seconds: host time that the operation took.
     """
 
     cycles: int
@@ -161,7 +161,7 @@ class Result:
 @cache
 def _managers(dut: Any) -> tuple[Any, Any]:
     """cocotbext-axi's managers of the control and the data bus."""
-    # Not needed, and perhaps not installed, where the model in C++ is the host.
+    # Not needed, and perhaps not installed, if the C++ model is the host.
     from cocotbext.axi import (  # type: ignore[import-untyped]
         AxiBus,
         AxiLiteBus,
@@ -209,9 +209,9 @@ AXI_MEMORY = Model(
 
 
 def _violations(library: Library) -> dict[int, str]:
-    """Vault -> the first rule that its controller violated."""
+    """Vault -> the first rule that its controller broke."""
     if not library.devices:
-        # A chip on AXI memories has no model of DRAM.
+        # A chip with AXI memories has no DRAM model.
         return {}
     model = DeviceModel(library.library)
     rules = {vault: model.violation(vault) for vault in range(library.devices)}

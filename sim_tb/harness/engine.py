@@ -1,6 +1,6 @@
-"""Runs of one engine beside a memory, as they are handed to the simulator and back.
+"""Runs of one engine with a memory, as exchanged with the simulator.
 
-Registers and scratchpad of the simulated engine are read and written past its ports.
+Registers and scratchpad of the simulated engine are accessed directly, not through its ports.
 """
 
 import ctypes
@@ -36,10 +36,10 @@ __all__ = [
     "engine_end",
 ]
 
-#: Lines of a Verilator control file that make the memories, and nothing else, readable.
+#: Lines of a Verilator control file that make only the memories readable.
 CONTROL = """public_flat_rd -module "sram_*" -var "words"
 """
-#: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
+#: The same for a watched engine (pe_watch.sv), whose tables can be made smaller.
 WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
 forceable -module "arc" -var "occupied"
 forceable -module "arc" -var "conflicts"
@@ -52,8 +52,7 @@ _BANKS = 8
 class EngineMemories:
     """Registers and scratchpad of the simulated engine, read and written in place.
 
-    An engine whose memories are not found (it keeps none, or not in plain arrays) has none: no
-    registers and an empty scratchpad.
+    An engine without memories in plain arrays has no registers and an empty scratchpad.
     """
 
     def __init__(self, simulator: ctypes.CDLL) -> None:
@@ -90,12 +89,12 @@ class EngineMemories:
 
     @property
     def registers(self) -> tuple[int, ...]:
-        """All registers, as 64-bit patterns."""
+        """All registers as 64-bit patterns."""
         return tuple(self._registers[0]) if self._registers else ()
 
     @property
     def in_flight(self) -> tuple[int, int] | None:
-        """Entries of the array range check, and memory requests, that were in use at once since the
+        """Most entries of the array range check, and most memory requests, in use at once since the
         reset (pe_watch.sv); None if the engine is not watched."""
         if not self._most:
             return None
@@ -103,8 +102,8 @@ class EngineMemories:
 
     @property
     def history(self) -> dict[str, int]:
-        """Counters of the load history, by name of :class:`pe.interface.HistoryCounter`; empty if
-        the engine has none."""
+        """Counters of the load history by their :class:`pe.interface.HistoryCounter` name; empty if
+        the engine has no load history."""
         return {
             item.name: int(bank[item - min(HistoryCounter)])
             for bank in self._history
@@ -112,17 +111,17 @@ class EngineMemories:
         }
 
     def limit(self, sizes: tuple[int, int], limits: tuple[int, int] | None) -> None:
-        """Let a watched engine behave as one with smaller tables.
+        """Make a watched engine behave as one with smaller tables.
 
         Parameters:
-            sizes: entries of the array range check, and tags, that it has. limits: those that it
+            sizes: its entries of the array range check, and its tags. limits: how many of each it
                 may use; None: all.
         """
         entries, tags = (
             (size, (1 << size) - (1 << limit))
             for size, limit in zip(sizes, limits or sizes, strict=True)
         )
-        # A range of an earlier run may be left in an entry that is taken away: it must not count.
+        # A disabled entry may still have a range of an earlier run, which must not count.
         for part, name, value, (size, beyond) in (
             ("arc", "occupied", True, entries),
             ("arc", "conflicts", False, entries),
@@ -148,7 +147,7 @@ class EngineMemories:
             bank[:] = list(content[number::_BANKS])
 
     def _array(self, scope: str, name: str, bits: int, words: int) -> "ctypes.Array[Any]":
-        """The words of such a memory (up to 64 bits each), to read and to write in place."""
+        """The words of a memory (up to 64 bits each), to read and write in place."""
         address = self._simulator.vip_host_array(scope.encode(), name.encode())
         kinds = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
         kind: Any = next(kind for size, kind in kinds.items() if bits <= size)
@@ -156,33 +155,32 @@ class EngineMemories:
         return memory
 
 
-#: More cycles than any run takes.
+#: A cycle that no run reaches.
 NEVER = 2**63
 _COUNTERS = 16
 
 
 class Outcome(IntEnum):
-    """Outcome of a run, as the host model reports it."""
+    """Outcome of a run as the host model reports it."""
 
     ENDED = 0
-    #: The program went on to the limit of cycles; the engine then obeyed ``stop``.
+    #: The program reached the limit of cycles; the engine then obeyed ``stop``.
     TOO_LONG = 1
     #: The engine did not even stop.
     HUNG = 2
     #: The engine broke a rule of the memory port.
     VIOLATION = 3
-    #: The engine said that it had ended with requests in flight.
+    #: The engine reported its end with requests still in flight.
     IN_FLIGHT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostJob:
-    """One run as it is handed to the simulator; :meth:`sim_tb.cosim.engine.PeSimulation.job` has
-    the meaning.
+    """One run for the simulator; see :meth:`sim_tb.cosim.engine.PeSimulation.job`.
 
-    ``stop_after`` is :data:`NEVER` without a stop. ``stop_cycles`` is how long a stopped engine may
-    take to complete what it has issued; one that takes longer hangs. ``sizes`` are those of the
-    tables of a watched engine, None for one that is not.
+    ``stop_after`` is :data:`NEVER` without a stop. A stopped engine that needs more than
+    ``stop_cycles`` to complete what it has issued hangs. ``sizes`` are those of a watched engine's
+    tables, otherwise None.
     """
 
     words: Annotated[tuple[int, ...], C(c_uint32)]
@@ -226,7 +224,7 @@ class HostJob:
 
 @dataclass(frozen=True, kw_only=True)
 class HostResult:
-    """State that the host found at the end of a run, and contents of the simulated engine then."""
+    """State of the engine at the end of a run: what the host sees, and its contents."""
 
     outcome: Outcome
     cycles: int
@@ -235,7 +233,7 @@ class HostResult:
     cause: int
     pc: Signed
     memory_error: bool
-    # Fields that the model of the host does not know.
+    # Fields that the host model does not set.
     violation: str = ""
     wall_seconds: float = 0.0
     registers: tuple[int, ...] = ()
@@ -244,7 +242,7 @@ class HostResult:
     history: Mapping[str, int] = field(default_factory=dict)
 
     def end(self, config: PeConfig, slot: int = 0) -> EngineEnd:
-        """What the host saw of the engine of ``config`` in ``slot``."""
+        """The end of the engine of ``config`` in ``slot``, as the host saw it."""
         return engine_end(self, PeState(self.state).name.lower(), config, slot)
 
 

@@ -1,4 +1,4 @@
-"""The host driver's way to a chip in a simulator: cocotbext-axi's masters."""
+"""The host driver's transport to a chip in a simulator: cocotbext-axi's managers."""
 
 from collections.abc import Sequence
 from typing import Any

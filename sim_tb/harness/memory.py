@@ -1,4 +1,4 @@
-"""A memory with configurable latency, bandwidth and errors, at one port of a requester."""
+"""A memory with configurable latency, bandwidth and errors at a requester's port."""
 
 from ctypes import c_uint64
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["MEMORY", "BehaviourError", "MemoryBehaviour", "MemoryResult"]
 
 
 class BehaviourError(VipError):
-    """A memory that can't be simulated; the message names the value and what is allowed."""
+    """A memory that can't be simulated; the message names the value and the allowed range."""
 
 
 _CHECK = Checks(BehaviourError)
@@ -32,14 +32,14 @@ class MemoryBehaviour:
 
     Attributes:
         latency: cycles from the last beat of a request to the first of its response; 1..1000000.
-        extra_latency: up to this many more cycles, at random; 0..1000000.
-        bandwidth: 64-bit words per 256 cycles, for reading and for writing each; 1..256.
+        extra_latency: up to this many further cycles, at random; 0..1000000.
+        bandwidth: 64-bit words per 256 cycles, separately for reads and writes; 1..256.
         stall: chance per cycle that no request is accepted; 0 <= stall < 1.
-        gap: chance per cycle that no beat of a response comes; 0 <= gap < 1.
-        out_of_order: answer in random order where the port's rules allow it.
-        errors: addresses from the first to below the second (bytes) answer with an error; a read
-            that fails has one beat, or more, up to the words asked for.
-        seed: of all the above.
+        gap: chance per cycle that no response beat is offered; 0 <= gap < 1.
+        out_of_order: respond in random order where the port's rules allow it.
+        errors: byte addresses from the first to below the second respond with an error; a failed
+            read has at least one beat and at most the words requested.
+        seed: of the random choices.
 
     Raises:
         BehaviourError: a value outside its range.
@@ -68,7 +68,7 @@ class MemoryBehaviour:
 
 @dataclass(frozen=True)
 class MemoryResult:
-    """The first rule of the port that the requester broke, "" if none."""
+    """The first port rule that the requester broke, "" if none."""
 
     violation: Text
 

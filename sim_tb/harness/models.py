@@ -1,15 +1,15 @@
-"""Models in C++ around a design in a simulation, and their functions as Python calls them.
+"""C++ models around a simulated design, and their functions as Python calls them.
 
-A model is declared once, as a :class:`Model`: its ports, and the types of its job and its result
+A :class:`Model` declares a model's ports and the types of its job and result
 (:mod:`support.schema`). The C++ header, the SystemVerilog that calls it once a cycle
-and the structures of :mod:`ctypes` follow from that. A model NAME defines, in C++::
+and the structures of :mod:`ctypes` are derived from it. A model NAME defines, in C++::
 
     int32_t vip_NAME_start(int32_t index, const JOB* job);     // at the next clock edge; 0, or -1
     void vip_NAME_result(int32_t index, RESULT* result);       // of the run that ended last
     void vip_NAME_cycle(int32_t index, const VipNameIn* in, VipNameOut* out);
 
-where the index distinguishes equal models. ``in`` has the values of the ports in the cycle that
-ends, ``out`` those in the next cycle, zero unless set.
+where the index distinguishes instances of a model. ``in`` has the values of the ports in the cycle
+that ends, ``out`` those in the next cycle, zero unless set.
 """
 
 import ctypes
@@ -39,14 +39,14 @@ __all__ = [
 PERIOD_PS = 800
 
 _R = TypeVar("_R")
-#: Types of ports by their greatest width: in SystemVerilog, in C++.
+#: Greatest width -> type of a port in SystemVerilog and in C++.
 _TYPES = {1: ("bit", c_bool), 32: ("int unsigned", c_uint32), 64: ("longint unsigned", c_uint64)}
 _WIDE = 256
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a model. Its width is the next greater of 1, 32, 64 and 256."""
+    """A port of a model. Its width is rounded up to 1, 32, 64 or 256."""
 
     name: str
     is_input: bool
@@ -63,7 +63,7 @@ class Port:
 
     @property
     def sv(self) -> str:
-        """Type in SystemVerilog, as the interface to C++ knows it."""
+        """Type in SystemVerilog's DPI."""
         if self.bits == _WIDE:
             return f"bit [{_WIDE - 1}:0]"
         kind = _TYPES[self.bits][0]
@@ -80,8 +80,8 @@ class Port:
 
 
 def port_values(signature: Any, interface: Any) -> Iterable[tuple[str, wiring.Flow, Value]]:
-    """Each signal of an interface, those with a layout field by field: its name, made of the names
-    on the way to it without ``payload``, its flow, and its value."""
+    """Name, flow and value of each signal of an interface, layouts field by field. A name joins the
+    names on the path to the signal, without ``payload``."""
     for path, member, value in signature.flatten(interface):
         names = [str(name) for name in path if name != "payload"]
         if isinstance(value, data.View):
@@ -93,14 +93,14 @@ def port_values(signature: Any, interface: Any) -> Iterable[tuple[str, wiring.Fl
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model in C++.
+    """A C++ model.
 
     Attributes:
-        name: of its functions.
-        signature: its ports, seen from the model, with the greatest widths that they have.
-        sources: files of ``sim_tb/models`` that it is built from.
-        behaviour: those of them that decide what happens in which cycle, and not just what runs.
-        job, result: dataclasses that it takes and gives; None: has no such function.
+        name: stem of its function names.
+        signature: its ports, seen from the model, at their greatest widths.
+        sources: its files in ``sim_tb/models``.
+        behaviour: those of ``sources`` that decide what happens in which cycle.
+        job, result: dataclasses of its job and its result; None: it has no such function.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Model:
 
     @property
     def header(self) -> str:
-        """C++ header that declares the model: ``vip_NAME.h``."""
+        """The C++ header ``vip_NAME.h``, which declares the model."""
         kinds = [kind for kind in (self.job, self.result) if kind is not None]
         functions = [
             f"void vip_{self.name}_cycle(int32_t index, const {self.inputs.__name__}* in,"
@@ -163,7 +163,7 @@ class Model:
 
     @property
     def wrapper(self) -> str:
-        """C++ of the function that SystemVerilog calls, with an argument for each port."""
+        """C++ of the function that SystemVerilog calls, with one argument per port."""
         arguments = ["int32_t index"]
         before: list[str] = []
         after: list[str] = []
@@ -193,12 +193,12 @@ class Model:
 
     @property
     def imported(self) -> str:
-        """SystemVerilog that imports that function."""
+        """SystemVerilog that imports the function of :meth:`wrapper`."""
         arguments = ", ".join(f"{port.direction} {port.sv} {port.name}" for port in self.ports)
         return f'  import "DPI-C" function void {self._direct}(input int index, {arguments});\n'
 
     def called(self, index: int) -> tuple[str, str, str]:
-        """SystemVerilog of one instance: ports, variables, and what is done at a clock edge."""
+        """SystemVerilog of one instance: ports, variables, and statements at the clock edge."""
         prefix = f"{self.name}_{index}_"
         outputs = [port for port in self.ports if not port.is_input]
         ports = "".join(
@@ -222,8 +222,9 @@ def _c_name(port: Port) -> str:
 
 
 def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str, ...]:
-    """Arguments of a simulator with two clocks (:func:`two_clock_module`): their periods in ps,
-    even numbers, and by how much each edge of the memory's comes too early or too late at most."""
+    """Arguments of a simulator with two clocks (:func:`two_clock_module`): even periods in ps, and
+    the
+    most by which an edge of the memory's clock is early or late."""
     return (
         f"+engine_half_ps={engine_ps // 2}",
         f"+memory_half_ps={memory_ps // 2}",
@@ -234,8 +235,9 @@ def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str
 def two_clock_module(
     name: str, engine: Sequence[tuple[Model, int]], memory: Sequence[tuple[Model, int]]
 ) -> str:
-    """As :func:`module`, with a second clock ``clk_mem``, at which ``memory`` are called. The
-    simulator's arguments give the periods (:func:`clock_arguments`)."""
+    """Like :func:`module`, with a second clock ``clk_mem``, at which the ``memory`` models are
+    called.
+    The simulator's arguments set the periods (:func:`clock_arguments`)."""
     groups = [("clk", engine), ("clk_mem", memory)]
     every = [model for _, instances in groups for model, _ in instances]
     imports = "".join(model.imported for model in dict.fromkeys(every))
@@ -282,8 +284,8 @@ endmodule
 
 
 def module(name: str, instances: Sequence[tuple[Model, int]]) -> str:
-    """SystemVerilog module with a clock and ``instances`` of models, which are called in this order
-    at each rising edge. Its ports are ``clk``, and ``MODEL_INDEX_PORT`` for each port of each."""
+    """SystemVerilog module with a clock and ``instances`` of models, called in this order at each
+    rising edge. Its ports are ``clk``, and ``MODEL_INDEX_PORT`` for each port of each instance."""
     imports = "".join(model.imported for model in dict.fromkeys(model for model, _ in instances))
     parts = [model.called(index) for model, index in instances]
     ports, variables, calls = ("".join(texts) for texts in zip(*parts, strict=True))
@@ -304,20 +306,20 @@ endmodule
 
 
 class Library:
-    """The models in a loaded library.
+    """The models of a loaded library.
 
     Parameters:
-        library: the simulator itself, or a library made of models alone.
+        library: the simulator itself, or a library of models only.
 
     Attributes:
-        devices: DRAM devices that have been opened.
+        devices: open DRAM devices.
     """
 
     devices = 0
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        #: Jobs handed to the models, which use them until the run has ended.
+        #: Jobs handed to the models, which use them until the end of the run.
         self.given: dict[tuple[str, int], ctypes.Structure] = {}
 
     def open(self, path: str) -> None:
@@ -333,17 +335,17 @@ class Library:
         """Hand ``job`` to the model ``name``, which begins at the next clock edge.
 
         Raises:
-            OSError: the memory image is too small for it.
+            OSError: the memory image is too small for the job.
         """
         raw = self.given[name, index] = pack(job)
         if getattr(self.library, f"vip_{name}_start")(index, byref(raw)):
             raise OSError(f"the memory image is too small for the job of {name} {index}")
 
     def result(self, name: str, kind: type[_R], index: int = 0, **fields: Any) -> _R:
-        """Result of the run of the model that ended last; while one runs, of it so far.
+        """Result of the model's last run; during a run, its result so far.
 
         Parameters:
-            fields: fields of ``kind`` that the model does not know.
+            fields: fields of ``kind`` that the model does not set.
         """
         shape: Any = kind
         raw = structure(shape)()
@@ -351,7 +353,7 @@ class Library:
         return unpack(kind, raw, **fields)
 
     def cycle(self, model: Model, index: int, **inputs: int) -> ctypes.Structure:
-        """One clock cycle of a model, where no simulator calls it; its outputs."""
+        """Simulate one clock cycle of a model outside a simulator; returns its outputs."""
         raw, outputs = model.inputs(**inputs), model.outputs()
         getattr(self.library, f"vip_{model.name}_cycle")(index, byref(raw), byref(outputs))
         return outputs

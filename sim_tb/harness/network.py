@@ -1,4 +1,4 @@
-"""Runs of traffic through a network, as they are handed to the simulator and back."""
+"""Runs of traffic through a network, as exchanged with the simulator."""
 
 from ctypes import c_uint64
 from dataclasses import dataclass, replace
@@ -28,12 +28,12 @@ __all__ = [
 
 _LATENCIES = 4096
 _HOPS = 32
-#: 0: none, that is, a number that no run reaches.
+#: 0 means no limit: the model gets a number that no run reaches.
 _Limit = Annotated[int, C(c_uint64, lambda limit: limit or 2**62)]
 
 
 class NetworkError(VipError):
-    """A run in which the network did not do as it must, or that can't be made; says why."""
+    """A network that misbehaved, or a run that is impossible; the message says why."""
 
 
 class Destinations(IntEnum):
@@ -45,7 +45,7 @@ class Destinations(IntEnum):
     TRANSPOSE = 1
     #: The next vault in the east, or in a single column in the south.
     NEIGHBOUR = 2
-    #: A share to vault 0, the others to any other vault.
+    #: A share to vault 0, the rest to any other vault.
     HOT_SPOT = 3
 
 
@@ -56,20 +56,20 @@ class FlitJob:
     Attributes:
         destinations: see :class:`Destinations`.
         hot: share of the packets that go to vault 0, for :attr:`Destinations.HOT_SPOT`; 0..1.
-        flits: no packet is generated after this many flits; 0: no limit.
-        cycles: nor after this many cycles; 0: no limit. One of the two is needed.
-        warmup: cycles after which traffic counts for rates and latencies.
+        flits: generate no packet after this many flits; 0: no limit.
+        cycles: generate no packet after this many cycles; 0: no limit. One limit is required.
+        warmup: cycles before traffic counts for rates and latencies.
         rate: flits made per cycle and vault, above 0, up to 1; 1: a new packet of each class
             whenever the last one has left.
-        shortest, longest: flits of a packet; any length between is as likely.
+        shortest, longest: flits per packet; all lengths between are equally likely.
         offer: chance per cycle that a vault offers a flit; above 0, up to 1.
         take: chance per cycle and class that a vault takes a flit; above 0, up to 1.
         pause: a vault occasionally accepts nothing for up to this many cycles; 0: never.
-        answers: a response is made of each request that is taken, and of nothing else, and a vault
-            with four responses to send takes no request.
+        answers: only requests taken produce responses, one each; a vault with four responses to
+            send takes no request.
         patience: cycles after which a packet in the network counts as lost.
         max_cycles: a run that takes longer is an error.
-        seed: of everything random; 0..2**32.
+        seed: of the random choices; 0..2**32.
 
     Raises:
         ValueError: a value outside its range.
@@ -113,8 +113,8 @@ class FlitJob:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkRun(FlitJob):
-    """A job as it is handed to the simulator; ``columns``, ``rows`` and ``buffer_flits`` are the
-    network's (:class:`noc.config.NetworkConfig`)."""
+    """A job for the simulator; ``columns``, ``rows`` and ``buffer_flits`` are the network's
+    (:class:`noc.config.NetworkConfig`)."""
 
     columns: int
     rows: int
@@ -139,12 +139,12 @@ class NetworkResult:
         cycles: of the run.
         packets, flits: delivered, requests and responses.
         measured_flits: delivered from ``warmup`` to ``cycles`` of the job.
-        latency_sum: cycles from the making of a packet to its last flit, of those that were made in
-            that time. latency_count: of these packets.
-        latencies: these packets by latency; the last place also has all longer ones.
-        longest: cycles that a packet was in the network.
-        fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
-            there was none.
+        latency_sum: cycles from a packet's generation to its last flit, over the packets generated
+            in that interval. latency_count: number of these packets.
+        latencies: these packets by latency; the last entry includes all longer latencies.
+        longest: most cycles that a packet was in the network.
+        fastest: number of links -> fewest cycles from a header's entry to its exit; 0 if there was
+            no such packet.
         wall_seconds: of simulation.
     """
 
@@ -163,7 +163,7 @@ class NetworkResult:
 
     @property
     def mean(self) -> float:
-        """Latency in cycles of the packets that count."""
+        """Mean latency in cycles of the measured packets."""
         return self.latency_sum / self.latency_count if self.latency_count else 0.0
 
     def quantile(self, share: float) -> int:

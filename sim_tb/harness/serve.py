@@ -1,7 +1,7 @@
-"""The cocotb test that runs jobs within a simulator of any design.
+"""The cocotb test that runs jobs in a simulator of any design.
 
-The environment has the address of the session, which sends one job after the other. Python wakes
-once in a block of cycles; the models in C++ do the work of each cycle.
+An environment variable has the address of the session, which sends one job after another. Python
+wakes once per block of cycles; the C++ models do the work of each cycle.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ __all__ = ["ADDRESS_VARIABLE", "Job", "perform", "serve"]
 
 #: Names the address at which the session listens.
 ADDRESS_VARIABLE = "VIP_SESSION_ADDRESS"
-#: Cycles after which Python looks whether to report progress.
+#: Cycles between two checks whether to report progress.
 _BLOCK_CYCLES = 10_000
 #: Seconds between two reports of progress.
 _REPORT_SECONDS = 0.1
@@ -29,10 +29,10 @@ _R = TypeVar("_R", covariant=True)
 
 
 class Job(Protocol[_R]):
-    """Work of a session: plain data, with functions that are called in the simulator's process.
+    """Work of a session: plain data, with functions called in the simulator's process.
 
-    A job with a true attribute ``outer`` has a coroutine ``drive(dut, library)`` in the place of
-    the models' run; it returns what :meth:`result` would.
+    If the attribute ``outer`` of a job is true, its coroutine ``drive(dut, library)`` replaces the
+    models' run and returns what :meth:`result` would.
     """
 
     def start(self, library: Library) -> None:
@@ -66,7 +66,7 @@ async def serve(dut: Any) -> None:
 async def perform(
     dut: Any, library: Library, job: Any, progress: Callable[[int], None] | None = None
 ) -> Any:
-    """Run one :class:`Job`; ``progress`` is called now and then with its cycles."""
+    """Run one :class:`Job`; ``progress`` is called periodically with its cycles."""
     started = reported = time.perf_counter()
     job.start(library)
     if getattr(job, "outer", False):

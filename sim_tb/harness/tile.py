@@ -1,4 +1,4 @@
-"""Runs of a vault with its engines, as they are handed to the simulator and back."""
+"""Runs of a vault with its engines, as exchanged with the simulator."""
 
 from collections.abc import Mapping
 from ctypes import c_uint64
@@ -22,14 +22,14 @@ _DEVICE = 0
 
 @dataclass(frozen=True, kw_only=True)
 class TileJob:
-    """One run; see :meth:`sim_tb.cosim.vault.VaultSimulation.run` for the meaning.
+    """One run; see :meth:`sim_tb.cosim.vault.VaultSimulation.run`.
 
     Attributes:
-        host: the run of each engine; memory and identity are those of the tile.
+        host: the run of each engine, whose memory and identity are the tile's.
         memory: file of the DRAM. setup: the DRAM's geometry and timing.
-        engines: how many of the engines are launched, from slot 0 on.
-        lag: cycles from the end of the last engine until the vault's counters have all.
-        settle: cycles from then on until all writes are in the DRAM.
+        engines: number of engines launched, from slot 0 on.
+        lag: cycles from the end of the last engine until the vault's counters are complete.
+        settle: further cycles until all writes are in the DRAM.
         window: cycles of each interval for which the DRAM's traffic is reported.
     """
 
@@ -68,10 +68,10 @@ class TileJob:
 
 @dataclass(frozen=True, kw_only=True)
 class TileResult:
-    """State at the end of a run: of each engine launched, and of the vault.
+    """State at the end of a run, of each launched engine and of the vault.
 
-    ``windows`` are the columns read and written in each interval since the launch; the others are
-    as in :class:`isa.run.RunResult`.
+    ``windows`` are the columns read and written in each interval since the launch; for the other
+    fields see :class:`isa.run.RunResult`.
     """
 
     counters: Annotated[tuple[int, ...], C(c_uint64 * (1 << INDEX_BITS))]

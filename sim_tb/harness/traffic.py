@@ -1,7 +1,6 @@
-"""Runs of traffic against memories, as they are handed to the simulator and back.
+"""Runs of traffic against memories, as exchanged with the simulator.
 
-Requesters draw their accesses, or replay a trace of those that an engine made to its vault's
-memory.
+Requesters make random accesses, or replay a trace of an engine's accesses to its vault.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ __all__ = [
     "trace_end",
 ]
 
-#: The same in C++.
+#: The C++ counterpart of :class:`TracedAccess`.
 TRACE_WORD = Path(sim_tb.__file__).parent / "models" / "trace_word.h"
 #: Bytes of an access in a trace.
 WORD_BYTES = 8
@@ -56,10 +55,10 @@ class TracedAccess:
 
     Attributes:
         address: byte address of its first word.
-        gap: cycles from the last beat of the access before, as it was taken, to the first offer of
-            this one, beyond the first that is possible; 0..1048575, longer ones count as that.
+        gap: cycles by which it is first offered later than possible after the previous access's
+            last beat is taken; 0..1048575, saturating.
         words: 1..4, of 8 bytes, in one column.
-        write: it writes them all.
+        write: whether it writes the words.
     """
 
     address: int
@@ -69,18 +68,18 @@ class TracedAccess:
 
     @property
     def word(self) -> int:
-        """The access as a number of 64 bits."""
+        """The access as a 64-bit number."""
         gap = min(self.gap, _LONGEST) << _GAP
         return self.address << _ADDRESS | gap | self.write << _WRITE | self.words - 1 << _WORDS | 1
 
 
 def joined(accesses: Sequence[TracedAccess]) -> bytes:
-    """A trace, as :attr:`sim_tb.harness.traffic.Pattern.trace` is."""
+    """The trace of ``accesses``, see :attr:`Pattern.trace`."""
     return b"".join(access.word.to_bytes(WORD_BYTES, "little") for access in accesses)
 
 
 def parted(trace: bytes) -> list[TracedAccess]:
-    """The accesses of ``trace``, which :func:`joined` has made."""
+    """The accesses of a ``trace`` from :func:`joined`."""
     words = [
         int.from_bytes(trace[place : place + WORD_BYTES], "little")
         for place in range(0, len(trace), WORD_BYTES)
@@ -97,14 +96,14 @@ def parted(trace: bytes) -> list[TracedAccess]:
 
 
 def trace_end(trace: bytes) -> int:
-    """The byte behind the last column that ``trace`` accesses."""
+    """The byte address after the last column that ``trace`` accesses."""
     addresses = np.frombuffer(trace, dtype="<u8") >> _ADDRESS
     return int(addresses.max()) // COLUMN_BYTES * COLUMN_BYTES + COLUMN_BYTES
 
 
 _LATENCIES = 4096
 _COUNTERS = 64
-#: Requesters with figures of their own.
+#: Requesters for which results have separate figures.
 _REQUESTERS = 64
 _DEVICE = 0
 
@@ -114,7 +113,7 @@ class Walk(IntEnum):
 
     SEQUENTIAL = 0
     RANDOM = 1
-    #: 15 of 16 accesses to a few columns, the others anywhere.
+    #: 15 of 16 accesses to a few columns, the rest anywhere.
     HOT = 2
     STRIDED = 3
 
@@ -134,21 +133,21 @@ class Pattern:
 
     Attributes:
         walk: see :class:`Walk`.
-        accesses: 1 or more.
-        stride: columns from one access to the next when strided; 1 or more.
-        hot: the columns, from the first on, that take most accesses of a hot walk; 1 or more.
+        accesses: number of accesses, at least 1.
+        stride: columns from one access to the next of a strided walk; at least 1.
+        hot: number of columns, from the first on, that get most accesses of a hot walk; at least 1.
         writes: share of writes; 0..1.
-        partial: any words of a column and any strobes, instead of whole columns.
+        partial: access random words of a column with random strobes instead of whole columns.
         offer: chance per cycle that the next beat of a request is offered; above 0, up to 1.
         take: chance per cycle that responses are taken; above 0, up to 1.
-        window: requests in flight at most (nor more than there are tags); 1 or more.
-        outside: share of accesses beyond the memory, where the port reaches beyond it; 0..1.
+        window: most requests in flight, besides the limit of tags; at least 1.
+        outside: share of accesses beyond the memory, if the port reaches that far; 0..1.
         burst: accesses after which the requester rests for a random time; 0: never.
-        seed: of everything random; 0..2**63.
-        trace: accesses to make instead of all this, as :func:`joined` makes them; "accesses" of
-            them, from the first on, with "window" and "seed". Their addresses count from the
-            beginning of the requester's part of the span. Then all of the job's requesters must
-            replay one. Empty: none.
+        seed: of the random choices; 0..2**63.
+        trace: from :func:`joined`: accesses to replay, the first ``accesses`` of them; of the other
+            attributes only ``window`` and ``seed`` then count. Addresses are relative to the
+            requester's part of the span. Either all requesters of a job have a trace, or none.
+            Empty: none.
 
     Raises:
         ValueError: a value outside its range.
@@ -192,10 +191,10 @@ class TrafficJob:
 
     Attributes:
         patterns: of the requesters, in order.
-        begin: first byte that is accessed; a multiple of a column.
-        span: bytes accessed from there on; a multiple of a column for each requester. They are
-            filled with random contents first.
-        patience: cycles after which a request without an answer counts as lost.
+        begin: address of the first byte accessed, a multiple of a column.
+        span: bytes accessed from there on, a multiple of one column per requester. They are filled
+            with random contents first.
+        patience: cycles after which an unanswered request counts as lost.
         max_cycles: a run that takes longer is an error.
     """
 
@@ -225,15 +224,15 @@ class TrafficJob:
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficRun(TrafficJob):
-    """A job as it is handed to the simulator.
+    """A job for the simulator.
 
     Attributes:
         image: file of the memory. size: its bytes.
-        limit: bytes that the ports' addresses reach.
+        limit: bytes that the ports can address.
         counters: number of counters to read at the end.
-        settle: cycles from the last response to reading them.
-        device: the DRAM, where there is one.
-        memories: behaviour of each memory port, where memories are models.
+        settle: cycles from the last response until they are read.
+        device: the DRAM, if there is one.
+        memories: behaviour of each memory port, if memories are models.
     """
 
     image: str
@@ -276,17 +275,18 @@ class TrafficResult:
     Attributes:
         outcome: how it ended. violation: the rule that was broken first, "" if none.
         cycles: from the first request beat offered to the last response beat.
-        reads, writes: answered. bytes: that these asked for, whole words.
-        longest: latency in cycles, from the first offer of a request to its last response beat.
-        latency_sum: of all requests.
-        longest_offer: cycles for which a request waited to be taken.
-        latencies: requests by latency in cycles; the last place also has all longer ones.
-        ends: by requester, of the first 64, the cycle of its last response beat; they count as
-            ``cycles`` does.
-        waits: by requester, of the first 64, its longest latency in cycles.
+        reads, writes: completed requests. bytes: requested by them, in whole words.
+        longest: greatest latency in cycles, from the first offer of a request to its last response
+            beat.
+        latency_sum: over all requests.
+        longest_offer: most cycles for which a request waited to be taken.
+        latencies: requests by latency in cycles; the last entry includes all longer latencies.
+        ends: for each of the first 64 requesters, the cycle of its last response beat, counted as
+            ``cycles`` is.
+        waits: for each of the first 64 requesters, its greatest latency in cycles.
         counters: of the memory controller, by index, since reset.
         total_cycles: since reset.
-        commands: that the DRAM saw, by name, since reset.
+        commands: DRAM commands by name, since reset.
         wall_seconds: of simulation.
     """
 
@@ -309,7 +309,7 @@ class TrafficResult:
 
     @property
     def mean(self) -> float:
-        """Latency in cycles."""
+        """Mean latency in cycles."""
         answered = self.reads + self.writes
         return self.latency_sum / answered if answered else 0.0
 
@@ -319,7 +319,7 @@ class TrafficResult:
 
 
 def quantile(counts: tuple[int, ...], share: float) -> int:
-    """The first index up to which ``share`` of all ``counts`` lie."""
+    """The first index up to which ``counts`` have ``share`` of their sum."""
     target = share * sum(counts)
     total = 0
     for index, count in enumerate(counts):

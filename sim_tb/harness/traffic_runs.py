@@ -34,21 +34,21 @@ __all__ = [
     "traffic_through",
 ]
 
-#: Function that makes runs, one after the other, each from reset.
+#: Function that performs runs one after another, each from reset.
 Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
 _COUNTERS = max(VaultCounter) + 8
-#: Cycles after which a write that was acknowledged is in the DRAM.
+#: Cycles after which an acknowledged write is in the DRAM.
 _SETTLE = 256
-#: The same with two clocks, until its counters are in all copies as well.
+#: The same with two clocks, until all copies of the counters are up to date as well.
 _SLOW_SETTLE = 4096
-#: Cycles after which an access between nodes counts as lost, and of a run.
+#: Cycles after which an access between nodes counts as lost, and limit of a run.
 _NODES_PATIENCE, _NODES_CYCLES = 100_000, 10_000_000
 
 
 class TrafficError(VipError):
-    """A run in which the memory did not do as it must, or that can't be made; says why."""
+    """A memory that misbehaved, or a run that is impossible; the message says why."""
 
 
 def run_traffic(
@@ -60,20 +60,20 @@ def run_traffic(
     clocks: ClockConfig | None = None,
     arguments: Sequence[str] = (),
 ) -> list[TrafficResult]:
-    """Run ``jobs`` one after the other, each from reset, against one vault's memory.
+    """Run ``jobs`` one after another, each from reset, against one vault's memory.
 
-    The DRAM model checks every command, the requesters every response, and at the end of each run
-    the memory's contents are compared with what the writes must have made of them. The first run of
-    a configuration builds its simulator (half a minute).
+    The DRAM model checks every command and the requesters every response; at the end of each run
+    the memory's contents must be what the writes imply. The first run of a configuration builds its
+    simulator (half a minute).
 
     Parameters:
         config: of the vault.
-        requesters: at the crossbar, 1..16; 0: one straight at the controller.
-        jobs: each with a pattern for each requester.
-        dram: the DRAM's own timing; by default that which ``config`` gives the controller.
-        clocks: of the vault, by default one. With two, all cycles of jobs and results are of the
-            requesters' clock.
-        arguments: of the simulator: periods of two clocks
+        requesters: number at the crossbar, 1..16; 0: one directly at the controller.
+        jobs: each with one pattern per requester.
+        dram: the DRAM's timing; by default the controller's, from ``config``.
+        clocks: of the vault, by default one. With two, all cycles are those of the requesters'
+            clock.
+        arguments: of the simulator: the periods of two clocks
             (:func:`sim_tb.harness.models.clock_arguments`).
 
     Raises:
@@ -101,14 +101,13 @@ def traffic_through(
     dram: DramTiming | None = None,
     settle: int = _SETTLE,
 ) -> list[TrafficResult]:
-    """:func:`run_traffic` by ``perform``, whose results are checked as there.
+    """:func:`run_traffic` by ``perform``, with the same checks.
 
     Parameters:
-        settle: cycles after which a write that was acknowledged is in the DRAM, and counters
-            include it.
+        settle: cycles after which an acknowledged write is in the DRAM and in the counters.
 
     Raises:
-        TrafficError: as there.
+        TrafficError: as for :func:`run_traffic`.
     """
     for job in jobs:
         if len(job.patterns) != ports_of(requesters):
@@ -142,23 +141,23 @@ def traffic_through(
 def run_nodes(
     config: NetworkConfig, requesters: int, runs: Sequence[tuple[Pattern, MemoryBehaviour]]
 ) -> list[TrafficResult]:
-    """Run traffic on a torus of nodes, one run after the other, each from reset: every requester
-    goes through columns of its own in all vaults.
+    """Run traffic on a torus of nodes, one run after another, each from reset. Every requester
+    accesses columns of its own in all vaults.
 
-    Requesters check every response against the order of their own requests; memories check that
-    nodes keep the rules of a port, and relax all that these leave open; at the end the memories'
-    contents are compared with what the writes must have made of them.
+    Requesters check every response against the order of their requests. Memories check the nodes
+    against the port's rules, and behave no better than these require. At the end the memories'
+    contents must be what the writes imply.
 
     Parameters:
-        runs: the pattern of every requester, but for its seed, and how every memory port behaves,
-            but for its seed and without errors. ``outside`` is the share of accesses to vaults that
-            don't exist, where there are such numbers.
+        runs: the pattern of all requesters and the behaviour of all memory ports, both without
+            their seeds, and without errors. ``outside`` is the share of accesses to vaults that
+            don't exist, if the numbers of vaults have room for any.
 
     Returns:
-        The result of each. ``counters`` are those of the first four nodes, 16 each.
+        One result per run. ``counters`` are those of the first four nodes, 16 each.
 
     Raises:
-        NetworkError: a rule of a port broken, an access lost, late or performed out of order.
+        NetworkError: a port rule is broken, or an access is lost, late or performed out of order.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
         hdl.config.ConfigurationError: ``requesters`` outside its range.
@@ -191,7 +190,7 @@ def run_nodes(
         size=size,
         limit=1 << config.chip_address_bits,
         counters=COUNTED_NODES << node_counters.INDEX_BITS,
-        # Cycles after the last response until all counters have it.
+        # Cycles after the last response until all counters include it.
         settle=node_counters.LAG_CYCLES + 8,
     )
 
@@ -211,7 +210,7 @@ def _traffic(
     memories: Sequence[tuple[MemoryBehaviour, ...]] = (),
     **settings: Any,
 ) -> list[TrafficResult]:
-    """Results of ``jobs`` against a memory of their own; ``settings`` are those of all runs."""
+    """Results of ``jobs``, each with a memory of its own; ``settings`` apply to all runs."""
     beyond = settings["limit"] > settings["size"]
     with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
         runs = [
@@ -238,19 +237,19 @@ def _traffic(
 
 
 def run_network(config: NetworkConfig, jobs: Sequence[FlitJob]) -> list[NetworkResult]:
-    """Run ``jobs`` one after the other, each from reset, on a network alone.
+    """Run ``jobs`` one after another, each from reset, on a network alone.
 
-    Every flit that arrives is compared with what was sent; packets of one source, destination and
-    class must arrive in order, and none may be left in the end. The first run of a configuration
+    Every flit that arrives is compared with the one sent; packets of one source, destination and
+    class must arrive in order, and none may be left at the end. The first run of a configuration
     builds its simulator (a few seconds to half a minute).
 
     Parameters:
         config: of the network, of at least two vaults.
-        jobs: their packets at most as long as ``config.packet_flits``.
+        jobs: with packets of at most ``config.packet_flits``.
 
     Raises:
-        NetworkError: a flit lost, doubled, wrong, out of order or late, a flit for which there was
-            no room, a run longer than its ``max_cycles``, or a job that does not fit the network.
+        NetworkError: a flit is lost, doubled, wrong, out of order, late or without room in its
+            buffer, a run exceeds its ``max_cycles``, or a job does not fit the network.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
         hdl.config.ConfigurationError: a single vault.

@@ -1,8 +1,9 @@
 // Memories on AXI4 buses that keep their contents in a file mapped into memory.
 //
-// A memory takes every address at once, answers reads in their order, and moves one beat of data a
-// cycle, in or out, as the data bus of a DRAM does; where both wait, they take turns. Addresses
-// beyond its end are answered with SLVERR. Managers have rready and bready always 1.
+// A memory accepts every address immediately, answers reads in order, and moves one data beat per
+// cycle, in or out, like the data bus of a DRAM; if both wait, they take turns. Addresses beyond
+// its
+// end get SLVERR. Managers keep rready and bready at 1.
 
 #include <cstring>
 #include <deque>
@@ -20,7 +21,7 @@ struct Burst {
     uint32_t id;
     uint64_t address;
     uint32_t beats;  // left
-    uint64_t due;    // cycle in which the first beat can be given
+    uint64_t due;    // first cycle in which a beat can be offered
     bool error;
 };
 

@@ -1,5 +1,6 @@
-// Host of a chip in a simulation: the manager of both AXI buses, cycle by cycle. Python hands it an
-// operation and looks at the result; so no interpreter is on the path of a cycle.
+// Host of a chip in a simulation: the manager of both AXI buses, cycle by cycle. Python only hands
+// it
+// an operation and takes the result, so that no cycle waits for an interpreter.
 
 #include <algorithm>
 #include <deque>
@@ -13,9 +14,9 @@ constexpr uint64_t kWordBytes = 8;
 constexpr uint64_t kBurstBytes = 2048;  // 256 beats, the longest burst of AXI4
 constexpr uint32_t kBursts = 4;         // in flight
 
-// The bursts of a transfer: the addresses that go out, and the words that follow them.
+// The bursts of a transfer: addresses to send, and the words that follow them.
 struct Transfer {
-    uint64_t next = 0;  // first byte that no burst has been formed for
+    uint64_t next = 0;  // first byte without a burst yet
     uint64_t end = 0;   // both are multiples of a word
     bool valid = false;
     uint64_t address = 0;
@@ -29,7 +30,7 @@ struct Transfer {
         end = (first + count + kWordBytes - 1) & ~(kWordBytes - 1);
     }
 
-    // Offers the next burst if there is one and room for it.
+    // Offers the next burst, if there is one and room for it.
     bool offer() {
         if (valid || next == end || in_flight == kBursts) return false;
         address = next;
@@ -49,7 +50,7 @@ struct Host {
     bool pending = false;
     bool busy = false;
     uint64_t step = 0;  // cycles of the operation
-    // Of register accesses: bytes offered so far, what is still offered, answers to come.
+    // For register accesses: bytes offered so far, what is still offered, responses to come.
     uint64_t offered = 0;
     bool address_valid = false;
     bool data_valid = false;
@@ -57,8 +58,8 @@ struct Host {
     Transfer reads;
     Transfer writes;
     std::deque<uint64_t> burst_ends;  // of the bursts whose words have not all gone out
-    uint64_t read_at = 0;             // address of the word that comes next
-    uint64_t write_at = 0;            // address of the word that goes out
+    uint64_t read_at = 0;             // address of the next word received
+    uint64_t write_at = 0;            // address of the next word sent
 
     uint64_t first() const { return operation.address; }
     uint64_t last() const { return operation.address + operation.count; }
@@ -95,7 +96,7 @@ struct Host {
         ++waiting;
     }
 
-    // The register that is offered, in the order of bytes of registers.
+    // The register value offered, in the byte order of registers.
     uint32_t register_value() const {
         uint32_t value = 0;
         for (uint64_t byte = 0; byte < kRegisterBytes && data_valid; ++byte) {
@@ -105,7 +106,7 @@ struct Host {
         return value;
     }
 
-    // The bytes of the word at `address` that the operation is about.
+    // The bytes of the word at `address` that the operation accesses.
     uint32_t strobe(uint64_t address) const {
         uint32_t bytes = 0;
         for (uint32_t byte = 0; byte < kWordBytes; ++byte) {
@@ -163,7 +164,7 @@ void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
     Host& host = g_host;
     ++host.result.cycles;
     host.result.interrupt = in->host_interrupt;
-    // What the previous call drove was seen by the chip in the cycle that ends now.
+    // In the cycle that ends, the chip saw what the previous call drove.
     if (host.busy) {
         ++host.step;
         bool address_ready = host.is(kReadRegister) ? in->control_arready : in->control_awready;
@@ -228,7 +229,7 @@ void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
     out->data_arvalid = host.reads.valid;
     out->data_araddr = host.reads.address;
     out->data_arlen = host.reads.valid ? host.reads.bytes / kWordBytes - 1 : 0;
-    // Whole words, in the order of addresses, one identifier: so answers come in order.
+    // Whole words in ascending order with one identifier: responses come in order.
     out->control_wstrb = 0xf;
     out->data_awsize = out->data_arsize = 3;
     out->data_awburst = out->data_arburst = 1;

@@ -10,5 +10,5 @@ extern uint64_t g_size;
 
 }  // namespace vip
 
-// Maps the file at `path` in the place of the one before. Returns 0, or -1 (see errno).
+// Maps the file at `path` instead of the previous one. Returns 0, or -1 (see errno).
 extern "C" int32_t vip_image_open(const char* path);

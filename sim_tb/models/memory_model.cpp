@@ -1,9 +1,9 @@
-// Memory with a programmable behaviour, one port per requester, over one file mapped into memory.
+// Memory with programmable behaviour, one port per requester, in one memory-mapped file.
 //
-// It keeps the rules of hdl.ports.MemoryPort no more strictly than it must, so that a requester that
-// relies on more is found out: an access is performed as late as its answer; the data of an error or
-// of a write's answer is random, and a read that fails has one beat or more. It checks that the
-// requester keeps its side of the rules.
+// It guarantees no more than hdl.ports.MemoryPort does, to expose requesters that rely on more: it
+// performs an access as late as its response; the data of an error or of a write response are
+// random,
+// and a failed read has one beat or more. It checks that the requester keeps the rules.
 
 #include <cinttypes>
 #include <cstdarg>
@@ -71,11 +71,11 @@ class Port {
     const Beat& response() const { return m_offer; }
     bool response_error() const { return m_offer_error; }
 
-    // The cycle that ends now: what the requester drove, against what this port had offered.
+    // Processes the cycle that ends: what the requester drove, and what this port had offered.
     void cycle(bool valid, const Beat& beat, bool response_ready) {
         ++m_now;
         check_stable(valid, beat);
-        // A tag is free in the cycle after the end of its response, not before.
+        // A tag is free from the cycle after the end of its response on.
         if (valid && m_ready) accept(beat);
         m_waiting = valid && !m_ready;
         m_waiting_beat = beat;
@@ -104,7 +104,7 @@ class Port {
 
     std::deque<Access> m_accesses;  // accepted, not performed, in order
     Access m_outgoing;
-    uint32_t m_outgoing_beats = 0;  // beats of the response still to offer
+    uint32_t m_outgoing_beats = 0;  // response beats still to offer
     bool m_outgoing_error = false;
     uint32_t m_read_credit = kFullBandwidth;
     bool m_offering = false;
@@ -251,7 +251,7 @@ class Port {
             memcpy(&access.data[i], bytes, kWordBytes);
         }
         if (access.write) access.data[0] = random();
-        // The answer to a read may end with its error after any beat.
+        // A read's response may end with an error after any beat.
         if (m_outgoing_error && !access.write) access.words = 1 + random() % access.words;
     }
 
@@ -305,7 +305,7 @@ void vip_memory_cycle(int32_t index, const VipMemoryIn* in, VipMemoryOut* out) {
     beat.strobe = in->request_strobe;
     beat.write = in->request_write;
     beat.last = in->request_last;
-    // A read carries no data, so whatever is there is no part of what must hold still.
+    // A read carries no data, so its data lines need not be stable.
     beat.data = beat.write ? in->request_data : 0;
     port.cycle(in->request_valid, beat, in->response_ready);
     out->request_ready = port.request_ready();

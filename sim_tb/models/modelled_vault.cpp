@@ -1,5 +1,5 @@
-// Requesters at the timing model of a vault's memory, as they stand around its Verilog: everything
-// but the memory is the cosimulation's. See sim_tb/timed/vault/traffic_model.py.
+// The cosimulation's requesters around the timing model of a vault's memory instead of its Verilog.
+// See sim_tb/timed/vault/traffic_model.py.
 
 #include <memory>
 #include <vector>
@@ -25,7 +25,7 @@ class ModelledVault {
         reset();
     }
 
-    // Until the host has nothing to do. Returns whether that is so after `cycles`.
+    // Runs until the host is idle, for at most `cycles`. Returns whether it is idle.
     bool run(uint64_t cycles) {
         do cycle();
         while (!m_host_out.idle && --cycles);

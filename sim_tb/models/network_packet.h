@@ -1,4 +1,4 @@
-// Packets of the network's traffic, and the random numbers that make them: see network_traffic.cpp.
+// Packets of the network's traffic, and their random numbers: see network_traffic.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Vaults that send packets through a network and check what arrives.
 //
-// Every packet is remembered from its making, by source, destination and class. What arrives must
-// be the oldest of its source, destination and class, flit by flit; in the end none may be left.
+// Every packet is recorded when generated. What arrives must be, flit by flit, the oldest packet of
+// its source, destination and class; at the end none may be left.
 
 #include <algorithm>
 #include <cinttypes>
@@ -36,7 +36,7 @@ constexpr uint64_t kPatienceCheck = 1024;  // cycles between two looks at who wa
 
 enum class Phase { kIdle, kReset, kRun };
 
-// Packets of one source, destination and class, and how far the first of them has arrived.
+// Packets of one source, destination and class, and how much of the first has arrived.
 struct Stream {
     std::deque<Packet> packets;
     uint32_t made = 0;
@@ -48,7 +48,7 @@ struct Vault {
     uint32_t sent[kClasses] = {0, 0};  // flits of the first packet of each queue
     uint32_t credits[kClasses] = {0, 0};
     uint32_t turn = 0;
-    // What has arrived and was not taken, and the packet that arrives.
+    // Flits that have arrived and not been taken, and the packet that is arriving.
     std::deque<bool> held[kClasses];  // whether each flit is the last of its packet
     std::deque<uint32_t> senders;     // of the requests whose last flit is held
     Stream* arriving[kClasses] = {nullptr, nullptr};
@@ -123,7 +123,7 @@ uint32_t hops(uint32_t from, uint32_t to) {
            along(from / job.columns, to / job.columns, job.rows);
 }
 
-// Where the next packet of `from` goes; `from` itself: nowhere.
+// Destination of the next packet of `from`; `from` itself: none.
 uint32_t choose(uint32_t from, Random& random) {
     const VipNetworkRun& job = g_traffic.job;
     const uint32_t count = g_traffic.count();
@@ -236,7 +236,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
     --traffic.packets_left;
 }
 
-// Takes flits that have arrived; returns the credits for them.
+// Takes flits that have arrived; returns their credits.
 uint32_t take(uint32_t number) {
     Traffic& traffic = g_traffic;
     const VipNetworkRun& job = traffic.job;
@@ -250,7 +250,7 @@ uint32_t take(uint32_t number) {
         if (vault.held[kind].empty() || !vault.random.chance(job.take)) continue;
         const bool ends_request = kind == kRequest && vault.held[kind].front();
         const bool answers = ends_request && job.answers;
-        // Requests wait until there is room for an answer; responses wait for nothing.
+        // Requests wait until there is room for a response; responses never wait.
         if (answers && vault.queue[kResponse].size() >= kAnswersKept) continue;
         vault.held[kind].pop_front();
         credits |= 1U << kind;
@@ -263,7 +263,7 @@ uint32_t take(uint32_t number) {
     return credits;
 }
 
-// The class of which a flit goes into the network now, or -1.
+// The class whose flit enters the network in this cycle, or -1.
 int32_t choose_class(Vault& vault) {
     if (!vault.random.chance(g_traffic.job.offer)) return -1;
     for (uint32_t n = 0; n < kClasses; ++n) {
@@ -367,7 +367,7 @@ void vip_network_vault_cycle(int32_t index, const VipNetworkVaultIn* in, VipNetw
     Packet& packet = vault.queue[kind].front();
     if (!vault.sent[kind]) {
         Stream& stream = traffic.stream(number, packet.to, kind);
-        // Sequence numbers of the stream's packets follow each other.
+        // The stream's packets have consecutive sequence numbers.
         const uint32_t place = packet.sequence - stream.packets.front().sequence;
         // The flit is on the link in the next cycle.
         stream.packets[place].entered = traffic.now + 1;

@@ -1,6 +1,7 @@
-// Hosts of the engines in a simulation, one each: loads a program through the engine's control port,
-// launches it, waits for its end and reads status and counters, cycle by cycle. Python hands it a
-// run and looks at the result; so no interpreter is on the path of a cycle.
+// Hosts of the engines in a simulation: each loads a program through its engine's control port,
+// launches it, waits for its end and reads status and counters, cycle by cycle. Python only hands
+// it
+// a run and takes the result, so that no cycle waits for an interpreter.
 
 #include <map>
 #include <string>
@@ -22,7 +23,7 @@ struct Host {
     VipHostJob job = {};
     VipHostResult result = {};
     uint32_t step = 0;
-    bool fresh = true;  // in an unknown state: reset it before the next run
+    bool fresh = true;  // the engine needs a reset before the next run
     bool pending = false;
     bool running = false;  // the engine has been seen running in this run
 
@@ -35,7 +36,7 @@ struct Host {
 
     void end(uint64_t outcome) {
         result.outcome = outcome;
-        // An engine that obeyed a stop can be launched again as it is.
+        // An engine that obeyed a stop can be launched again without a reset.
         fresh = outcome != kEnded && outcome != kTooLong;
         enter(Phase::kIdle);
     }
@@ -60,7 +61,7 @@ void vip_host_result(int32_t index, VipHostResult* result) { *result = g_hosts[i
 void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
     Host& host = g_hosts[index];
     if (in->failed && host.phase != Phase::kIdle && host.phase != Phase::kReset) host.end(kViolation);
-    // What the previous call drove was seen by the engine in the cycle that ends now.
+    // In the cycle that ends, the engine saw what the previous call drove.
     switch (host.phase) {
         case Phase::kIdle:
             if (!host.pending) break;
@@ -104,7 +105,7 @@ void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
             }
             break;
         case Phase::kCounters:
-            // The answer to an index comes in the cycle after it.
+            // The counter's value follows one cycle after its index.
             if (++host.step >= 2) host.result.counters[host.step - 2] = in->counter_value;
             if (host.step == kCounters + 1) {
                 if (in->in_flight) host.result.outcome = kInFlight;

@@ -1,6 +1,6 @@
-// Watches how much of an engine is in use at once, bound into its Verilog. `most` is the smallest
-// size with which nothing would have waited for a free place since the reset. An engine in which
-// `occupied` and `free` are forced behaves as one with smaller tables.
+// Bound into an engine's Verilog; records how much of its tables is in use at once. `most` is the
+// smallest size with which nothing would have waited for a free entry since the reset. An engine in
+// which `occupied` and `free` are forced behaves as one with smaller tables.
 
 module vip_arc_watch #(
     parameter int ENTRIES = 1
@@ -13,7 +13,7 @@ module vip_arc_watch #(
   int unsigned most[1];
   int unsigned earlier;
 
-  // An entry is allocated in the cycle after that in which one was found free.
+  // An entry is allocated one cycle after a free one is found.
   always_ff @(posedge clk) begin
     earlier <= $countones(occupied);
     if (rst) most[0] <= 0;

@@ -1,6 +1,7 @@
-// Host of a vault with its engines in a simulation: reads the vault's counters at the launch of the
-// engines by their hosts (pe_host.cpp) and at the end of the last, and waits until all writes are in
-// the DRAM.
+// Host of a vault with its engines in a simulation: reads the vault's counters when the engines'
+// hosts (pe_host.cpp) launch them and when the last has ended, and waits until all writes are in
+// the
+// DRAM.
 
 #include "../../memory/model/device_model.h"
 #include "vip_tile.h"
@@ -26,7 +27,7 @@ struct TileHost {
 
     bool reading() const { return phase == Phase::kBefore || phase == Phase::kAfter; }
 
-    // One cycle of reading; the answer to an index comes in the cycle after it. True at the end.
+    // One cycle of reading; a value follows one cycle after its index. True at the end.
     bool read(uint64_t* counters, uint64_t value) {
         if (++step >= 2) counters[step - 2] = value;
         return step == kCounters + 1;
@@ -67,7 +68,7 @@ void vip_tile_cycle(int32_t, const VipTileIn* in, VipTileOut* out) {
             }
             break;
         case Phase::kBefore:
-            // Engines write their registers meanwhile and leave the memory alone.
+            // Meanwhile engines write their registers and don't access the memory.
             if (tile.read(tile.before, in->counter_value)) tile.enter(Phase::kRun);
             break;
         case Phase::kRun:

@@ -1,4 +1,4 @@
-// An access of a recorded trace in one word that is not 0; sim_tb/harness/traffic.py has the same.
+// An access of a recorded trace as one nonzero word; sim_tb/harness/traffic.py has the same format.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,9 @@
 
 namespace vip {
 
-// `gap`: cycles from the last beat of the access before, as it was taken, to the first offer of this
-// one, beyond the first that is possible. `words`: 1 or more, whole ones.
+// `gap`: cycles by which the access is first offered later than possible after the previous
+// access's
+// last beat is taken. `words`: at least 1, whole words.
 struct TracedAccess {
     uint64_t address, gap;
     uint32_t words;

@@ -1,10 +1,12 @@
-// A requester that makes the accesses of a recorded trace: each as soon after the one before as the
-// trace says, or as soon as a tag is free and the memory takes it. It writes numbers of its own, and
+// A requester that replays a recorded trace: each access follows the previous one after the trace's
+// gap, or as soon after it as a tag is free and the memory takes it. It writes numbers of its own
+// and
 // checks every response.
 //
-// Its addresses are those of the trace in a part of the memory of its own, so nobody else changes
-// what it reads. The copy changes when a write is offered; what a read must return is taken from it
-// then.
+// It applies the trace's addresses to a part of the memory of its own, so that no other requester
+// changes what it reads. A write changes the copy when offered; a read takes its expected value
+// from
+// the copy when offered.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +36,7 @@ class Replayer {
     const Access& request() const { return m_current; }
     uint32_t beat() const { return m_beat; }
 
-    // The cycle that ends now: what the memory drove, against what this requester had offered.
+    // Processes the cycle that ends: what the memory drove, and what this requester had offered.
     void cycle(bool request_ready, const Answer& answer) {
         const uint64_t now = m_run.now;
         if (m_valid && request_ready) {

@@ -1,8 +1,10 @@
-// A requester that makes accesses at the rates that the test sets, and checks every response against what
-// the order of its requests makes it be.
+// A requester that makes accesses at the rates that the test sets, and checks every response
+// against
+// the order of its requests.
 //
-// The copy of the memory's contents that it checks against changes when a write is made, and what a
-// read must return is taken from the copy when the read is made.
+// A write changes the requester's copy of the memory when made; a read takes its expected value
+// from
+// the copy when made.
 
 #include "vault_requester.h"
 
@@ -52,7 +54,7 @@ uint64_t Requester::next_column() {
         case kStrided: {
             const uint64_t column = m_position % columns;
             m_position += pattern.stride;
-            // The next round walks along other columns.
+            // The next pass visits other columns.
             if (m_position / columns != (m_position - pattern.stride) / columns) {
                 ++m_position;
             }
@@ -80,7 +82,7 @@ void Requester::make_access() {
         access.address = m_run.job.size + random.below(beyond) * kColumnBytes +
                          access.address % kColumnBytes;
     }
-    // Any free tag, so that the number says nothing.
+    // A random free tag, so that nothing can rely on the number.
     const size_t pick = random.below(m_free_tags.size());
     std::swap(m_free_tags[pick], m_free_tags.back());
     access.tag = m_free_tags.back();
@@ -199,7 +201,7 @@ void Requester::cycle(bool request_ready, const Answer& answer) {
             VipTrafficResult& result = m_run.result;
             result.longest_offer = std::max(result.longest_offer, now - current.offered);
         }
-        // Whoever sees the last beat may answer from the next cycle on.
+        // The memory may respond from the cycle after the last beat on.
         if (!current.write || m_beat + 1 == current.words) {
             m_working = false;
             current.open = true;

@@ -43,11 +43,11 @@ struct Access {
     uint32_t strobe[kColumnWords] = {};
 };
 
-// What all requesters of a run share.
+// State shared by all requesters of a run.
 struct Run {
     VipTrafficRun job = {};
     VipTrafficResult result = {};
-    std::vector<uint64_t> copy;  // words of the span as the writes made so far leave them
+    std::vector<uint64_t> copy;  // words of the span after the writes so far
     std::string violation;       // the first
     uint64_t now = 0;
     uint64_t first = 0;  // cycle of the first offer, 0 before it
@@ -57,7 +57,7 @@ struct Run {
         __attribute__((format(printf, 4, 5)));
 };
 
-// A beat of a response as the port shows it.
+// A response beat at the port.
 struct Answer {
     bool valid = false;
     uint32_t tag = 0;
@@ -70,7 +70,7 @@ class Requester {
   public:
     Requester(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags);
 
-    // The cycle that ends now: what the memory drove, against what this requester had offered.
+    // Processes the cycle that ends: what the memory drove, and what this requester had offered.
     void cycle(bool request_ready, const Answer& answer);
 
     bool finished() const { return m_finished == m_pattern.accesses; }

@@ -1,7 +1,8 @@
 // Requesters at the ports of a memory, and the host that starts and ends their runs.
 //
-// A requester that replays a trace has a part of the range of its own. Each other one has the columns whose number leaves its own number when divided by the number of
-// requesters; so nobody else changes what it reads, and its own order decides.
+// A requester that replays a trace has a part of the range of its own. Each other requester has
+// every
+// n-th column, for n requesters. So no other requester changes what it reads.
 
 #include <algorithm>
 #include <cinttypes>
@@ -23,7 +24,7 @@ namespace {
 using vip::Replayer;
 using vip::Requester;
 
-// Made in the first cycle of a run, when the port's number of tags is known.
+// Created in the first cycle of a run, when the port's number of tags is known.
 using Place = std::variant<std::monostate, Requester, Replayer>;
 
 constexpr uint32_t kResetCycles = 4;
@@ -57,7 +58,7 @@ void compare_memory() {
     }
 }
 
-// What `action` says of the requester at a place, or what it says of none.
+// Applies `action` to the requester at a place, or to none.
 template <typename Action>
 auto with(Place& place, Action action) {
     if (auto* requester = std::get_if<Requester>(&place)) return action(*requester);
@@ -160,7 +161,7 @@ void vip_traffic_cycle(int32_t, const VipTrafficIn* in, VipTrafficOut* out) {
             traffic.phase = Phase::kCounters;
             break;
         case Phase::kCounters:
-            // The answer to an index comes in the cycle after it.
+            // The counter's value follows one cycle after its index.
             out->counter_index = ++traffic.step % kCounters;
             if (traffic.step >= 2 && traffic.step - 2 < run.job.counters) {
                 run.result.counters[traffic.step - 2] = in->counter_value;

@@ -1,1 +1,1 @@
-"""Random programs, and their comparison on Verilog and simulator."""
+"""Random programs, compared between Verilog and simulator."""

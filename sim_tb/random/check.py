@@ -1,8 +1,9 @@
-"""The command that compares engine and instruction set simulator over random programs.
+"""The command that compares engine and instruction set simulator on random programs.
 
-``python -m sim_tb.random.check --programs 2000 --seed 1 --json report.json``, with ``--engine 4``
-on a small one (:mod:`sim_tb.random.configs`), and with ``--disturbed 0.5`` with memory errors and
-stops in half of them (:mod:`sim_tb.random.interrupted`).
+``python -m sim_tb.random.check --programs 2000 --seed 1 --json report.json``; ``--engine 4`` uses a
+small engine (:mod:`sim_tb.random.configs`), and ``--disturbed 0.5`` gives half of the programs
+memory
+errors and stops (:mod:`sim_tb.random.interrupted`).
 """
 
 import json
@@ -37,7 +38,7 @@ def _main(
     report: Annotated[Path | None, typer.Option("--json", help="file for the report")] = None,
     folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),
 ) -> None:
-    """Compare engine and instruction set simulator over random programs."""
+    """Compare engine and instruction set simulator on random programs."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:

@@ -1,4 +1,4 @@
-"""Comparison of engine and instruction set simulator over random programs."""
+"""Comparison of engine and instruction set simulator on random programs."""
 
 import time
 from collections import Counter
@@ -22,19 +22,19 @@ from .reference import differences, listing, run_reference
 
 __all__ = ["ENOUGH", "Difference", "RandomReport", "check_programs"]
 
-#: Images in use at once: the session takes two jobs ahead of the one that runs.
+#: Images in use at once: the session takes two jobs ahead of the current one.
 _IMAGES = 4
-#: A random program runs some thousand cycles, a few ten thousand with the slowest memory.
+#: A random program runs for some thousand cycles, with the slowest memory for tens of thousands.
 _MAX_CYCLES = 5_000_000
 #: Numbers of a report that add up.
 _SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
-#: After this many differing programs the rest has nothing new to say.
+#: Differing programs after which a comparison stops.
 ENOUGH = 10
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A program on which the two disagree: its seed, the differences, a file with all details."""
+    """A program on which the two disagree: seed, differences, and a file with all details."""
 
     seed: int
     what: tuple[str, ...]
@@ -46,14 +46,14 @@ class RandomReport:
     """Outcome of a comparison.
 
     Attributes:
-        programs: compared. faulting: of these, those that end in a fault.
-        disturbed: of these, those with memory errors or a stop. early: those that ended before
-            their own end because of it. memory_errors: those that met an error.
+        programs: compared programs. faulting: those that end in a fault.
+        disturbed: those with memory errors or a stop. early: those that this ended early.
+            memory_errors: those that met an error.
         full: those that fill the instruction buffer to its last word.
-        first_seed: of the programs; the others follow it.
-        cycles: simulated. words: of program.
-        seconds: of it all, without the build of the simulator.
-        different: programs on which they disagree; at ten the comparison stops.
+        first_seed: of the first program; the seeds are consecutive.
+        cycles: simulated. words: of all programs.
+        seconds: total time, without building the simulator.
+        different: programs on which the two disagree; at ten the comparison stops.
     """
 
     programs: int
@@ -70,12 +70,12 @@ class RandomReport:
 
     @property
     def sums(self) -> dict[str, int]:
-        """Programs, and how many of which kind; cycles; words."""
+        """The fields that add up."""
         return {name: getattr(self, name) for name in _SUMS}
 
     @classmethod
     def joined(cls, parts: Sequence["RandomReport"]) -> "RandomReport":
-        """The outcome of at least one part together."""
+        """The sum of at least one part."""
         return cls(
             **{name: sum(part.sums[name] for part in parts) for name in _SUMS},
             first_seed=min(part.first_seed for part in parts),
@@ -87,7 +87,7 @@ class RandomReport:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "RandomReport":
-        """The reverse of :func:`dataclasses.asdict`, also after a way as JSON."""
+        """The inverse of :func:`dataclasses.asdict`, also for data read from JSON."""
         different = (
             Difference(one["seed"], tuple(one["what"]), one["listing"])
             for one in content["different"]
@@ -106,17 +106,17 @@ def check_programs(
 ) -> RandomReport:
     """Run random programs on the engine of ``config`` and on the simulator, and compare.
 
-    Compared are state, cause and program counter of a fault, every register, the scratchpad, and
-    the memory that the programs may touch; of a program that meets memory errors or a stop what
-    :mod:`sim_tb.random.interrupted` says. Half of all programs start without a reset, in the
-    state that the one before left.
+    The comparison covers state, cause and program counter of a fault, every register, the
+    scratchpad, and the memory that the programs may touch; for memory errors and stops see
+    :mod:`sim_tb.random.interrupted`. Half of all programs start without a reset, in the state that
+    the previous one left.
 
     Parameters:
         config: of the engine. If registers and scratchpad can't be read (``sram`` is not
             ``behavioural``), programs that end without a fault store them to memory.
-        programs: how many, at least 1.
-        seed: of the first program; the others have those that follow.
-        folder: where files about programs that differ go.
+        programs: number of programs, at least 1.
+        seed: of the first program; the seeds are consecutive.
+        folder: for files about programs that differ.
         disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
         progress: called with the number of programs compared.
 
@@ -176,7 +176,7 @@ def check_programs(
 def _counts(
     program: RandomProgram, config: PeConfig, result: RunResult | CosimError
 ) -> dict[str, int]:
-    """What one program adds to the numbers of a :class:`RandomReport`."""
+    """The contribution of one program to a :class:`RandomReport`."""
     counts = {
         "programs": 1,
         "words": len(program.words),
@@ -222,7 +222,7 @@ def _compare(
     image: DramImage,
     other: DramImage,
 ) -> tuple[list[str], bool]:
-    """The differences, and whether the engine ended early, as it may when it is disturbed."""
+    """The differences, and whether the engine ended early, as a disturbed one may."""
     if isinstance(result, CosimError):
         return [f"engine: {result}"], False
     if _is_disturbed(program):

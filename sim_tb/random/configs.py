@@ -10,15 +10,15 @@ from .program_builder import NEEDED
 __all__ = ["random_config"]
 
 _DECLARING = "set.ws"
-#: How often an engine has a workspace.
+#: Share of engines with a workspace.
 _WORKSPACES = 0.2
 
 
 def random_config(seed: int) -> PeConfig:
-    """A small engine that random programs can run on; the same for the same ``seed``.
+    """A small engine that can run random programs, determined by ``seed``.
 
-    It has the instructions that every random program needs, and of each unit all others, some or
-    none; and sizes down to the smallest.
+    It has the instructions that every random program needs, all, some or none of each unit's other
+    instructions, and sizes down to the smallest.
     """
     random = Random(seed)
     keys = {*NEEDED, "halt"}
@@ -27,7 +27,7 @@ def random_config(seed: int) -> PeConfig:
         optional = [key for key in of_unit if key not in keys | {_DECLARING}]
         share = random.choice((0.0, 0.1, 0.3, 1.0))
         keys.update(key for key in optional if random.random() < share)
-    # A kind of transfer is there in every width or not at all, so that some engines lack kinds.
+    # An engine has a kind of transfer in every width or in none, so that some engines lack kinds.
     for kind in ("ld.sram", "st.sram", "ld.reg", "st.reg"):
         if random.random() < 0.3:
             keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}

@@ -9,7 +9,7 @@ from .program_builder import ProgramBuilder
 
 __all__ = ["FAULTS", "possible_faults"]
 
-#: Added to a good address they make one that looks good in its low bits.
+#: Offsets that make a valid address invalid without changing its low bits.
 _FAR = (1 << 32, 1 << 40, 1 << 63)
 
 
@@ -34,7 +34,7 @@ def _setting(code: ProgramBuilder) -> None:
 
 
 def _bad_scratchpad(code: ProgramBuilder, size: int) -> int:
-    """An address at which at least one of ``size`` bytes, at least 1, is outside."""
+    """An address from which at least one of ``size`` bytes (at least 1) is outside."""
     room = code.config.scratchpad_bytes
     good = code.random.randint(0, max(0, room - size))
     edge = max(0, room - size + 1)
@@ -63,7 +63,7 @@ def _vector_range(code: ProgramBuilder) -> None:
 
 
 def _transfer_range(code: ProgramBuilder, good_scratchpad: bool) -> None:
-    """A load or store out of the memory or out of the scratchpad."""
+    """A load or store outside the memory or outside the scratchpad."""
     random = code.random
     rows = [row for row in code.config.rows if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM)]
     row = random.choice(rows)
@@ -87,7 +87,7 @@ def _transfer_range(code: ProgramBuilder, good_scratchpad: bool) -> None:
 
 
 def _element(code: ProgramBuilder, aligned: bool) -> None:
-    """``ld.reg`` or ``st.reg`` misaligned, or aligned and out of the memory."""
+    """``ld.reg`` or ``st.reg``, misaligned, or aligned and outside the memory."""
     random = code.random
     rows = [
         row
@@ -150,7 +150,7 @@ def _too_wide(code: ProgramBuilder) -> None:
 
 
 def _fall_off(code: ProgramBuilder) -> None:
-    """Nothing: the program has no ``halt``."""
+    """Append nothing: the program has no ``halt``."""
 
 
 _OVERFLOWING = (ScalarOp.ADD, ScalarOp.SUB, ScalarOp.SLL, ScalarOp.SRL)
@@ -171,7 +171,7 @@ FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
 
 
 def possible_faults(code: ProgramBuilder, faults: Iterable[str]) -> list[str]:
-    """Those of ``faults`` that a program of ``code``'s engine can end with, sorted."""
+    """Those of ``faults`` with which a program for ``code``'s engine can end, sorted."""
     config = code.config
     opcodes = {row.opcode for row in config.rows}
     elements = [row for row in config.rows if row.opcode in (Opcode.LD_REG, Opcode.ST_REG)]

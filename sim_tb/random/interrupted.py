@@ -1,16 +1,16 @@
-"""Final states that are allowed for a random program with memory errors or a stop by the host.
+"""Final states allowed for a random program with memory errors or a stop by the host.
 
-The time of these events is not known to the instruction set simulator. But an engine issues in
-order and completes the instructions that it has issued. So there is a place in the simulator's run
-at which registers, scratchpad and memory are those that the engine left, except that
+The instruction set simulator does not know the time of these events. But an engine issues in order
+and completes the instructions that it has issued. So at some place in the simulator's run,
+registers, scratchpad and memory are those that the engine left, except that
 
-- columns in which memory fails are never written, and values loaded from them are unknown;
-- after an error one vector instruction, load or store that waited in dispatch is not done, though
-  scalar instructions after it may be.
+- failing columns of memory are never written, and values loaded from them are unknown;
+- after an error, one vector instruction, load or store waiting in dispatch is not executed, though
+scalar instructions after it may be.
 
-The end must fit that place. Without a stop and an error it is the program's own end. An error is
-reported exactly if an access up to there met one. A fault of the program's own is reported at its
-own address, a memory error at that of the instruction that waited or was issued last.
+The end must fit that place. Without a stop or an error it is the program's own end. An error is
+reported if and only if an access up to there met one. The program's own fault is reported at its
+address, a memory error at that of the instruction that waited or was issued last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,14 +31,15 @@ from .reference import same_place, simulator_of
 
 __all__ = ["interruption"]
 
-#: Instructions that wait until dispatch holds nothing.
+#: Instructions that wait until dispatch is empty.
 _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
 
 
 @dataclass(frozen=True)
 class _Access:
-    """Bytes of the DRAM that a load or store touches, and the place in the scratchpad of those
-    loaded, or the register; None: there is none."""
+    """Bytes of the DRAM that a load or store touches, and the scratchpad address or the register
+    that is
+    loaded, if any."""
 
     store: bool
     dram: range
@@ -48,8 +49,8 @@ class _Access:
 
 @dataclass(frozen=True)
 class _Machine:
-    """Registers, None where unknown, and bytes of scratchpad and memory; ``unknown`` ones of the
-    scratchpad."""
+    """Registers (None where unknown), bytes of scratchpad and memory, and which bytes of the
+    scratchpad are unknown."""
 
     registers: list[int | None]
     scratchpad: NDArray[np.uint8]
@@ -57,7 +58,7 @@ class _Machine:
     memory: list[NDArray[np.uint8]]
 
     def copy(self) -> "_Machine":
-        """One that stays as this one is now."""
+        """An independent copy."""
         memory = [window.copy() for window in self.memory]
         return _Machine(list(self.registers), self.scratchpad.copy(), self.unknown.copy(), memory)
 
@@ -67,7 +68,7 @@ class _Machine:
         scratchpad: NDArray[np.uint8],
         memory: list[NDArray[np.uint8]],
     ) -> bool:
-        """Whether these are its contents; contents that could not be read are empty."""
+        """Whether these contents agree with it; contents that could not be read are empty."""
         pairs = zip(self.registers, registers, strict=False)
         if any(mine is not None and mine != other for mine, other in pairs):
             return False
@@ -78,13 +79,13 @@ class _Machine:
 
 @dataclass(frozen=True)
 class _Place:
-    """A place in the simulator's run, or such a place without the last instruction that waited.
+    """A place in the simulator's run, perhaps without the last instruction that waited.
 
     Attributes:
-        machine: as it is here, until the next place is asked for.
-        before, following: address of the word executed last, of the next one.
-        failing: instructions up to here of which memory fails an access.
-        ended: the program is at its own end.
+        machine: its contents, valid until the next place is requested.
+        before, following: address of the last word executed and of the next.
+        failing: number of instructions so far with a failed access.
+        ended: whether the program is at its own end.
         dropped: address of the instruction left out, or None.
     """
 
@@ -106,11 +107,11 @@ def interruption(
     """Explain the state that the engine left.
 
     Parameters:
-        image: memory that the engine left. memory: as it was at the start; it is changed.
+        image: memory that the engine left. memory: its initial contents, which are changed.
 
     Returns:
-        The differences that can't be explained, one per line, and whether the engine ended before
-        the program's own end.
+        The unexplained differences, one per line, and whether the engine ended before the program's
+        own end.
     """
     simulator = simulator_of(program, config, memory)
     scratchpad = np.frombuffer(end.scratchpad, np.uint8)
@@ -137,7 +138,7 @@ def interruption(
 def _contradiction(
     place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: Outcome
 ) -> str:
-    """Why an engine that ended at ``place`` can't report ``end``, or ""."""
+    """Why an engine that ended at ``place`` can't report ``end``; "" if it can."""
     stopped = program.stop_after is not None and end.elapsed_cycles >= program.stop_after
     if end.memory_error != (place.failing > 0):
         return f"{place.failing} instructions met errors"
@@ -166,7 +167,7 @@ def _contradiction(
 
 
 def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> Iterator[_Place]:
-    """All places, from the start to the end; their arrays and lists are valid until the next."""
+    """All places, from start to end; their arrays and lists are valid until the next place."""
     errors = range(*program.memory.errors)
     failed_columns = memory.read(errors.start, len(errors))
     windows = [_bytes(memory, w.start, len(w.content)) for w in program.windows]
@@ -181,7 +182,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
 
     failing = 0
     before = simulator.pc
-    # The instruction that may be in dispatch: the place before it, and the register it writes.
+    # The instruction that may be in dispatch: the place before it, and the register that it writes.
     dispatched: _Place | None = None
     target: int | None = None
 
@@ -235,7 +236,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
 
 
 def _access(row: Instruction, word: int, registers: list[int]) -> _Access | None:
-    """The bytes that ``row`` touches, if it is a load or store that does not fault."""
+    """The access of ``row``, if it is a load or store that does not fault."""
     if row.unit is not Unit.LOAD_STORE or row.width is None:
         return None
     fields = [field.extract(word) for field in (FIELD_A, FIELD_B, FIELD_C)]

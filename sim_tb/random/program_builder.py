@@ -1,4 +1,4 @@
-"""Building of random programs word by word, with the known values of registers and the hazards."""
+"""Builds random programs word by word and tracks known register values and hazards."""
 
 from random import Random
 
@@ -15,11 +15,11 @@ __all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
 _M64 = (1 << 64) - 1
 #: Vector settings of a launch.
 _START: dict[str, int | None] = {"vl": START_VL, "mr": START_MR, "fx": START_FX}
-#: Values at which 64-bit arithmetic goes wrong first.
+#: Values that expose errors of 64-bit arithmetic.
 HOSTILE = (0, 1, _M64, 1 << 63, (1 << 63) - 1, 0x8000_0000, 0x7FFF_FFFF, 0x8000, 0x7F80, 0x55AA)
 
 _CHUNK = 13
-#: Parts of the registers: loop counters and limits at the top, then pointers, then data.
+#: Register allocation: loop counters and limits at the top, then pointers, then data.
 _LOOP_REGISTERS = 4
 NEEDED = ("mov.imm", "add.imm", "sll.imm", "or.imm", "bne", "blt", "bge", "jmp", "v.drain")
 
@@ -27,17 +27,17 @@ NEEDED = ("mov.imm", "add.imm", "sll.imm", "or.imm", "bne", "blt", "bge", "jmp",
 class ProgramBuilder:
     """A program under construction.
 
-    Registers are of three kinds: loop counters; pointers, which get a known value right before
-    each use; and data, of which nothing need be known.
+    There are three kinds of registers: loop counters; pointers, set to a known value right before
+        each use; and data, with any values.
 
     Attributes:
         words: the program so far.
-        known: values of registers that are known at this place.
-        settings: ``vl``, ``mr``, ``fx`` where known, else None.
-        workspace: the declared one where known, else None.
+        known: values of the registers whose value is known.
+        settings: ``vl``, ``mr``, ``fx``; None where unknown.
+        workspace: the declared one; None: unknown.
         hazards: of the vector unit.
-        table: memory that the program only reads; pointers are loaded from there.
-        table_values: address -> 64-bit value that must be there at the start.
+        table: read-only memory from which pointers are loaded.
+        table_values: address -> its initial 64-bit value.
 
     Raises:
         ValueError: the engine lacks an instruction that every program needs.
@@ -62,11 +62,11 @@ class ProgramBuilder:
         self._next_pointer = 0
 
     def word(self, word: int) -> None:
-        """Append a word that is data, or must not be executed."""
+        """Append a word that is data, or that must not be executed."""
         self.words.append(word)
 
     def emit(self, key: str, *operands: int) -> int:
-        """Append an instruction with its operands in assembly's order; its address."""
+        """Append an instruction with its operands in assembly order; returns its address."""
         row = BY_KEY[key]
         word = row.match
         for operand, value in zip(row.operands, operands, strict=True):
@@ -84,7 +84,7 @@ class ProgramBuilder:
             self.words[at] |= operand.field.insert(value)
 
     def join(self) -> None:
-        """Here control comes from more than one place: forget known values, drain."""
+        """Join several control paths: forget known values and drain."""
         self.known.clear()
         self.workspace = None
         self.settings = {
@@ -99,8 +99,8 @@ class ProgramBuilder:
         self.hazards.drained()
 
     def pad(self, length: int) -> None:
-        """Append instructions that change nothing, until the program has ``length`` words. Random
-        numbers after it are those that would have come without it."""
+        """Append instructions that change nothing, until the program has ``length`` words. Later
+        random numbers are the same as without it."""
         random = Random(length)
         while len(self.words) < length:
             register = random.randrange(self.config.registers)
@@ -109,7 +109,7 @@ class ProgramBuilder:
             )
             self.emit(key, *operands)
 
-    # State that can't be set or read otherwise.
+    # State that can't be set or read in another way.
 
     def fill(self, window: Span) -> None:
         """Load the whole scratchpad from the start of ``window``."""
@@ -117,7 +117,7 @@ class ProgramBuilder:
         self.emit("ld.sram[64]", *self.addresses(0, window.start, count))
 
     def dump(self, scratchpad: Span, registers: Span) -> None:
-        """Store the whole scratchpad and all registers but one to the starts of two windows."""
+        """Store the whole scratchpad and all registers except one to the starts of two windows."""
         self.drain()
         pointer = self.loop_registers[0]
         self.constant(pointer, registers.start)
@@ -130,11 +130,11 @@ class ProgramBuilder:
     # Registers.
 
     def data_register(self) -> int:
-        """A register whose value no later instruction relies on."""
+        """A register on whose value no later instruction relies."""
         return self.random.randrange(self._pointers.start)
 
     def any_register(self) -> int:
-        """Any register, to be read."""
+        """Any register, for reading."""
         return self.random.randrange(self.config.registers)
 
     def holds(self, value: int) -> bool:
@@ -161,14 +161,14 @@ class ProgramBuilder:
         self.known[register] = value
 
     def addresses(self, *values: int) -> list[int]:
-        """Pointer registers that now hold ``values``, loaded in one of several ways."""
+        """Load ``values`` into pointer registers in one of several ways; returns the registers."""
         registers: list[int] = []
         for value in values:
             registers.append(self._address(value & _M64, registers))
         return registers
 
     def address(self, value: int) -> int:
-        """A pointer register that now holds ``value``."""
+        """Load ``value`` into a pointer register; returns the register."""
         return self.addresses(value)[0]
 
     def _address(self, value: int, reserved: list[int]) -> int:
@@ -220,7 +220,7 @@ class ProgramBuilder:
     # Addresses.
 
     def scratchpad_address(self, size: int) -> int:
-        """A scratchpad address with room for ``size`` bytes, likely near others."""
+        """A scratchpad address with room for ``size`` bytes, likely near earlier ones."""
         last = self.config.scratchpad_bytes - size
         addresses = [value for value in self.known.values() if value <= last]
         if addresses and self.random.random() < 0.5:
@@ -230,7 +230,7 @@ class ProgramBuilder:
         return self._aligned(self.random.choice((near, anywhere, last, near & ~7)))
 
     def dram_address(self, window: Span, size: int) -> int:
-        """An address in ``window`` with room for ``size`` bytes, likely near others."""
+        """An address in ``window`` with room for ``size`` bytes, likely near earlier ones."""
         last = window.start + window.size - size
         addresses = [value for value in self.known.values() if window.start <= value <= last]
         if addresses and self.random.random() < 0.3:
@@ -241,10 +241,10 @@ class ProgramBuilder:
         return self._aligned(max(window.start, self.random.choice((*chosen, min(last, low)))))
 
     def _aligned(self, address: int) -> int:
-        """The address at which the engine can begin an access: ``address``, or just before it."""
+        """``address``, rounded down to where the engine can begin an access."""
         return address & -self.config.scratchpad_alignment
 
     def in_table(self, span: Span) -> bool:
-        """Whether a byte of ``span`` must not be written."""
+        """Whether ``span`` overlaps the table, which must not be written."""
         end = self.table.start + self.table.size
         return span.start < end and self.table.start < span.start + span.size

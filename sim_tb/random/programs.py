@@ -1,8 +1,8 @@
-"""Random programs that obey every rule a program must obey, for comparing hardware and simulator.
+"""Random programs that obey all rules for programs, for comparing hardware and simulator.
 
-They use every instruction that the engine has, with hostile constants, unaligned addresses, loops,
-branches, all hazards that hardware must resolve, and, some of them, one fault at their end. Some
-fill the instruction buffer to its last word.
+They use every instruction of the engine, with hostile constants, unaligned addresses, loops,
+branches and all hazards that hardware must resolve. Some end in a fault; some fill the instruction
+buffer to its last word.
 """
 
 from collections.abc import Callable
@@ -22,27 +22,27 @@ from .workspaces import Workspaces
 
 __all__ = ["random_program"]
 
-#: Bytes of a stretch of memory that a program uses.
+#: Bytes of each window of memory that a program uses.
 _WINDOW = 4096
 _MEDIUM_BYTES = 256
 _LONGEST = 160
 _NESTING = 2
 _MOST_TRIPS = 4
 _FAULTING = 0.3
-#: How often a program fills the instruction buffer; before its end it then has room for the longest
-#: piece of code.
+#: Share of programs that fill the instruction buffer, which then has room for the longest piece of
+#: code before the end.
 _FULL = 0.03
 _ROOM = 100
-#: How often a program for narrow registers computes values that may not fit them.
+#: Share of programs for narrow registers that compute values that may not fit.
 _DARING = 0.01
-#: How often an engine with a load history loads from a workspace.
+#: Weight of loads from a workspace on an engine with a load history.
 _REMEMBERED = 100
 _RISKY = (ScalarOp.SLL, ScalarOp.SRL)
 
 
 def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> RandomProgram:
-    """The program of ``seed`` for an engine of ``config``; the same each time. Of all programs the
-    share ``disturbed`` (0..1) meets memory errors, a stop, or both.
+    """The program of ``seed`` for an engine of ``config``. The share ``disturbed`` (0..1) of all
+    programs meets memory errors, a stop, or both.
 
     Raises:
         ValueError: ``config`` lacks an instruction that all programs need, or memory.
@@ -76,13 +76,13 @@ class _Generator:
         size = self.config.instruction_words
         full = size > 2 * _ROOM and random.random() < _FULL
         budget = size - 2 * _ROOM if full else random.randint(1, min(_LONGEST, size // 4))
-        # Memories of the other kinds can't be looked into: start and end state go through DRAM.
+        # Other kinds of memories can't be inspected: start and end state go through DRAM.
         hidden = self.config.sram != "behavioural"
         if hidden:
             code.fill(self.windows[0])
         self.block(budget, 0)
         if full:
-            # The length of the end is known only once it has been made.
+            # The length of the end is known only after its generation.
             trial = deepcopy(self)
             trial.end()
             code.pad(size - (len(trial.code.words) - len(code.words)))
@@ -113,7 +113,7 @@ class _Generator:
         )
 
     def end(self) -> str:
-        """The end of the program; the fault's name, or ""."""
+        """Append the end of the program; returns the fault's name, or ""."""
         random, code, spaces = self.random, self.code, self.workspaces
         faults = FAULTS | ({} if spaces is None else {"workspace": lambda code: spaces.fault()})
         fault = random.choice(possible_faults(code, faults)) if random.random() < _FAULTING else ""
@@ -128,14 +128,14 @@ class _Generator:
         return fault
 
     def parameters(self) -> int:
-        """Parameter of the launch, most often one that registers can hold."""
+        """Parameter of the launch, usually one that registers can hold."""
         random = self.random
         if self.config.narrow and random.random() > _DARING:
             return random.getrandbits(self.config.address_bits)
         return random.choice(HOSTILE) % (1 << 64)
 
     def block(self, budget: int, depth: int) -> None:
-        """About ``budget`` instructions, branches and loops among them."""
+        """Append about ``budget`` instructions, including branches and loops."""
         plain: list[tuple[float, Callable[[], None]]] = [
             (30, self.scalar),
             (6, self.settings),
@@ -147,7 +147,7 @@ class _Generator:
             (3, self.wait),
         ]
         if self.workspaces is not None:
-            # A load history needs loads that follow each other.
+            # A load history needs consecutive loads.
             loads = _REMEMBERED if self.config.load_history else 9
             plain += [(3, self.workspaces.change), (loads, self.workspaces.load)]
         weights = [weight for weight, _ in plain]
@@ -183,7 +183,7 @@ class _Generator:
         code.emit(name, counter, limit, back)
 
     def skip(self, budget: int, depth: int) -> None:
-        """A branch over a block, taken or not as data have it."""
+        """A branch over a block, taken or not depending on data."""
         code = self.code
         names = ("blt", "bge", "beq", "bne")
         name = self.random.choice([name for name in names if name in self.config.instructions])
@@ -222,7 +222,7 @@ class _Generator:
             code.emit(row.key, a, b, c)
 
     def hostile(self, bits: int) -> int:
-        """A constant of ``bits`` bits, signed: extreme, small or any."""
+        """A signed constant of ``bits`` bits: extreme, small or any."""
         low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
         return self.random.choice((low, high, -1, 0, 1, low + 1, self.random.randint(low, high)))
 
@@ -269,7 +269,7 @@ class _Generator:
         code.hazards.issued(operation)
 
     def place(self, row: Instruction) -> VectorOperation | None:
-        """``row`` with addresses in the scratchpad, or None when that is too small."""
+        """``row`` with addresses in the scratchpad; None if it is too small."""
         code, random = self.code, self.random
         vl, mr = code.settings["vl"], code.settings["mr"]
         assert vl is not None
@@ -348,7 +348,7 @@ class _Generator:
         pointer = self.code.address(self.element(row))
         self.code.emit(row.key, self.code.data_register(), pointer)
         if wide:
-            # Nothing must happen before the engine reports the fault.
+            # No instruction may execute before the engine reports the fault.
             self.wait_for_loads()
 
     def wait_for_loads(self) -> None:

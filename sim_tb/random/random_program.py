@@ -1,4 +1,4 @@
-"""What a random program consists of: words, contents of memories, their behaviour, and events."""
+"""The parts of a random program: words, contents and behaviour of memories, and events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ __all__ = ["RandomProgram", "Window", "contents", "disturb", "memory_behaviour"]
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of memory that a program may touch, and its initial contents."""
+    """A range of memory that a program may touch, and its initial contents."""
 
     start: int
     content: bytes
@@ -21,16 +21,16 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomProgram:
-    """A program with all that decides its behaviour.
+    """A program with everything that decides its behaviour.
 
     Attributes:
-        seed: that made it. words: the program.
+        seed: its seed. words: the program.
         windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
             memory.
         parameters, pe_index, vault, slot, pe_count: of the launch.
-        memory: behaviour of the memory. stop_after: cycles after the launch after which the host
-            stops the engine, or None.
-        reset: whether the engine is reset before. fault: name of the fault at its end, or "".
+        memory: behaviour of the memory. stop_after: cycles from the launch until the host stops the
+            engine, or None.
+        reset: whether the engine is reset first. fault: name of the fault at its end, or "".
     """
 
     seed: int
@@ -53,18 +53,19 @@ class RandomProgram:
         return {name: getattr(self, name) for name in ("pe_index", "vault", "slot", "pe_count")}
 
 
-#: How often contents are extreme elements of all widths.
+#: Share of contents that are extreme elements of all widths.
 _EXTREME = 0.3
 _WORD = 8
-#: Cycles within which a stop comes: while the launch clears registers, in short programs, in all.
+#: Most cycles until a stop: while the launch clears registers, in short programs, in all.
 _STOPS = (80, 400, 3000, 30_000)
 
 
 def disturb(
     program: RandomProgram, random: Random, share: float, windows: Sequence[Span]
 ) -> RandomProgram:
-    """``program``, and for ``share`` of all programs errors in one of the memory's ``windows``, a
-    stop, or both."""
+    """``program``; a ``share`` of all programs gets errors in one of the memory's ``windows``, a
+    stop,
+    or both."""
     if random.random() >= share:
         return program
     kind = random.choice(("errors", "errors", "stop", "stop", "both"))
@@ -73,7 +74,7 @@ def disturb(
         window = random.choice(windows)
         columns = window.size // COLUMN_BYTES
         count = min(columns, random.choice((1, 4, 16, columns)))
-        # Random programs go to the ends of windows most.
+        # Random programs access the ends of windows most.
         first = random.choice((0, columns - count, random.randint(0, columns - count)))
         start = window.start - window.start % COLUMN_BYTES + first * COLUMN_BYTES
         errors = (start, start + count * COLUMN_BYTES)
@@ -82,7 +83,7 @@ def disturb(
 
 
 def contents(random: Random, size: int) -> bytes:
-    """``size`` bytes for a memory: any, or smallest, largest and near-by elements of all widths."""
+    """``size`` bytes for a memory: any, or elements of all widths near their limits."""
     if random.random() >= _EXTREME:
         return random.randbytes(size)
     words = bytearray()

@@ -1,4 +1,4 @@
-"""The end that a program should have, and its differences from the engine's."""
+"""The expected end of a program, and its differences from the engine's."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +22,7 @@ __all__ = [
     "simulator_of",
 ]
 
-#: Far more than a random program executes.
+#: Limit of instructions, far above what a random program executes.
 _LIMIT = 1_000_000
 
 
@@ -55,7 +55,7 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
 
 
 def expected_end(simulator: Simulator, outcome: Outcome) -> EngineEnd:
-    """The end of an engine when ``simulator`` has come as far as ``outcome``."""
+    """The end of an engine in the state of ``simulator`` at ``outcome``."""
     return EngineEnd(
         state="running" if outcome.state == "limit" else outcome.state,
         cause=outcome.cause,
@@ -70,8 +70,8 @@ def same_place(
     expected: EngineEnd | Outcome, pc: int, words: Sequence[int], config: PeConfig
 ) -> bool:
     """Whether an engine of ``config`` with the program ``words`` may report the fault ``expected``
-    at ``pc``: it knows the address modulo a number of words, and reports a value loaded that does
-    not fit a register later, at another place."""
+    at ``pc``: it knows the address only modulo a number of words, and reports a loaded value that
+    does not fit a register later, at another place."""
     word = words[expected.pc] if 0 <= expected.pc < len(words) else 0
     row = find(word)
     if expected.cause is FaultCause.REGISTER_RANGE and row and row.opcode == Opcode.LD_REG:
@@ -87,13 +87,13 @@ def differences(
     config: PeConfig,
     memories: Iterable[tuple[int, bytes, bytes]] = (),
 ) -> list[str]:
-    """Everything in which the two disagree, one line each; of bytes the first that differs.
+    """All differences, one line each; for bytes, the first that differs.
 
-    Registers and scratchpad count only where the engine's can be read.
+    Registers and scratchpad count only if the engine's can be read.
 
     Parameters:
         words: the program, of an engine of ``config``.
-        memories: stretches of memory: first address, bytes of the engine, bytes expected.
+        memories: ranges of memory: first address, the engine's bytes, the expected bytes.
     """
     lines = []
     if end.memory_error:
@@ -127,7 +127,7 @@ def _bytes(space: str, start: int, actual: bytes, expected: bytes) -> list[str]:
 
 
 def listing(program: RandomProgram, lines: Iterable[str]) -> str:
-    """All about a program on which the two disagree, as text."""
+    """A report on a program on which the two disagree."""
     head = [
         f"seed {program.seed}, fault at its end: {program.fault or 'none'}",
         f"memory: {program.memory}",

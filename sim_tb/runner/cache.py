@@ -17,7 +17,7 @@ _SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
 
 def fingerprint(*parts: bytes | str) -> str:
-    """A short name, 20 characters, that differs where any of ``parts`` does."""
+    """A hash of ``parts`` with 20 characters."""
     digest = hashlib.sha256()
     for part in parts:
         content = part.encode() if isinstance(part, str) else part
@@ -27,9 +27,9 @@ def fingerprint(*parts: bytes | str) -> str:
 
 
 def source_digest(rooms: Sequence[str]) -> str:
-    """A short name that differs where any source file in the folders ``rooms`` does.
+    """A hash of all source files in the folders ``rooms``.
 
-    It is that of the process's first call: later changes of files do not change its code.
+    The first call in the process decides it: later changes of files don't change the running code.
     """
     return _digest(tuple(rooms))
 
@@ -46,11 +46,11 @@ def _digest(rooms: tuple[str, ...]) -> str:
 
 
 def cached_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
-    """Verilog, cached as long as the source that makes it stays the same.
+    """Verilog, cached until the source that emits it changes.
 
     Parameters:
-        identity: identifies the Verilog that ``make`` emits. rooms: folders with the source that
-            decides it.
+        identity: of the Verilog that ``make`` emits. rooms: folders with the source that decides
+            it.
     """
     key = fingerprint(version("amaranth"), identity, source_digest(rooms))
     folder = build_folder() / "verilog"
@@ -63,21 +63,21 @@ def cached_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str])
 
 
 class ResultCache:
-    """Results in a file, so that an interrupted series of runs goes on where it was.
+    """Results in a file, from which an interrupted series of runs resumes.
 
     Parameters:
-        name: of the file in the build folder (:func:`support.cache.build_folder`). A file
-            that is no JSON counts as empty.
+        name: of the file in the build folder (:func:`support.cache.build_folder`). A file that is
+            not JSON counts as empty.
     """
 
     def __init__(self, name: str) -> None:
         self._path = build_folder() / f"{name}.json"
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
-        """The result of ``key``: cached, or made by ``make`` now.
+        """The result of ``key``: cached, or else computed by ``make``.
 
         Parameters:
-            key: must differ with everything that decides the result: simulator, program and data.
+            key: must identify everything that decides the result: simulator, program and data.
             make: returns plain data.
 
         Raises:
@@ -91,7 +91,7 @@ class ResultCache:
         return result
 
     def known(self, key: str) -> Any:
-        """The cached result of ``key``; None: there is none."""
+        """The cached result of ``key``, or None."""
         return self._read().get(key)
 
     def keep(self, key: str, result: Any) -> None:
@@ -103,7 +103,7 @@ class ResultCache:
         Raises:
             OSError: the file can't be written.
         """
-        # Others may have added theirs meanwhile.
+        # Other processes may have added results meanwhile.
         results = {**self._read(), key: result}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, json.dumps(results).encode())

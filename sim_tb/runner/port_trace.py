@@ -11,13 +11,13 @@ __all__ = ["TraceError", "read_signals"]
 
 
 class TraceError(VipError):
-    """A waveform file without the requested signals; one line says what is missing."""
+    """A waveform file lacks the requested signals; the message says which."""
 
 
 @dataclass
 class _Signal:
-    """A signal: its value, the one that it has from the time on that is being read, and those
-    before each edge of the clock so far."""
+    """A signal: its value, its value from the time being read on, and its values before each clock
+    edge so far."""
 
     now: int
     next: int
@@ -25,25 +25,25 @@ class _Signal:
 
 
 def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[int]]:
-    """Values of all signals of one scope just before each rising edge of the clock.
+    """Values of all signals of a scope just before each rising clock edge.
 
     Parameters:
-        path: a VCD file. scope: the scope that holds the signals, by its own name.
-        clock: the signal whose rising edges divide the cycles.
+        path: a VCD file. scope: name of the scope with the signals, without its parents.
+        clock: the signal whose rising edges separate the cycles.
 
     Returns:
         Signal -> its value in each cycle; an undefined one counts as 0.
 
     Raises:
-        TraceError: the file is no VCD, or has no such scope or clock.
-        OSError: it can't be read.
+        TraceError: the file is not a VCD file, or has no such scope or clock.
+        OSError: the file can't be read.
     """
     names: dict[str, str] = {}
     signals: dict[str, _Signal] = {}
     scopes: list[str] = []
 
     def advance() -> None:
-        """All changes of one time have been read."""
+        """Apply all changes of one time."""
         edge = signals[names[clock]]
         if edge.next and not edge.now:
             for signal in signals.values():
@@ -61,7 +61,7 @@ def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[i
                 elif token.kind is TokenKind.CHANGE_VECTOR:
                     vector = token.vector_change
                     if vector.id_code in signals:
-                        # Anything but a number is undefined in part.
+                        # A value that is not a number is partly undefined.
                         value = vector.value if isinstance(vector.value, int) else 0
                         signals[vector.id_code].next = value
                 elif token.kind is TokenKind.CHANGE_TIME:

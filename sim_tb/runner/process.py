@@ -1,4 +1,4 @@
-"""Runs Verilator, make and simulators so that none outlives the process that asked for it."""
+"""Runs Verilator, make and simulators so that none outlives the process that started it."""
 
 import os
 import signal
@@ -19,16 +19,16 @@ __all__ = ["Runner"]
 
 
 class Runner(Verilator):
-    """cocotb's runner for Verilator, whose commands end with this process.
+    """cocotb's runner for Verilator, with commands that end with this process.
 
-    Simulators find cocotb's libraries in the environment that runs them, so that they can come
-    from another one that has the same versions.
+    Simulators find cocotb's libraries in the environment that runs them, so that another
+    environment with the same versions may have built them.
 
     Parameters:
-        blocks: the design has blocks (:class:`sim_tb.runner.build.Design`), for which Verilator
-            writes another make file.
-        before_make: called when Verilator has written its files and make has not begun.
-        names: folder -> the name by which the commands of a build call it.
+        blocks: whether the design has blocks (:class:`sim_tb.runner.build.Design`), for which
+            Verilator writes a different make file.
+        before_make: called between Verilator and make.
+        names: folder -> the path that the commands of a build use for it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Runner(Verilator):
         self._ended = False
 
     def end(self) -> None:
-        """Kill commands that run now in another thread, and start no more."""
+        """Kill commands running in another thread, and start no more."""
         self._ended = True
         if self._process is not None:
             end_tool(self._process)

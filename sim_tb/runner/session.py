@@ -1,4 +1,4 @@
-"""A simulator process that runs one job after the other."""
+"""A simulator process that runs one job after another."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "SessionError"]
 
-#: Jobs handed over ahead of the one that runs, so that neither side waits for the other.
+#: Jobs handed over ahead of the current one, so that neither side waits for the other.
 _AHEAD = 2
 _R = TypeVar("_R")
 
 
 class SessionError(VipError):
-    """The simulator could not be started or ended by itself; the message says why."""
+    """The simulator could not be started, or ended by itself; the message says why."""
 
 
 def _listener(path: Path) -> Listener:
@@ -34,16 +34,16 @@ def _listener(path: Path) -> Listener:
 
 
 class Session:
-    """A running simulator, to be used in a ``with`` statement.
+    """A running simulator, a context manager.
 
-    Leaving the statement by an exception, or before all results were taken, kills the simulator;
-    its files are temporary.
+    Leaving the ``with`` statement by an exception, or before all results are taken, kills the
+    simulator; its files are temporary.
 
     Parameters:
         folder: of the simulator, from :func:`sim_tb.runner.build.build`.
         top: its top module.
-        trace: file to write the waveforms of all jobs to (the simulator was built for its format);
-            it appears when the session ends and was not killed.
+        trace: file for the waveforms of all jobs, in the format for which the simulator was built;
+            it appears when the session ends without being killed.
         arguments: further arguments of the simulator.
 
     Attributes:
@@ -68,18 +68,18 @@ class Session:
         self._waiting = 0
 
     def __enter__(self) -> "Session":
-        # Only here: machines without cocotb import this module, too.
+        # Imported late: machines without cocotb import this module, too.
         from .process import Runner
 
         self._runner = Runner()
         with ExitStack() as stack:
-            # A socket's path has room for a hundred characters.
+            # The path of a socket can have about a hundred characters.
             self._work = stack.enter_context(scratch_folder("s"))
             self._listener = stack.enter_context(_listener(self._work / "s"))
             self._thread = threading.Thread(target=self._simulate, daemon=True)
             self._thread.start()
             stack.callback(self._thread.join)
-            # Leaving early ends the simulator before the thread is waited for.
+            # Leaving early ends the simulator before the wait for its thread.
             ending = stack.enter_context(ExitStack())
             ending.callback(self._runner.end)
             self._connection: Connection = stack.enter_context(self._listener.accept())
@@ -112,18 +112,18 @@ class Session:
     def run_many(
         self, jobs: "Iterable[serve.Job[_R]]", progress: Callable[[int], None] | None = None
     ) -> Iterator[_R]:
-        """Run ``jobs`` in order and yield their results as they come.
+        """Run ``jobs`` in order and yield their results.
 
-        A few jobs are taken from ``jobs`` ahead of the results.
+        Jobs are taken a few ahead of the results.
 
         Parameters:
-            progress: called now and then with the cycles of the job that runs.
+            progress: called periodically with the cycles of the current job.
 
         Raises:
             SessionError: the simulator ended by itself.
         """
         while self._waiting:
-            # Of an earlier call whose results were not taken.
+            # A result of an earlier call that was not taken.
             self._receive(None)
         source = iter(jobs)
         while True:
@@ -137,7 +137,7 @@ class Session:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Report the reason when the simulator has ended."""
+        """Report why the simulator has ended, if it has."""
         try:
             yield
         except (EOFError, OSError):
@@ -177,7 +177,7 @@ class Session:
         except (SystemExit, RuntimeError) as error:
             self._failure = _failure_reason(log) or str(error)
         finally:
-            # The session may still wait for the simulator to call.
+            # The session may still wait for the simulator's connection.
             if not self.process:
                 with suppress(OSError):
                     Client(str(self._listener.address)).close()
@@ -193,7 +193,7 @@ class Session:
 
 
 def _failure_reason(log: Path) -> str:
-    """The line of a simulator's output that gives the reason of its failure; "" without output."""
+    """The line of a simulator's output that says why it failed; "" without output."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in reversed(lines):
         if "Error" in line or "ERROR" in line:

@@ -1,1 +1,1 @@
-"""What the waveforms of a cosimulation show: instructions in the pipeline, and events over time."""
+"""Analysis of a cosimulation's waveforms: instructions in the pipeline, and events over time."""

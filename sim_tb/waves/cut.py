@@ -1,4 +1,4 @@
-"""The part of a waveform file in some clock cycles, with texts beside its signals."""
+"""Cuts a range of clock cycles out of a waveform file and adds texts to it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ __all__ = ["TEXTS", "Text", "cut_waves"]
 
 #: Scope of the texts.
 TEXTS = "instructions"
-#: First and last cycle in which a text is shown, and the text; in between: nothing else.
+#: First and last cycle of a text, and the text.
 Text = tuple[int, int, str]
-#: As GTKWave reads them.
+#: Escapes that GTKWave reads.
 _ESCAPES = {" ": "\\x20", "\\": "\\\\"}
 
 
@@ -25,17 +25,17 @@ def cut_waves(
     last: int,
     texts: Mapping[str, Sequence[Text]] | None = None,
 ) -> None:
-    """Write the cycles ``first`` to ``last`` of the VCD file ``path`` to ``target``, at their times
-    there and with the values of all signals at the start.
+    """Write cycles ``first`` to ``last`` of the VCD file ``path`` to ``target``, with their times
+    and the initial values of all signals.
 
     Parameters:
-        path: a file as Verilator writes it. first, last: cycles, from 0 on, as
-            :func:`sim_tb.waves.cycles.read_cycles` counts them; each ends with a rising edge.
-        texts: signals of type ``string`` to be added in the scope :data:`TEXTS`: by name, texts in
-            order.
+        path: a file written by Verilator. first, last: cycles, from 0 on, counted as in
+            :func:`sim_tb.waves.cycles.read_cycles`; each ends with a rising edge.
+        texts: name -> texts, in order, of a signal of type ``string`` added to the scope
+            :data:`TEXTS`.
 
     Raises:
-        TraceError: the file is no VCD, has no clock, or ends before cycle ``first``.
+        TraceError: the file is not a VCD file, has no clock, or ends before cycle ``first``.
         OSError: a file can't be read or written.
     """
     names = signal_names(path)
@@ -45,7 +45,7 @@ def cut_waves(
     rising = b"1" + names[clock].encode()
     codes = {name: f"text{number}" for number, name in enumerate(texts or {})}
     text_at = {name: _by_cycle(intervals) for name, intervals in (texts or {}).items()}
-    # Signal -> the line of its value, at the start of the time that is read.
+    # Signal -> the line of its value at the beginning of the time being read.
     values: dict[bytes, bytes] = {}
     cut: list[bytes] = []
     before: dict[str, str] = {}
@@ -57,7 +57,7 @@ def cut_waves(
             cycle += edge
             if cycle > last:
                 break
-            # What is shown from an edge on belongs to the next cycle.
+            # Values from an edge on belong to the next cycle.
             current = {code: text_at[name].get(cycle + 1, "") for name, code in codes.items()}
             added = [
                 f"s{text} {code}\n".encode()
@@ -79,7 +79,7 @@ def cut_waves(
 
 
 def _header(file: Iterator[bytes], codes: Mapping[str, str]) -> list[bytes]:
-    """The lines up to the first time, with those of the texts."""
+    """The lines before the first time, with the declarations of the texts."""
     header: list[bytes] = []
     for line in file:
         if line.startswith(b"$enddefinitions"):
@@ -89,7 +89,7 @@ def _header(file: Iterator[bytes], codes: Mapping[str, str]) -> list[bytes]:
 
 
 def _times(file: Iterator[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """The line of each time, and the lines of its changes."""
+    """Each time's line, and the lines of its changes."""
     time, changes = b"#0\n", list[bytes]()
     for line in file:
         if line.startswith(b"#"):
@@ -109,7 +109,7 @@ def _declared(codes: Mapping[str, str]) -> list[bytes]:
 
 
 def _by_cycle(texts: Sequence[Text]) -> dict[int, str]:
-    """Cycle -> its text, as a VCD file has it."""
+    """Cycle -> its text, escaped for VCD."""
     return {
         cycle: "".join(_ESCAPES.get(character, character) for character in text)
         for start, end, text in texts

@@ -1,4 +1,4 @@
-"""Values of signals anywhere in a design, cycle by cycle, from a waveform file."""
+"""Cycle-by-cycle values of any signals of a design, from a waveform file."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,10 +9,10 @@ __all__ = ["read_cycles", "signal_names"]
 
 
 def signal_names(path: Path) -> dict[str, str]:
-    """Signal, with the scopes around it as ``top.unit.signal`` -> its code in the VCD file.
+    """Signal with its scopes (``top.unit.signal``) -> its code in the VCD file.
 
     Raises:
-        TraceError: the file is no VCD. OSError: it can't be read.
+        TraceError: the file is not a VCD file. OSError: the file can't be read.
     """
     names: dict[str, str] = {}
     scopes: list[str] = []
@@ -35,12 +35,13 @@ def read_cycles(path: Path, clock: str, signals: Sequence[str]) -> Iterator[list
     """Values of ``signals`` just before each rising edge of ``clock``, in their order.
 
     Parameters:
-        path: a VCD file of one bit or one vector a line, as Verilator writes it.
-        clock, signals: names as of :func:`signal_names`. A signal that the design lacks, as its
-            configuration needs none, is 0; undefined bits are 0.
+        path: a VCD file with one bit or one vector per line, as written by Verilator.
+        clock, signals: names as in :func:`signal_names`. A signal that the design lacks is 0;
+            undefined bits are 0.
 
     Raises:
-        TraceError: the file is no VCD, or has no such clock. OSError: it can't be read.
+        TraceError: the file is not a VCD file, or has no such clock. OSError: the file can't be
+            read.
     """
     codes = signal_names(path)
     if clock not in codes:

@@ -1,7 +1,6 @@
-"""Waveforms as FST, made of a VCD file: several times smaller, and viewers open it at once.
+"""Converts waveforms from VCD to FST: several times smaller, and viewers open them immediately.
 
-The package ``pylibfst`` writes it; it contains the C code of GTKWave, and needs no library of the
-system.
+The package ``pylibfst``, which contains GTKWave's C code and needs no system library, writes FST.
 """
 
 import re
@@ -17,18 +16,18 @@ from support.scratch import scratch_folder
 
 __all__ = ["write_fst"]
 
-#: First characters of a change of one bit.
+#: First character of a change of one bit.
 _BITS = b"01xz"
-#: A character that a text in VCD can't have.
+#: An escaped character of a text in VCD.
 _ESCAPED = re.compile(rb"\\(?:x([0-9a-f]{2})|\\)")
 
 
 def write_fst(vcd: Path, target: Path) -> None:
-    """Write the waveforms of ``vcd`` to ``target``, which appears whole or not at all.
+    """Write the waveforms of ``vcd`` to ``target``, atomically.
 
     Parameters:
-        vcd: of bits, vectors and texts, a change a line, as Verilator and
-            :mod:`sim_tb.waves.cut` write it.
+        vcd: bits, vectors and texts, one change per line, as written by Verilator and
+            :mod:`sim_tb.waves.cut`.
 
     Raises:
         MissingExtraError: pylibfst is not installed.
@@ -50,14 +49,14 @@ def write_fst(vcd: Path, target: Path) -> None:
 
 
 class _Writer:
-    """An FST file that is being written.
+    """An FST file being written.
 
     Attributes:
-        handles: code of a signal in the VCD file -> its handle and its bits; 0 bits: a text.
+        handles: code of a signal in the VCD file -> its handle and its width; 0: a text.
     """
 
     def __init__(self, path: Path) -> None:
-        # Only here: an extra brings it.
+        # Imported late: it belongs to an extra.
         package = import_module("pylibfst")
         ffi: Any = package.ffi
         lib: Any = package.lib
@@ -86,7 +85,7 @@ class _Writer:
         self._lib.fstWriterSetUpscope(self._context)
 
     def signal(self, kind: str, bits: int, code: bytes, name: str) -> None:
-        """Declare a signal; one whose code is known is another name for that."""
+        """Declare a signal; a known code makes it an alias."""
         lib = self._lib
         text = kind == "string"
         alias, _ = self.handles.get(code, (0, 0))
@@ -101,14 +100,14 @@ class _Writer:
         self.handles.setdefault(code, (handle, 0 if text else bits))
 
     def time(self, time: int) -> None:
-        """Go to a time."""
+        """Advance to a time."""
         self._lib.fstWriterEmitTimeChange(self._context, time)
 
     def change(self, code: bytes, value: bytes) -> None:
-        """Give a signal a value."""
+        """Set a signal's value."""
         handle, bits = self.handles[code]
         if bits:
-            # Leading zeros, or leading undefined bits, are left out in VCD.
+            # VCD omits leading zeros and leading undefined bits.
             fill = b"0" if value[:1] == b"1" else value[:1]
             self._lib.fstWriterEmitValueChange(self._context, handle, value.rjust(bits, fill))
         else:
@@ -118,7 +117,7 @@ class _Writer:
 
 
 def _declarations(file: Iterable[bytes], writer: _Writer) -> bool:
-    """Declare all signals; whether the declarations come to their end."""
+    """Declare all signals; returns whether the declarations are complete."""
     for line in file:
         words = line.decode("utf-8", "replace").split()
         match words:

@@ -1,7 +1,7 @@
-"""Konata logs: instructions in the pipeline, for the viewer Konata.
+"""Logs of instructions in the pipeline, for the viewer Konata.
 
-The format is Kanata 0004: tab-separated commands, of which ``C`` advances the time. Stages are in
-lane 0, stalls by their cause in lane 1. A thread is an engine.
+The format is Kanata 0004: tab-separated commands, of which ``C`` advances the time. Lane 0 has
+stages, lane 1 stalls by cause. A thread is an engine.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from .pipeline import Follower, TracedInstruction
 
 __all__ = ["instruction_at", "konata_log"]
 
-#: Order of commands within a cycle: what ends before what starts, an instruction before its stages.
+#: Order of commands within a cycle: ends before starts, an instruction before its stages.
 _BEGIN, _END, _START, _RETIRE = range(4)
 
 
@@ -67,7 +67,7 @@ def _events(
         yield first, _BEGIN, f"L\t{number}\t1\t{waited}"
     for lane, intervals in enumerate((instruction.stages, instruction.stalls)):
         for interval in intervals:
-            # A unit that is idle takes an instruction at once.
+            # An idle unit takes an instruction immediately.
             if interval.end > interval.start:
                 yield interval.start, _START, f"S\t{number}\t{lane}\t{interval.name}"
                 yield interval.end, _END, f"E\t{number}\t{lane}\t{interval.name}"
@@ -75,6 +75,6 @@ def _events(
 
 
 def instruction_at(program: Program, pc: int) -> str:
-    """The instruction at word ``pc`` as assembly writes it."""
+    """The instruction at word ``pc`` in assembly."""
     decoded = decode(program.words[pc]) if pc < len(program.words) else None
     return "no instruction" if decoded is None else instruction_text(*decoded)

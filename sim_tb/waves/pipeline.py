@@ -1,7 +1,7 @@
-"""Instructions on their way through an engine's pipeline, from its waveforms.
+"""Follows instructions through an engine's pipeline, from its waveforms.
 
-The signals are those of the units in ``pe/``; ``tests/sim_tb/waves/test_waves.py`` compares what is
-found here with the engine's counters and with the instruction set simulator.
+The signals are those of the units in ``pe/``; ``tests/sim_tb/waves/test_waves.py`` compares the
+result with the engine's counters and with the instruction set simulator.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from pe.interface import PeCounter
 
 __all__ = ["SIGNALS", "STALLS", "CycleSpan", "Follower", "TracedInstruction"]
 
-#: Signals of an engine that the pipeline is followed by, below its scope.
+#: Signals, below an engine's scope, that show its pipeline.
 SIGNALS = (
     "sequencer.active",
     "sequencer.run",
@@ -58,13 +58,13 @@ STALLS = {
     PeCounter.STALL_DRAIN: "drain",
     PeCounter.STALL_FENCE: "fence",
 }
-#: Counters of instructions that move on to dispatch.
+#: Counters of instructions that proceed to dispatch.
 _PASSED_ON = (PeCounter.ISSUED_VECTOR, PeCounter.ISSUED_LOAD_STORE)
 
 
 @dataclass
 class CycleSpan:
-    """A stage, or a stall by its cause, from cycle ``start`` up to before ``end``."""
+    """A stage, or a stall by its cause, from cycle ``start`` to before ``end``."""
 
     name: str
     start: int
@@ -73,15 +73,15 @@ class CycleSpan:
 
 @dataclass
 class TracedInstruction:
-    """An instruction on its way.
+    """An instruction in the pipeline.
 
     Attributes:
         pc: word address.
         stages: ``F`` fetch, ``O`` operands, ``I`` issue, ``D`` dispatch; then ``Q``, the queue of a
-            unit, ``V`` beats of the vector unit and ``W`` the way to the last write, or ``L`` the
-            load-store unit until its last request leaves and ``M`` until the last one is answered.
+            unit; then ``V``, beats of the vector unit, and ``W``, until the last write; or ``L``,
+            the load-store unit until its last request leaves, and ``M``, until the last response.
         stalls: waits at operands, issue and dispatch.
-        end: cycle after the last one. retired: it was executed; else it was discarded.
+        end: cycle after the last one. retired: whether it was executed; otherwise it was discarded.
     """
 
     pc: int
@@ -92,21 +92,21 @@ class TracedInstruction:
 
     @property
     def start(self) -> int:
-        """Cycle in which it was fetched."""
+        """Cycle of its fetch."""
         return self.stages[0].start
 
     def enter(self, stage: str, cycle: int) -> None:
-        """Be in ``stage`` from ``cycle`` on."""
+        """Enter ``stage`` in ``cycle``."""
         self.leave(cycle)
         self.stages.append(CycleSpan(stage, cycle, -1))
 
     def leave(self, cycle: int) -> None:
-        """Be in the last stage until before ``cycle``."""
+        """End the current stage before ``cycle``."""
         if self.stages and self.stages[-1].end < 0:
             self.stages[-1].end = cycle
 
     def stall(self, cause: str, cycle: int) -> None:
-        """Wait in ``cycle``."""
+        """Record a stall in ``cycle``."""
         last = self.stalls[-1] if self.stalls else None
         if last is not None and last.end == cycle and last.name == cause:
             last.end = cycle + 1
@@ -118,9 +118,9 @@ class Follower:
     """Follows the instructions of one engine.
 
     Attributes:
-        found: all instructions, in the order of fetch.
-        events: for each :class:`pe.interface.PeCounter` of a cycle the cycles that it counted.
-        activity: the same over time, by the counters' names in small letters.
+        found: all instructions, in order of fetch.
+        events: :class:`pe.interface.PeCounter` -> the number of cycles that it counted.
+        activity: the same over time, by the counters' names in lower case.
         in_flight: (cycle, number) whenever the number of requests in flight changes.
     """
 
@@ -144,11 +144,11 @@ class Follower:
         """Follow one cycle.
 
         Parameters:
-            cycle: its number; one more than that of the call before.
+            cycle: its number, one more than in the previous call.
             values: of :data:`SIGNALS`.
 
         Returns:
-            What the engine counts in this cycle; None: it does not run.
+            The counter that counts this cycle; None if the engine does not run.
         """
         signals = dict(zip(SIGNALS, values, strict=True))
         event = self._count(cycle, signals)
@@ -163,7 +163,7 @@ class Follower:
         return event
 
     def finish(self, cycle: int) -> None:
-        """No cycle follows: discard what is still on its way from ``cycle`` on."""
+        """End the trace: discard all instructions still in the pipeline at ``cycle``."""
         for end, instruction in self._written:
             self._retire(instruction, end)
         for instruction in self.found:
@@ -177,7 +177,7 @@ class Follower:
         if not signals["sequencer.active"]:
             return None
         event = PeCounter(signals["counters.event"])
-        # As pe/counters.py does.
+        # See pe/counters.py.
         if signals["counters.waits"] and event is PeCounter.STALL_FETCH:
             event = PeCounter.STALL_REGISTER
         self.events[event] += 1
@@ -194,7 +194,8 @@ class Follower:
             self.activity.append(CycleSpan(name, cycle, cycle + 1))
 
     def _recount(self, event: PeCounter) -> None:
-        """The instruction that moved on to dispatch in the last cycle has a fault there."""
+        """Correct the count of an instruction that reached dispatch in the previous cycle and
+        faults there."""
         self.events[event] -= 1
         self.events[PeCounter.STALL_FENCE] += 1
         last = self.activity[-1]
@@ -204,7 +205,7 @@ class Follower:
         self._add_activity(PeCounter.STALL_FENCE, last.end)
 
     def _units(self, cycle: int, signals: dict[str, int]) -> None:
-        """Instructions that the vector and the load-store unit have."""
+        """Instructions in the vector unit and in the load-store unit."""
         while self._written and self._written[0][0] <= cycle:
             end, done = self._written.pop(0)
             self._retire(done, end)

@@ -1,4 +1,4 @@
-"""All engines, vaults and links that a waveform file shows, followed in one pass."""
+"""Follows all engines, vaults and links of a waveform file in one pass."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault
 
 __all__ = ["WINDOW", "Record", "activity", "read_record", "trace_events"]
 
-#: Cycles for which the flits of a link are counted together.
+#: Cycles per count of a link's flits.
 WINDOW = 32
 
 _ENGINE = re.compile(r"(.+)\.sequencer\.active")
@@ -24,10 +24,10 @@ _LINK = re.compile(r"(.+)\.router\.(east|west|north|south)_out__valid")
 
 @dataclass(frozen=True)
 class Record:
-    """What a waveform file shows.
+    """The contents of a waveform file.
 
     Attributes:
-        cycles: clock cycles in it.
+        cycles: its clock cycles.
         engines, vaults: by the scopes of the engines and of the vaults' controllers, below the top.
         links: scope of a router and direction -> flits in each :data:`WINDOW` cycles.
     """
@@ -39,11 +39,11 @@ class Record:
 
 
 def read_record(path: Path) -> Record:
-    """Follow everything that ``path``, a VCD file, shows.
+    """Follow everything in the VCD file ``path``.
 
     Raises:
-        TraceError: the file is no VCD, or shows no engine with counters.
-        OSError: it can't be read.
+        TraceError: the file is not a VCD file, or has no engine with counters.
+        OSError: the file can't be read.
     """
     names = signal_names(path)
     clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
@@ -95,7 +95,7 @@ def read_record(path: Path) -> Record:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts ``pe_10`` after ``pe_2``."""
+    """A sort key that puts ``pe_10`` after ``pe_2``."""
     parts = re.split(r"(\d+)", name)
     return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
@@ -113,10 +113,10 @@ def _short(scope: str) -> str:
 
 
 def trace_events(record: Record, program: Program, refresh: int = 1) -> str:
-    """The trace of ``record``, as JSON.
+    """The event trace of ``record``, as JSON.
 
     Parameters:
-        program: that the engines ran. refresh: cycles of a DRAM bank's refresh.
+        program: the engines' program. refresh: cycles of a DRAM bank's refresh.
     """
     events = TraceEvents()
     for name, engine in record.engines.items():
@@ -134,16 +134,16 @@ def trace_events(record: Record, program: Program, refresh: int = 1) -> str:
     return events.text(cycles=record.cycles)
 
 
-#: Windows of a run, at most.
+#: Most windows of a run.
 _WINDOWS = 120
 
 
 def activity(engines: dict[str, Follower]) -> dict[str, object]:
-    """Cycles of each engine by what they were counted as, over time, as plain JSON data.
+    """Cycles of each engine by counter, over time, as plain JSON data.
 
-    ``interval_cycles`` are the cycles of a window, and ``engines`` has for each of ``engines``, by
-    name and counter in small letters, its cycles in each window, from the first cycle of the first
-    engine on. Each engine has followed a whole run.
+    ``interval_cycles`` is the length of a window; ``engines`` has, by engine and counter in lower
+    case, the cycles in each window, beginning with the first cycle of the first engine. Each engine
+    must have followed a whole run.
     """
     ran = {name: engine.activity for name, engine in engines.items() if engine.activity}
     start = min((intervals[0].start for intervals in ran.values()), default=0)

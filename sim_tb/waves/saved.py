@@ -1,4 +1,4 @@
-"""Save files of GTKWave and Surfer: the signals that are shown when a waveform file is opened."""
+"""Save files for GTKWave and Surfer, which select the signals shown with a waveform file."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from .pipeline import TracedInstruction
 
 __all__ = ["SAVE_ENDINGS", "save_file", "texts_of"]
 
-#: Endings of save files: of GTKWave, and of Surfer's commands.
+#: Suffixes of save files: GTKWave's, and Surfer's commands.
 SAVE_ENDINGS = (".gtkw", ".sucl")
 _SURFER = ".sucl"
-#: Stage of an instruction -> name of the text that shows who is in it. In others, several may be.
+#: Stage with one instruction at a time -> name of the text that shows the instruction.
 _STAGES = {
     "F": "fetch",
     "O": "operands",
@@ -28,23 +28,23 @@ _STAGES = {
     "V": "vector",
     "L": "load_store",
 }
-#: Group -> scopes below an engine, whose own signals it has, as far as the design has them.
+#: Group -> scopes below an engine whose own signals it shows, if the design has them.
 _GROUPS = {
     "front end": ("fetch", "operands", "issue", "dispatch"),
     "vector unit": ("vector", "vector.control"),
     "load-store unit": ("load_store", "load_store.request", "load_store.response"),
     "range check": ("arc",),
 }
-#: Signals of internal use: a part of another one, or unnamed.
+#: Marks of internal signals: parts of another signal, or unnamed ones.
 _INTERNAL = (".", "$", "[")
 
 
 def texts_of(program: Program, instructions: Sequence[TracedInstruction]) -> dict[str, list[Text]]:
-    """For each stage that one instruction at a time is in, who is, as
-    :func:`sim_tb.waves.cut.cut_waves` takes it.
+    """The instruction in each stage that has one at a time, as texts for
+    :func:`sim_tb.waves.cut.cut_waves`.
 
     Parameters:
-        instructions: instructions of one engine, which ran ``program``.
+        instructions: of one engine, which ran ``program``.
     """
     texts: dict[str, list[Text]] = {name: [] for name in _STAGES.values()}
     for instruction in instructions:
@@ -56,12 +56,12 @@ def texts_of(program: Program, instructions: Sequence[TracedInstruction]) -> dic
 
 
 def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
-    """The save file for ``waves``, a VCD file of one engine: its instructions, then its signals in
-    groups by unit.
+    """The save file for ``waves``, a VCD file of one engine: instructions, then signals grouped by
+    unit.
 
     Parameters:
-        texts: added to it by :func:`sim_tb.waves.cut.cut_waves`.
-        ending: of the save file, one of :data:`SAVE_ENDINGS`.
+        texts: those that :func:`sim_tb.waves.cut.cut_waves` has added.
+        ending: suffix of the save file, one of :data:`SAVE_ENDINGS`.
     Raises:
         TraceError: the file is no VCD. OSError: it can't be read.
     """
@@ -74,7 +74,7 @@ def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
     save.dumpfile(waves.name, abspath=False)
     start, end = _times(waves)
     save.timestart(start)
-    # The whole file in a usual window, in which a unit of time is some 200 pixels wide at zoom 0.
+    # Shows the whole file in a usual window; at zoom 0 a unit of time is about 200 pixels wide.
     save.zoom_markers(-math.log2(max(1, (end - start) / 3)))
     if clock:
         save.trace(clock)
@@ -89,7 +89,7 @@ def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
 
 
 def _commands(waves: Path, texts: Mapping[str, object]) -> str:
-    """The same as commands of Surfer, which has no groups in them: a line with the name instead."""
+    """The same as Surfer commands, which have no groups: dividers have their names instead."""
     names = _ranges(waves)
     clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
     lines = [f"load_file {waves.name}"]
@@ -115,7 +115,7 @@ def _members(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _ranges(waves: Path) -> dict[str, str]:
-    """Signal, with the scopes around it -> its range of bits, as in ``[63:0]``; "" for one bit."""
+    """Signal with its scopes -> its bit range, such as ``[63:0]``; "" for one bit."""
     ranges: dict[str, str] = {}
     scopes: list[str] = []
     with waves.open(encoding="utf-8") as file:

@@ -1,10 +1,10 @@
-"""Traces of events over time as JSON, which Perfetto and Chrome's tracing view open.
+"""Event traces as JSON for Perfetto and Chrome's tracing view.
 
-Of engines they show what is issued or waited for, vector instructions and transfers; of a vault's
-memory its queues, and the rows and commands of its banks.
+For engines they show issues, stalls, vector instructions and transfers; for a vault's memory its
+queues, and the rows and commands of its banks.
 
-The format is the Trace Event Format's array of objects; its unit of time, a microsecond, stands for
-a clock cycle here, as the viewers round to whole nanoseconds.
+The format is the Trace Event Format's array of objects. Its unit of time, a microsecond, stands for
+a clock cycle, as viewers round to whole nanoseconds.
 """
 
 import json
@@ -29,7 +29,7 @@ class TraceEvents:
         self._tracks: dict[int, int] = {}
 
     def process(self, name: str) -> int:
-        """A group of tracks; its number."""
+        """Add a group of tracks; returns its number."""
         self._processes += 1
         number = self._processes
         self._tracks[number] = 0
@@ -46,7 +46,7 @@ class TraceEvents:
         return number
 
     def track(self, process: int, name: str) -> int:
-        """A track of slices that don't overlap; its number within the process."""
+        """Add a track of slices that don't overlap; returns its number within the process."""
         self._tracks[process] += 1
         number = self._tracks[process]
         self._name("thread_name", name, process, number)
@@ -66,7 +66,7 @@ class TraceEvents:
         end: int,
         arguments: Mapping[str, object] | None = None,
     ) -> None:
-        """``name`` from cycle ``start`` to before ``end``."""
+        """Add ``name`` from cycle ``start`` to before ``end``."""
         event: dict[str, Any] = {
             "ph": "X",
             "name": name,
@@ -80,14 +80,15 @@ class TraceEvents:
         self._events.append(event)
 
     def overlapping(self, process: int, group: str, slices: Iterable[tuple[str, int, int]]) -> None:
-        """Slices ``(name, start, end)`` that may overlap, as one group of asynchronous events."""
+        """Add slices ``(name, start, end)`` that may overlap, as one group of asynchronous
+        events."""
         for number, (name, start, end) in enumerate(slices):
             same = {"cat": group, "name": name, "pid": process, "tid": 0, "id": f"{group}{number}"}
             self._events.append({"ph": "b", "ts": start, **same})
             self._events.append({"ph": "e", "ts": end, **same})
 
     def counter(self, process: int, name: str, values: Iterable[tuple[int, float]]) -> None:
-        """A quantity ``(cycle, value)`` that keeps its value until the next cycle given."""
+        """Add a quantity as pairs ``(cycle, value)``; a value holds until the next pair."""
         for cycle, value in values:
             self._events.append(
                 {
@@ -101,7 +102,7 @@ class TraceEvents:
             )
 
     def text(self, **about: object) -> str:
-        """The file; ``about`` is shown as its description."""
+        """The file's text; viewers show ``about`` as its description."""
         lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in self._events)
         head = json.dumps({"unit": "a microsecond of the viewer is a clock cycle", **about})
         return f'{{"otherData": {head},\n"traceEvents": [\n{lines}\n]}}\n'
@@ -110,10 +111,10 @@ class TraceEvents:
 def add_engine(events: TraceEvents, name: str, engine: Follower, program: Program) -> None:
     """Add the tracks of one engine, which ran ``program``.
 
-    - ``issue``: each cycle's counter, an instruction issued or the cause that none was;
+    - ``issue``: each cycle's counter, an instruction issued or the cause of a stall;
     - ``vector unit``: beats of each vector instruction;
-    - ``load-store unit``: while the requests of each transfer leave;
-    - transfers from their first request to their last answer, which overlap;
+    - ``load-store unit``: the time in which each transfer's requests leave;
+    - transfers from their first request to their last response, which overlap;
     - the number of memory requests in flight.
     """
     process = events.process(name)
@@ -151,10 +152,10 @@ class VaultFollower:
         banks: of the DRAM.
 
     Attributes:
-        rows: for each bank its open rows and refreshes, over time. columns: its column commands, as
-            the cycles of a burst from the command on.
-        waiting: (cycle, requests in the transaction queue) at each change. queued: the same of the
-            queues of all banks together.
+        rows: open rows and refreshes of each bank, over time. columns: its column commands, each
+            with the cycles of its burst.
+        waiting: (cycle, requests in the transaction queue) at each change. queued: the same, summed
+            over the banks' queues.
         commands: number of commands by kind.
     """
 
@@ -171,10 +172,10 @@ class VaultFollower:
         self.commands = dict.fromkeys(DramCommand, 0)
 
     def cycle(self, cycle: int, values: Sequence[int]) -> None:
-        """Follow one cycle; ``values``: of :data:`SIGNALS`, and of the banks' levels."""
+        """Follow one cycle; ``values`` are those of :data:`SIGNALS` and the banks' levels."""
         reset, valid, kind, bank, row, occupied, *levels = values
         if reset:
-            # What came before counts for nothing, in the DRAM's model as well.
+            # A reset discards what came before, as in the DRAM's model.
             self._begin()
             return
         if occupied.bit_count() != self.waiting[-1][1]:
@@ -196,21 +197,21 @@ class VaultFollower:
             columns.append(CycleSpan(_COLUMNS[kind], cycle, cycle + _BURST))
 
     def _close(self, bank: int, cycle: int) -> None:
-        """The bank's row is closed in ``cycle``, if one is open."""
+        """Close the bank's open row, if any, in ``cycle``."""
         if self.rows[bank] and self.rows[bank][-1].end < 0:
             self.rows[bank][-1].end = cycle
         if self.columns[bank]:
             self.columns[bank][-1].end = min(self.columns[bank][-1].end, cycle)
 
     def finish(self, cycle: int) -> None:
-        """No cycle follows ``cycle - 1``."""
+        """End the trace after ``cycle - 1``."""
         for bank in range(len(self.rows)):
             self._close(bank, cycle)
 
 
 def add_vault(events: TraceEvents, name: str, vault: VaultFollower, refresh: int) -> None:
-    """Add the tracks of one vault's memory: a track a bank with its open rows and the column
-    commands in them, and the requests that wait.
+    """Add the tracks of one vault's memory: a track per bank with its open rows and their column
+    commands, and the waiting requests.
 
     Parameters:
         refresh: cycles that a refresh takes.

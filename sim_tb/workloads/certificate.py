@@ -36,6 +36,7 @@ from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, Variant, run_variant
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 from soc.tile.config import VaultTileConfig
+from support.errors import Shown
 
 __all__ = [
     "KINDS",
@@ -128,7 +129,7 @@ class Certified:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelCertificate:
+class ModelCertificate(Shown):
     """Runs of the timing model beside those of the Verilog.
 
     Attributes:

@@ -33,10 +33,10 @@ class Chip(Component):
         config: of the chip.
 
     Members:
-        control (in, :class:`hdl.axi.Axi4Lite`): the registers of :mod:`soc.host.register_map`.
-        data (in, :class:`hdl.axi.Axi4`): all of the chip's DRAM, from address 0 on.
-        host_interrupt (out, 1): level; see :class:`soc.host.control.HostControl`.
-        dram or axi (out, by vault): see :func:`soc.tile.vault_memory.memory_member`.
+        control (in, :class:`hdl.axi.Axi4Lite`): the registers and commands of docs/registers.md.
+        data (in, :class:`hdl.axi.Axi4`): all of the DRAM, from address 0 on (docs/host.md).
+        host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
+        dram or axi (out, by vault, :func:`soc.tile.vault_memory.memory_member`): to each memory.
 
     Raises:
         noc.deadlock.DeadlockError: at elaboration; see :class:`noc.node.node.Node`.

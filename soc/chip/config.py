@@ -11,6 +11,7 @@ from pe.config import PeConfig
 from soc.host.config import HostConfig
 from soc.tile.config import VaultTileConfig
 from support.checks import Checks
+from support.errors import Shown
 
 __all__ = ["CHIP_PORTS", "ChipConfig"]
 
@@ -22,7 +23,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipConfig:
+class ChipConfig(Shown):
     """A torus of vaults with processing engines (PEs), and a host port.
 
     The defaults are the thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.

@@ -10,7 +10,7 @@ from hdl.config import ConfigurationError
 from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
-from support.errors import VipError
+from support.errors import VipError, suggestion
 from support.files import read_bytes, write_atomically
 
 from .designs import Configuration
@@ -75,7 +75,8 @@ def configuration_of(raw: object) -> Configuration:
     """The configuration of plain JSON data.
 
     It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: the kind
-    that shares most fields, the first of these in a tie. Missing fields take their defaults.
+    that shares most fields, or else has most names near them; the first of these in a tie. Missing
+    fields take their defaults.
 
     Raises:
         ConfigurationError: a field that the kind does not have, or a value that it refuses. The
@@ -102,13 +103,18 @@ def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
     if not isinstance(raw, dict):
         raise ConfigurationError(f"{where or 'a configuration'} must be an object, not {raw!r:.60}")
     names = {kind: {field.name for field in fields(kind)} for kind in kinds}
+
+    def closeness(kind: type) -> tuple[int, int]:
+        misspelt = (bool(suggestion(str(name), names[kind])) for name in raw)
+        return len(names[kind] & raw.keys()), sum(misspelt)
+
     # In a tie, the first kind.
-    kind = max(kinds, key=lambda kind: len(names[kind] & raw.keys()))
+    kind = max(kinds, key=closeness)
     unknown = sorted(raw.keys() - names[kind])
     if unknown:
         raise ConfigurationError(
             f"{where or 'a configuration'} has no field {unknown[0]!r}; "
-            f"there are: {', '.join(sorted(names[kind]))}"
+            f"there are: {', '.join(sorted(names[kind]))}{suggestion(str(unknown[0]), names[kind])}"
         )
     hints = get_type_hints(kind)
     values = {

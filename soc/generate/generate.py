@@ -18,7 +18,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import port_table
+from .port_table import engine_example, port_table
 
 __all__ = [
     "MANIFEST",
@@ -197,11 +197,25 @@ def _contents(
 
 
 def _readme(config: Configuration, emission: Emission) -> str:
+    design = interface_only(component(config))
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = ""
+    macros = stubs = second = launch = example = ""
+    if config.kind == "engine":
+        example = (
+            "## Example\n\n"
+            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
+            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
+            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
+            f"```verilog\n{engine_example(design, emission.top)}```\n\n"
+        )
+    if config.kind == "chip":
+        launch = (
+            " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
+            f" until `RUNNING` reads 0: `{HEADER_NAME}` has these addresses of the control port."
+        )
     clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
     if config.two_clocks:
         clocks += CLOCK_PORTS[MEMORY_DOMAIN]
@@ -222,11 +236,18 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
         f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
         f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
+        "\nRun them in this folder: `iverilog` looks for the files of `filelist.f` where it runs."
+        " In Vivado: `read_verilog [glob rtl/*.v]` and"
+        f" `synth_design -top {emission.top} -part PART`. Nothing is left to `read_mem`: memories"
+        " start at 0. With `vip generate --memories fpga` they become block and LUT RAM.\n"
         f"{macros}\n"
-        "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
-        " `ready` are 1; directions are the module's. Names of fields stand below their port. What"
-        " is joined to the module is reset with it: its memory, too, and the bus to it.\n\n"
-        f"{port_table(interface_only(component(config)), clocks)}\n"
+        "## Ports\n\n"
+        "Streams (`payload`, `valid`, `ready`) and the channels of AXI move a payload at the rising"
+        " edge at which `valid` and `ready` are 1; `valid` does not wait for `ready`, and an offer"
+        " stays until it is taken. Directions are the module's; fields are below their port. Hold"
+        f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
+        f" all that is connected to it: its memory, too, and the bus to it.{launch}\n\n"
+        f"{port_table(design, clocks)}\n{example}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

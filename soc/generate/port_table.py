@@ -1,19 +1,101 @@
-"""Port tables of a component, for its documentation."""
+"""Port tables of a component, for its documentation.
 
+What ports and fields mean is read from the docstrings of component, signatures and layouts: from
+their ``Members``, each ``name (direction or width, type): meaning``, where the type of a layout is
+the function that returns it.
+"""
+
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Shape, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
 
-__all__ = ["PortField", "PortRow", "port_table", "ports_of", "verilog_names"]
+__all__ = ["PortField", "PortRow", "engine_example", "port_table", "ports_of", "verilog_names"]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
+#: What the handshake of a stream means.
+_HANDSHAKE = {"valid": "a payload is offered", "ready": "a payload is taken"}
+_REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
+#: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
+_PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
+_ENGINE_EXAMPLE = """`timescale 1ns/1ps
+module example;
+  reg clk = 0, rst = 1;
+  always #5 clk = !clk;
+DECLARATIONS
+  TOP engine (.clk(clk), .rst(rst), CONNECTIONS);
+
+  // A memory of 32 KiB that serves one request at a time.
+  reg [63:0] memory [0:4095];
+  reg [11:0] place;
+  integer left, lane;
+  always begin
+    memory__request__ready <= 1;
+    @(posedge clk);
+    if (memory__request__valid && memory__request__ready) begin
+      place = <memory__request__payload.address> >> 3;
+      left = <memory__request__payload.words> + 1;
+      if (<memory__request__payload.write>) begin
+        for (lane = 0; lane < 8; lane = lane + 1)
+          if (memory__request__payload[<low memory__request__payload.strobe> + lane])
+            memory[place][8 * lane +: 8] =
+              memory__request__payload[<low memory__request__payload.data> + 8 * lane +: 8];
+        left = <memory__request__payload.last>;
+      end
+      memory__request__ready <= left == 0;
+      <memory__response__payload.tag> <= <memory__request__payload.tag>;
+      for (left = left; left > 0; left = left - 1) begin
+        memory__response__valid <= 1;
+        <memory__response__payload.data> <= memory[place];
+        <memory__response__payload.last> <= left == 1;
+        @(posedge clk);
+        while (!memory__response__ready) @(posedge clk);
+        place = place + 1;
+      end
+      memory__response__valid <= 0;
+    end
+  end
+
+  reg [31:0] code [0:WORDS - 1];
+  integer n;
+  initial begin
+    $readmemh("program.mem", code);
+    $readmemh("memory.mem", memory);
+    identity__pe_count <= 1;
+    repeat (2) @(posedge clk);
+    rst <= 0;
+    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
+      control__load__valid <= 1;
+      <control__load__payload.address> <= n;
+      <control__load__payload.word> <= code[n];
+      @(posedge clk);
+      while (!control__load__ready) @(posedge clk);
+    end
+    control__load__valid <= 0;
+    control__launch__valid <= 1;
+    <control__launch__payload.words> <= n;
+    @(posedge clk);
+    while (!control__launch__ready) @(posedge clk);
+    control__launch__valid <= 0;
+    @(posedge clk);
+    while (<control__status.state> < 2) @(posedge clk);
+    $display("state %0d, cause %0d, pc %0d, %0d cycles", <control__status.state>,
+      <control__status.cause>, $signed(<control__status.pc>), control__counter_value);
+    $writememh("memory.out", memory);
+    $finish;
+  end
+endmodule
+"""
+_SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
 
 
 class PortField(NamedTuple):
@@ -23,15 +105,13 @@ class PortField(NamedTuple):
         name: fields within fields are joined by a dot.
         low: lowest bit.
         bits: number of bits.
-        signed: whether the value is two's complement.
-        values: names of its values, "" without.
+        meaning: with the names of its values.
     """
 
     name: str
     low: int
     bits: int
-    signed: bool
-    values: str
+    meaning: str
 
 
 class PortRow(NamedTuple):
@@ -42,7 +122,7 @@ class PortRow(NamedTuple):
         counts: number of elements for each letter, from 0 on.
         is_input: seen from the component.
         bits: of one port.
-        values: names of its values, "" without.
+        meaning: with the names of its values.
         fields: lowest first; empty if it is one value.
     """
 
@@ -50,7 +130,7 @@ class PortRow(NamedTuple):
     counts: tuple[int, ...]
     is_input: bool
     bits: int
-    values: str
+    meaning: str
     fields: tuple[PortField, ...]
 
 
@@ -65,61 +145,160 @@ def ports_of(component: "wiring.Component[Any]") -> tuple[PortRow, ...]:
         listed = ports.get(name)
         if listed is not None:
             counts = tuple(map(max, counts, listed.counts))
+        described = _described(component, path)
         ports[name] = PortRow(
             name=name,
             counts=counts,
             is_input=member.flow == wiring.In,
             bits=len(Value.cast(signal)),
-            values=_values(member.shape),
-            fields=tuple(_fields(member.shape, "", 0)),
+            meaning=_meaning(described, member.shape),
+            fields=tuple(_fields(member.shape, "", 0, described.type)),
         )
     return tuple(ports.values())
 
 
-def _fields(shape: Any, prefix: str, low: int) -> Iterator[PortField]:
+def _fields(shape: Any, prefix: str, low: int, layout: object) -> Iterator[PortField]:
+    """Fields of a port; ``layout``: the function that returned ``shape``."""
     if not isinstance(shape, data.Layout):
         return
     for name, field in shape:
-        inner = list(_fields(field.shape, f"{prefix}{name}.", low + field.offset))
+        described = _members(layout).get(str(name), _Described("", None))
+        inner = list(_fields(field.shape, f"{prefix}{name}.", low + field.offset, described.type))
         if inner:
             yield from inner
         else:
-            cast = Shape.cast(field.shape)
-            values = _values(field.shape)
-            start = low + field.offset
-            yield PortField(f"{prefix}{name}", start, cast.width, cast.signed, values)
+            width = Shape.cast(field.shape).width
+            meaning = _meaning(described, field.shape)
+            yield PortField(f"{prefix}{name}", low + field.offset, width, meaning)
 
 
-def _values(shape: Any) -> str:
-    if not (isinstance(shape, type) and issubclass(shape, Enum)):
-        return ""
-    return ", ".join(f"{item.value} {item.name}" for item in shape)
+class _Described(NamedTuple):
+    """What a docstring says of a member: ``text``, and the ``type`` that it names, or None."""
+
+    text: str
+    type: object
+
+
+def _described(component: "wiring.Component[Any]", path: Sequence[str | int]) -> _Described:
+    """What docstrings say of the port at ``path``; of a payload, what they say of its stream."""
+    owner: object = type(component)
+    signature: Any = component.signature
+    described = _Described("", None)
+    for step in path:
+        if isinstance(step, int):
+            continue
+        if not isinstance(signature, stream.Signature):
+            described = _members(owner).get(step, _Described("", None))
+        elif step in _HANDSHAKE:
+            described = _Described(_HANDSHAKE[step], None)
+        member = signature.members[step]
+        if member.is_signature:
+            signature = _signature(member)
+            owner = type(signature)
+    return described
+
+
+@lru_cache(maxsize=64)
+def _members(owner: Any) -> dict[str, _Described]:
+    """What the docstring of ``owner`` says of its members."""
+    section = (inspect.getdoc(owner) or "").partition("Members:\n")[2].partition("\n\n")[0]
+    members: dict[str, _Described] = {}
+    for entry in re.split(r"^    (?=\S)", section, flags=re.MULTILINE)[1:]:
+        head, _, text = " ".join(entry.split()).partition(": ")
+        names, _, kind = head.partition(" (")
+        reference = _REFERENCE.search(kind)
+        kind_type = None
+        if reference is not None:
+            kind_type = getattr(import_module(reference[1] or owner.__module__), reference[2])
+        for name in re.split(", | or ", names):
+            members[name] = _Described(_markdown(text).rstrip("."), kind_type)
+    return members
+
+
+def _signature(member: wiring.Member) -> Any:
+    """The signature of a member of several ports, as its class defines it."""
+    signature = member.signature
+    return signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
+
+
+def _markdown(text: str) -> str:
+    """Text of a docstring, with names as in the Verilog."""
+    return _REFERENCE.sub(r"`\2`", text).replace("``", "`")
+
+
+def _meaning(described: _Described, shape: Any) -> str:
+    kind = shape if isinstance(shape, type) else described.type
+    values = ""
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        values = ", ".join(f"{item.value} {item.name}" for item in kind)
+    is_signed = not isinstance(shape, data.Layout) and Shape.cast(shape).signed
+    return "; ".join(filter(None, (described.text, values, "signed" if is_signed else "")))
 
 
 def port_table(
     component: "wiring.Component[Any]", clocks: Sequence[str] = CLOCK_PORTS[ENGINE_DOMAIN]
 ) -> str:
-    """Markdown table with a row per port, ``clocks`` first, each followed by one row per field."""
-    rows = [
-        "| port | direction | bits | meaning of bits |",
-        "|---|---|---|---|",
-        *(f"| `{name}` | in | 1 | |" for name in clocks),
-    ]
+    """Markdown with a table of the ports, ``clocks`` first, and one for each member of several
+    ports, below how it works. Each port is followed by one row per field."""
+    head = "| port | direction | bits | meaning |\n|---|---|---|---|\n"
+    meanings = ("clock", "reset")
+    text = head + "".join(
+        f"| `{name}` | in | 1 | {meanings[number % 2]} |\n" for number, name in enumerate(clocks)
+    )
+    groups: dict[str, str] = {}
     for port in ports_of(component):
-        direction = "in" if port.is_input else "out"
-        numbers = ", ".join(
-            f"{letter} = 0..{count - 1}"
-            for letter, count in zip(_LETTERS, port.counts, strict=False)
-        )
-        label = f"`{port.name}`" + (f", {numbers}" if numbers else "")
-        rows.append(f"| {label} | {direction} | {port.bits} | {port.values} |")
-        for field in port.fields:
-            high = field.low + field.bits - 1
-            bits = f"{high}:{field.low}" if field.bits > 1 else str(field.low)
-            kind = "signed; " if field.signed else ""
-            meaning = f"{kind}{field.values}".rstrip("; ")
-            rows.append(f"| &nbsp;&nbsp;.{field.name} | | `[{bits}]` | {meaning} |")
-    return "\n".join(rows) + "\n"
+        group = port.name.partition("__")[0]
+        groups[group] = groups.get(group, "") + _rows(port)
+    members = component.signature.members
+    text += "".join(rows for name, rows in groups.items() if not members[name].is_signature)
+    for name, rows in groups.items():
+        if members[name].is_signature:
+            described = _described(component, (name,))
+            manual = inspect.getdoc(type(_signature(members[name]))) or ""
+            prose = _markdown(_SECTION.split(manual)[0]).strip()
+            text += f"\n### `{name}`: {described.text}\n\n{prose}\n\n{head}{rows}"
+    return text
+
+
+def _rows(port: PortRow) -> str:
+    """The rows of a port and its fields."""
+    direction = "in" if port.is_input else "out"
+    numbers = ", ".join(
+        f"{letter} = 0..{count - 1}" for letter, count in zip(_LETTERS, port.counts, strict=False)
+    )
+    label = f"`{port.name}`" + (f", {numbers}" if numbers else "")
+    rows = f"| {label} | {direction} | {port.bits} | {port.meaning} |\n"
+    for field in port.fields:
+        high = field.low + field.bits - 1
+        bits = f"{high}:{field.low}" if field.bits > 1 else str(field.low)
+        rows += f"| &nbsp;&nbsp;.{field.name} | | `[{bits}]` | {field.meaning} |\n"
+    return rows
+
+
+def engine_example(component: "wiring.Component[Any]", top: str) -> str:
+    """A module in Verilog that runs a program on an engine, the module ``top``."""
+    ports = ports_of(component)
+    places = {(port.name, field.name): field for port in ports for field in port.fields}
+
+    def place(match: re.Match[str]) -> str:
+        field = places[match[2], match[3]]
+        bits = f"{match[2]}[{field.low + field.bits - 1}:{field.low}]"
+        return str(field.low) if match[1] else bits
+
+    declarations = (
+        f"  {'reg' if port.is_input else 'wire'} [{port.bits - 1}:0] {port.name}"
+        f"{' = 0' if port.is_input else ''};"
+        for port in ports
+    )
+    connections = ",\n    ".join(f".{port.name}({port.name})" for port in ports)
+    words = 1 << places["control__load__payload", "address"].bits
+    return (
+        _PLACE.sub(place, _ENGINE_EXAMPLE)
+        .replace("DECLARATIONS", "\n".join(declarations))
+        .replace("CONNECTIONS", connections)
+        .replace("WORDS", str(words))
+        .replace("TOP", top)
+    )
 
 
 def verilog_names(port: PortRow) -> list[str]:

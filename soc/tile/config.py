@@ -12,6 +12,7 @@ from memory.timing import DramTiming
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
 from support.checks import Checks
+from support.errors import Shown
 
 from .clocks import ClockConfig
 
@@ -27,7 +28,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaultTileConfig:
+class VaultTileConfig(Shown):
     """Processing engines (PEs) and their vault. The defaults are the thesis's (5.2).
 
     Attributes:

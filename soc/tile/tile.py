@@ -32,16 +32,16 @@ class VaultTile(Component):
         config: of the tile.
 
     Members:
-        control (out, ``pes`` :class:`pe.interface.ControlPort`): seen from the engine.
+        control (out, ``pes`` :class:`pe.interface.ControlPort`): of each engine.
         ports (in, ``extra_ports`` :class:`hdl.ports.MemoryPort`): for the network and the host;
             absent without extra ports. An unused one has all inputs 0.
-        dram or axi: see :func:`soc.tile.vault_memory.memory_member`.
+        dram or axi (out, :func:`soc.tile.vault_memory.memory_member`): to the memory.
         vault (in, IDENTITY_BITS): index of this vault in the chip.
         first_pe (in, IDENTITY_BITS): index in the chip of the engine in slot 0, which the others
             follow.
         pe_count (in, IDENTITY_BITS): engines in the chip.
-        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` to read.
-        counter_value (out, COUNTER_BITS): one cycle after ``counter_index``.
+        counter_index (in, :class:`memory.controller.counters.VaultCounter`): counter to read.
+        counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
     """
 
     def __init__(self, config: VaultTileConfig) -> None:

@@ -1,4 +1,4 @@
-"""Sizes that an engine must have for some programs, each with how it is known and why."""
+"""Sizes that an engine needs for some programs, each with its basis and its reason."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ __all__ = [
     "check_covered",
 ]
 
-#: Branches that a message names.
+#: Most branches that a message names.
 _NAMED = 6
 
 
@@ -34,8 +34,9 @@ class Study:
     """A program with the facts known about it.
 
     Attributes:
-        name: for messages; "" where there is only one. values: proved. profile: seen, if any.
-        in_flight: seen on the hardware, if anything was.
+        name: for messages; "" if there is only one program. values: proved facts. profile: observed
+            facts, if any.
+        in_flight: sizes observed on the hardware, if any.
     """
 
     program: Program
@@ -45,19 +46,19 @@ class Study:
     in_flight: InFlight | None
 
     def place(self, address: int) -> str:
-        """Place of a word, for a message."""
+        """The place of a word, for a message."""
         prefix = f"{self.name}: " if self.name else ""
         return prefix + place(self.program, address)
 
 
 def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
-    """Make sure that profiles went wherever their programs can go.
+    """Check that profiles cover all that their programs can do.
 
     Parameters:
-        remedy: declarations that would make the profiles needless.
+        remedy: declarations that would make the profiles unnecessary.
 
     Raises:
-        CoverageError: one did not; names the branches, with source lines.
+        CoverageError: a profile does not; the message names the branches, with source lines.
     """
     for study in studies:
         if study.profile is None:
@@ -67,7 +68,7 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
         sides += [(a, "always taken") for a in (can.passed & did.executed) - did.passed]
         missing = [f"{study.place(a)} is {side}" for a, side in sorted(sides)]
         if not missing:
-            # After a fault that ended the runs.
+            # These words follow a fault that ended the runs.
             missing = [
                 f"{study.place(a)} is not reached" for a in sorted(can.executed - did.executed)
             ]
@@ -78,8 +79,9 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
             raise CoverageError(f"the profile does not cover the program: {text}{helps}")
 
 
-#: How a size is known: for all runs; for the profiled runs, with a fault in hardware for others; or
-#: because the user says so.
+#: Basis of a size: proved for all runs; profiled, so that hardware faults in runs that need more;
+#: or
+#: given by the user.
 Basis = Literal["proved", "profiled", "given"]
 
 _LEAST_SCRATCHPAD = 64
@@ -93,13 +95,14 @@ class Bound:
 
     Attributes:
         name: attribute of :class:`pe.config.PeConfig`, or ``fx``, for which hardware has no limit.
-        value: need of the programs. size: of the trimmed engine, the next that can be built.
+        value: need of the programs. size: of the trimmed engine, the next larger one that can be
+            built.
         full: of the full engine.
-        basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
-        guard: effect on a run that needs more; "" if none can.
+        basis: of ``value``. why: the word that needs it, or the reason, one line.
+        guard: effect on a run that needs more; "" if there can't be any.
         profiled: names of the programs with runs that might need more.
-        remedy: declarations of memory that would bound what data decide about; "" if there are
-            none, or nothing would become smaller.
+        remedy: declarations of memory that would bound what depends on data; "" if there are none,
+            or if no size would become smaller.
     """
 
     name: str
@@ -134,12 +137,12 @@ def _signed_bits(ends: tuple[int, int]) -> int:
     return max((end if end >= 0 else ~end).bit_length() for end in ends) + 1
 
 
-#: Stands for the launch where the address of a word is expected.
+#: Represents the launch where the address of a word is expected.
 _LAUNCH = -1
 #: Bits of a register that holds 16 bits of identity.
 _IDENTITY_BITS = 17
 
-#: Need of each word, or of the launch, from the facts about it.
+#: Function from facts to the need of each word and of the launch.
 _Needed = Callable[[Study, Facts], Mapping[int, int]]
 
 
@@ -150,13 +153,13 @@ def bounds_of(
     address_bits: int | None = None,
     tight: bool = False,
 ) -> tuple[Bound, ...]:
-    """The sizes that all programs need of an engine that has those of ``config``.
+    """The sizes that all programs need, within those of ``config``.
 
-    A proved size counts. If the proof allows all that the full engine has, the profile counts.
+    A proved size counts, unless it is the full engine's; then the profile counts.
 
     Parameters:
-        tight: the profile counts too where it shows less than is proved.
-        address_bits: the memory's, if the user knows; None: as many as are needed.
+        tight: the profile also counts where it shows less than the proof.
+        address_bits: the memory's, from the user; None: as many as needed.
     """
     scratchpad = _settle(
         studies,
@@ -201,7 +204,8 @@ def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound
         for word in study.values.facts.executed:
             row = study.values.flow.rows[word]
             if row.reduction is not None and row.width is not None:
-                # A row of a matrix begins at any element, so an engine with the instruction has it.
+                # A row of a matrix begins at any element, so the instruction alone needs this
+                # alignment.
                 found[word] = max(found.get(word, 1), WORD_BYTES // row.width.bytes)
         return found
 
@@ -318,8 +322,8 @@ def _settle(
 def _profiled(
     study: Study, needed: _Needed, fit: Callable[[int], int], full: int
 ) -> dict[int, int]:
-    """Needs of words in the profiled runs; for words that no run reached the proved needs, if there
-    are any."""
+    """Needs of words in the profiled runs; for words that no run reached, the proved needs, if
+    any."""
     assert study.profile is not None
     seen = study.profile.facts
     needs = dict(needed(study, seen))
@@ -338,9 +342,9 @@ def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
 
 
 def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound]:
-    """Entries of the array range check, and of the load-store queue: they decide about cycles
-    alone, so the sizes seen on the hardware are safe for every run. Where all runs take the same
-    cycles, one run proves that they stay the same."""
+    """Entries of the array range check and of the load-store queue. They affect only cycles, so
+    sizes observed on the hardware are safe for every run. If all runs take the same cycles, one run
+    proves that the cycles don't change."""
 
     transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
     entries = _waiting(
@@ -382,7 +386,7 @@ def _waiting(
             continue
         in_flight = study.in_flight
         if in_flight is not None and study.profile is None and not study.values.steady:
-            # Only proofs count, and other data may take other cycles.
+            # Only proofs count, and with other data the cycles may differ.
             in_flight = None
         if in_flight is None:
             return Bound(
@@ -425,7 +429,7 @@ def _cycles(slower: float) -> str:
 
 
 def _no_measure(study: Study) -> str:
-    """Why the transfers of a program in flight are not known."""
+    """Why the number of a program's transfers in flight is unknown."""
     if study.in_flight is None:
         return "no run on the hardware tells how many are needed"
     return f"data decide about cycles, first at {study.place(min(study.values.varying))}"

@@ -11,9 +11,9 @@ from .interval import Interval, Value, bounds, join, step_of
 
 __all__ = ["NOTHING_KNOWN", "SELF_WRITTEN_BYTES", "Contents", "contents_of"]
 
-#: Bytes of a number in memory that the program itself stores.
+#: Bytes of a number that the program itself stores in memory.
 SELF_WRITTEN_BYTES = 8
-#: Numbers of a table that one load may choose from.
+#: Most numbers of a table from which one load may choose.
 _MOST_CHOICES = 4096
 
 
@@ -71,10 +71,10 @@ class Contents:
         return low if low == high else Interval(low, high)
 
     def check_same(self, other: "Contents") -> None:
-        """Make sure that the constants of ``other``, declared alike, are the same.
+        """Check that the constants of ``other``, with the same declarations, are the same.
 
         Raises:
-            DeclarationError: a byte differs; names its address.
+            DeclarationError: a byte differs; the message has its address.
         """
         for start, constant in self.constants.items():
             for offset, (one, two) in enumerate(zip(constant, other.constants[start], strict=True)):
@@ -93,7 +93,7 @@ class Contents:
         return None
 
     def held_in(self, first: int, end: int) -> Span | None:
-        """Declared bytes that share one with ``first``..``end`` - 1; None if there are none."""
+        """Declared bytes that overlap ``first``..``end`` - 1, or None."""
         accessed = Span(first, end - first)
         for span in (*self._spans, *self._numbered):
             if end > first and span.overlaps(accessed):
@@ -101,12 +101,12 @@ class Contents:
         return None
 
 
-#: Of memory in which everything is data.
+#: Contents of a memory in which everything is data.
 NOTHING_KNOWN = Contents()
 
 
 def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
-    """What ``declared`` says of a memory.
+    """The contents of a memory with the declarations ``declared``.
 
     Parameters:
         memory: contents from address 0 on; zeros follow. size: bytes of the memory.
@@ -141,7 +141,7 @@ def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
 
 
 def _check_numbers(numbers: Numbers, memory: bytes) -> None:
-    """Refuse bounds that are none, or that the memory contradicts."""
+    """Refuse bounds that are invalid, or that the memory contradicts."""
     width = numbers.width // 8
     span = numbers.span
     if numbers.width not in (8, 16, 32, 64):

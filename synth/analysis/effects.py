@@ -1,4 +1,4 @@
-"""Effects of single instructions on states of the analysis: one closure a word, made once."""
+"""Effects of single instructions on states of the analysis: one closure per word, created once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ Effect = Callable[[Registers], bool]
 def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[int, int]:
     """Numbers that an engine must be able to hold to execute a scalar instruction without a fault.
 
-    Mostly its ``result``; ``sll`` that loses bits and ``srl`` of a negative number need all bits
-    that there are (:meth:`isa.table.ScalarOp.evaluate_narrow`).
+    Usually its ``result``; an ``sll`` that loses bits and an ``srl`` of a negative number need all
+    bits (:meth:`isa.table.ScalarOp.evaluate_narrow`).
     """
     low, high = bounds(b)
     if operation is ScalarOp.SRL and low < 0:
@@ -80,9 +80,10 @@ class SelfWritten(Exception):
 
 
 class Effects:
-    """Makes the effects of words on an engine of ``config``, which record their facts in ``facts``.
+    """Creates the effects of words on an engine of ``config``, which record their facts in
+    ``facts``.
 
-    A word that faults for sure ends the run; after one that may fault, its operands have only the
+    A word that certainly faults ends the run; after one that may fault, its operands have only
     values with which it does not.
 
     Parameters:
@@ -91,8 +92,8 @@ class Effects:
             slots of the state.
 
     Attributes:
-        varying: words whose addresses, lengths or settings data decide about.
-        unknown: word that loads any number -> first address and end of where it may be.
+        varying: words whose addresses, lengths or settings depend on data.
+        unknown: word that loads an unknown number -> first address and end of its possible place.
     """
 
     def __init__(
@@ -245,7 +246,7 @@ class Effects:
             smallest, largest: bytes.
 
         Returns:
-            None if it faults for sure.
+            None if it certainly faults.
         """
         place = clip(registers[register], 0, self.pad - smallest)
         if place is None:
@@ -341,7 +342,7 @@ class Effects:
     def _store(
         self, registers: Registers, address: int, place: Value, width: int, value: Value
     ) -> None:
-        """Word ``address`` stores ``value``; outside of declared memory nothing is kept of it."""
+        """Word ``address`` stores ``value``, which is forgotten outside declared memory."""
         first, last = bounds(place)
         span = self.contents.held_in(first, last + width)
         if span is None:

@@ -1,6 +1,6 @@
-"""Facts about the words of a program: proved for all runs, or seen in some of them.
+"""Facts about the words of a program: proved for all runs, or observed in some.
 
-Both kinds have the same form, so that they can be compared word by word.
+Both kinds have the same form, so they can be compared word by word.
 """
 
 from collections.abc import Mapping
@@ -22,17 +22,17 @@ def _add_range(ranges: dict[int, Range], address: int, low: int, high: int) -> N
 
 @dataclass
 class Facts:
-    """By word address.
+    """Facts by word address.
 
     Attributes:
-        executed: words that were executed without a fault, or may be.
-        taken, passed: branches that were taken and not taken, or may be.
-        written: lowest and highest number, signed, written to a register.
-        settings: lowest and highest number given to VL, MR or FX.
+        executed: words that are, or may be, executed without a fault.
+        taken, passed: branches that are, or may be, taken and not taken.
+        written: lowest and highest signed number written to a register.
+        settings: lowest and highest number written to VL, MR or FX.
         scratchpad: end (the byte after the last) of the scratchpad bytes touched; 0: none.
         dram: end of the memory bytes touched.
-        alignment: 1, 2, 4 or 8, of which all scratchpad addresses, and the memory addresses of
-            transfers to and from the scratchpad, are multiples.
+        alignment: 1, 2, 4 or 8, a divisor of all scratchpad addresses and of the memory
+            addresses of scratchpad transfers.
     """
 
     executed: set[int] = field(default_factory=set)
@@ -127,7 +127,7 @@ class Facts:
 
 
 def whole(value: Any) -> int:
-    """``value``, of JSON data, if it is a whole number.
+    """``value``, from JSON data, which must be a whole number.
 
     Raises:
         ValueError: it is something else.

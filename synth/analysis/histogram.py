@@ -11,21 +11,21 @@ from .trim import TrimReport
 
 __all__ = ["draw_needs", "draw_types"]
 
-#: Colour of a unit's types, which run from it to a light tint.
+#: Colour of a unit; its types range from it to a light tint.
 _UNIT_COLOURS = {
     Unit.SCALAR: COLOURS[0],
     Unit.VECTOR: COLOURS[1],
     Unit.LOAD_STORE: COLOURS[2],
     Unit.ISSUE: "#4d4d4d",
 }
-#: Share of the colour in the lightest.
+#: Share of the colour in the lightest tint.
 _LIGHTEST = 0.25
 _INCHES_WIDE = 9.0
 
 
 def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
-    """Write a picture: for each program, and all together, a bar of the reachable words by unit
-    and type, in percent.
+    """Draw, for each program and for all together, a bar of the reachable words by unit and type,
+    in percent.
 
     Parameters:
         cut: of the programs. name: of the program, where there is one.

@@ -1,7 +1,7 @@
 """Intervals of signed 64-bit numbers, and the effect of scalar instructions and branches on them.
 
-A value is a plain number where it is known, else an :class:`Interval`. All functions are sound:
-whatever numbers the operands are, the result lies in the interval returned.
+A known value is a plain number, any other an :class:`Interval`. All functions are sound: for all
+numbers in the operands, the result is in the value returned.
 """
 
 from typing import NamedTuple
@@ -32,12 +32,12 @@ _LOW = -(1 << 63)
 _M64 = (1 << 64) - 1
 
 
-#: Largest step that is distinguished: the bytes of a scratchpad word.
+#: Largest step distinguished: the bytes of a scratchpad word.
 _MOST = 8
 
 
 class Interval(NamedTuple):
-    """Numbers from ``low`` to ``high``, both included, of which there are at least two.
+    """Numbers from ``low`` to ``high`` inclusive, at least two.
 
     Attributes:
         step: 1, 2, 4 or 8; all are multiples of it.
@@ -56,7 +56,7 @@ ANY = Interval(_LOW, _HIGH)
 
 
 def signed(pattern: int) -> int:
-    """The number that the 64-bit ``pattern`` (0..2**64 - 1) stands for."""
+    """The signed number with the 64-bit ``pattern`` (0..2**64 - 1)."""
     return pattern - (1 << 64) if pattern >> 63 else pattern
 
 
@@ -66,7 +66,7 @@ def bounds(value: Value) -> tuple[int, int]:
 
 
 def step_of(value: Value) -> int:
-    """The largest of 1, 2, 4 and 8 of which ``value`` surely is a multiple."""
+    """The largest of 1, 2, 4 and 8 that divides every number of ``value``."""
     if isinstance(value, int):
         return min(value & -value, _MOST) if value else _MOST
     return value.step
@@ -77,13 +77,13 @@ def _value(low: int, high: int, step: int = 1) -> Value:
 
 
 def _fitting(low: int, high: int, step: int) -> Value:
-    """``low``..``high``, or anything where that can wrap, which leaves multiples what they are."""
+    """``low``..``high``; any multiple of ``step`` if that can wrap."""
     fits = low >= _LOW and high <= _HIGH
     return _value(low, high, step) if fits else Interval(_LOW, _HIGH, step)
 
 
 def join(one: Value, other: Value) -> Value:
-    """The least interval that holds both."""
+    """The smallest interval that contains both."""
     (a, b), (c, d) = bounds(one), bounds(other)
     return _value(min(a, c), max(b, d), min(step_of(one), step_of(other)))
 
@@ -94,7 +94,7 @@ def clip(value: Value, low: int, high: int) -> Value | None:
     if isinstance(value, int):
         return value if low <= value <= high else None
     step = value.step
-    # The multiples next to the ends.
+    # The multiples nearest to the ends.
     a, b = -(-max(a, low) // step) * step, min(b, high) // step * step
     return _value(a, b, step) if a <= b else None
 
@@ -142,11 +142,12 @@ def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int], step: 
 
 
 def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Value] | None:
-    """Values of ``a`` and ``b`` when a branch on them is taken, or is not; None if impossible."""
+    """Values of ``a`` and ``b`` if a branch on them is taken, or not; None if that is
+    impossible."""
     if branch is BranchOp.JMP:
         return (a, b) if taken else None
     if branch in (BranchOp.BGE, BranchOp.BNE):
-        # The opposite of another.
+        # The negation of the other branch.
         branch = BranchOp.BLT if branch is BranchOp.BGE else BranchOp.BEQ
         taken = not taken
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
@@ -164,7 +165,7 @@ def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Va
 
 
 def _without(value: Value, other: Value) -> Value | None:
-    """``value``, which is not ``other``."""
+    """``value`` without ``other``."""
     if not isinstance(other, int):
         return value
     low, high = bounds(value)
@@ -176,7 +177,7 @@ class VectorOperand(NamedTuple):
 
     Attributes:
         register: number of the register with its address.
-        vl, mr: whether it has VL elements, and of these MR rows; without either it is one element.
+        vl, mr: whether it has VL elements, and MR rows of them; with neither it is one element.
     """
 
     register: int
@@ -193,8 +194,8 @@ class Transfer(NamedTuple):
 
 
 class RegisterAccess(NamedTuple):
-    """Registers of ``ld.reg`` and ``st.reg``: that with the DRAM address, that which is loaded, and
-    that which is stored; one of these two is None."""
+    """Registers of ``ld.reg`` and ``st.reg``: with the DRAM address, loaded, and stored; one of the
+    last two is None."""
 
     far: int
     loaded: int | None

@@ -66,17 +66,10 @@ def test_engine_cocotb(simulator, tmp_path):
     assert re.search(r"TESTS=1 PASS=1 FAIL=0", shown)
 
 
-def test_product_is_in_the_readme():
-    """The ten lines of README.md print what stands below them."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
-    assert run(ROOT, "-c", code) == shown
-
-
 def test_readme_is_short():
     readme = re.sub("<!--.*?-->", "", (ROOT / "README.md").read_text("utf-8"))
     assert len(readme.split()) <= 700
+    assert "examples/product.s" in readme  # which tests/vip/guides runs
     rows = [line for line in readme.splitlines() if line.startswith("|")]
     assert len(rows) <= 2 + 8
 

@@ -76,7 +76,7 @@ def test_the_lowered_matrix_is_stored_nowhere() -> None:
 @pytest.mark.parametrize(
     ("image", "filters", "settings", "error", "message"),
     [
-        ((4, 4, 2), (1, 3, 2, 2), {}, KernelError, "filters must be as high as wide, not 3 x 2"),
+        ((4, 4, 2), (1, 3, 2, 2), {}, KernelError, "filters must be square, not 3 x 2"),
         ((4, 4, 2), (1, 3, 3, 3), {}, KernelError, "do not fit an image of"),
         ((2, 4, 2), (1, 3, 3, 2), {}, KernelError, "a kernel of 3 pixels does not fit"),
         (

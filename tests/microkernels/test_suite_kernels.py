@@ -194,10 +194,10 @@ REFUSED = [
         lambda: matrix_multiply_job(values(1, 2, 3), values(1, 3, 2), fraction=16),
         "fraction bits must be a whole number from 0 to 15",
     ),
-    (lambda: matrix_transpose_job(values(1, 5)), "a matrix has two dimensions, not 1"),
+    (lambda: matrix_transpose_job(values(1, 5)), "a matrix must have two dimensions, not 1"),
     (lambda: matrix_transpose_job(values(1, 5, 1).astype(float)), "must be whole numbers"),
     (lambda: ImageFilter(((0, 0),)), "must not all be 0"),
-    (lambda: ImageFilter(((1, 0), (1,))), "rows must be equally long"),
+    (lambda: ImageFilter(((1, 0), (1,))), "rows must have equal lengths"),
     (lambda: ImageFilter(((200,),)), "a tap must be a whole number from -127 to 127, not 200"),
     (
         lambda: convolve_image_job(ImageFilter(((1, 1, 1),)), values(1, 5, 2)),

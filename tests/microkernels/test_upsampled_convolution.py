@@ -76,7 +76,7 @@ def test_golden_model_is_the_transposed_convolution(kernel: int, factor: int) ->
         ((4, 4, 2), (1, 3, 3, 2), 1, "factor must be a whole number from 2 to 4, not 1"),
         ((4, 4, 2), (1, 3, 3, 2), 5, "factor must be a whole number from 2 to 4, not 5"),
         ((4, 4, 2), (1, 4, 4, 2), 2, "the height of filters must be odd, not 4"),
-        ((4, 4, 2), (1, 3, 5, 2), 2, "filters must be as high as wide, not 3 x 5"),
+        ((4, 4, 2), (1, 3, 5, 2), 2, "filters must be square, not 3 x 5"),
         ((4, 4), (1, 3, 3, 2), 2, "do not fit an image of"),
         ((4, 4, 2), (1, 3, 3, 3), 2, "do not fit an image of"),
         ((4, 4, 12), (1, 5, 5, 12), 2, "inner must be a whole number from 1 to 256, not 300"),

@@ -153,7 +153,7 @@ def test_a_first_axis_whose_slices_stay_apart_is_a_batch(nodes, shape, constants
         ([node("ReduceMax", "x", axes=[0])], {}, "the batch of 4 can't be reduced"),
         ([node("Transpose", "x", output="t"), node("Relu", "t")], {}, "it moves elements between"),
         ([node("Reshape", "x", "s")], {"s": np.array([2, 8])}, "must keep the batch of 4 first"),
-        ([node("Add", "x", "c")], {"c": drawn(2, 4, 4)}, "has the batch of 4 along another axis"),
+        ([node("Add", "x", "c")], {"c": drawn(2, 4, 4)}, "the batch of 4 along a different axis"),
         ([node("GatherElements", "x", "i")], {"i": np.arange(16).reshape(4, 4) % 4},
          "it moves elements between the 4 images"),
     ],
@@ -168,7 +168,7 @@ def test_nodes_that_mix_images_of_a_declared_batch_are_refused(nodes, constants,
 
 def test_a_batch_that_the_model_does_not_have_is_refused() -> None:
     proto = model([node("Relu", "x")], (4, 3))
-    with pytest.raises(VipError, match=r"input x of shape \[4, 3\] does not have the batch of 2"):
+    with pytest.raises(VipError, match=r"input x of shape \[4, 3\] must have the batch of 2"):
         read_graph(proto, batch=2)
     assert batch_of(proto, 4) == 4
 

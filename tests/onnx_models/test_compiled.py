@@ -166,7 +166,7 @@ def test_a_folder_that_exists_stays_as_it_is(
     [
         ({"x": np.ones((2, 1, 8, 7))}, "input x needs the shape images x 1 x 8 x 8, not"),
         ({"z": np.ones((2, 1, 8, 8)), "w": np.ones(1)}, "there is no array 'x', only 'z', 'w'"),
-        ({"x": np.full((2, 1, 8, 8), np.nan)}, "finite numbers are needed"),
+        ({"x": np.full((2, 1, 8, 8), np.nan)}, "values must be finite"),
     ],
 )
 def test_bad_calibration_data_are_refused(

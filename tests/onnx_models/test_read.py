@@ -77,7 +77,7 @@ def _opset(made: ModelProto) -> None:
         (_loop, "operators with graphs within"),
         (_open, "input x leaves dimension 2 open as 'width'; only the first, the batch, may be"),
         (_booleans, "input x must be of a floating-point or an integer type"),
-        (_elsewhere, "tensor w lies in another file"),
+        (_elsewhere, "tensor w is stored in another file"),
         (_opset, "the model must use an opset of ONNX from 6 to"),
     ],
 )
@@ -172,4 +172,4 @@ def test_the_value_of_an_old_pad_is_not_taken_for_zero() -> None:
     node = helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 1], value=3.5)
     coverage = map_graph(read_graph(model([node], (2, 3), opset=10)), OPERATORS)
     (refused,) = coverage.refused
-    assert refused.why == "the value around must be 0"
+    assert refused.why == "the padding value must be 0"

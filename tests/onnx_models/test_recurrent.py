@@ -140,7 +140,7 @@ def test_magnitudes_on_the_machine() -> None:
 
 def test_roots_of_negative_numbers_are_refused() -> None:
     made = model([helper.make_node("Sqrt", ["x"], ["y"])], (2, 3))
-    with pytest.raises(VipError, match="sqrt has no value for some numbers of the calibration"):
+    with pytest.raises(VipError, match="sqrt is undefined for some of the calibration"):
         VipBackend.prepare(made).run([np.full((2, 3), -1, np.float32)])
 
 

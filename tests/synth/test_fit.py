@@ -136,9 +136,9 @@ def test_what_is_around_engines_is_equal(device: str, grid: Grid) -> None:
     full = replace(preset("pe-small"), address_bits=12, counters=False)
     # As far as any is trimmed: no loads of registers, which need buffers, and few tags.
     trimmed = replace(TINY_PE, load_store_queue=2)
-    budget = find_device(device)
-    known = hardware(chip_of(full, grid, budget, tag_bits=full.tag_bits))
-    found = hardware(chip_of(trimmed, grid, budget, tag_bits=full.tag_bits))
+    limit = find_device(device)
+    known = hardware(chip_of(full, grid, limit, tag_bits=full.tag_bits))
+    found = hardware(chip_of(trimmed, grid, limit, tag_bits=full.tag_bits))
     inside = {*verilog(full).modules, *verilog(trimmed).modules}
     around = {name for name in known if name not in inside}
     assert around == {name for name in found if name not in inside}
@@ -151,16 +151,16 @@ def test_what_is_around_engines_is_equal(device: str, grid: Grid) -> None:
         instruction_words=full.instruction_words,
         scratchpad_bytes=full.scratchpad_bytes,
     )
-    found = hardware(chip_of(shown, grid, budget, tag_bits=full.tag_bits))
+    found = hardware(chip_of(shown, grid, limit, tag_bits=full.tag_bits))
     assert {name for name in around if known[name] != found[name]} <= {"chip_tile"}
 
 
 @pytest.mark.slow
 def test_a_chip_of_tiny_engines_as_synthesised() -> None:
     steps: list[str] = []
-    budget = replace(XC7, capacity={**XC7.capacity, "luts": 12_000})
-    found = fit(TINY_PE, budget, tag_bits=2, step=steps.append)
-    assert budget.fits(found.area.total.values)
+    limit = replace(XC7, capacity={**XC7.capacity, "luts": 12_000})
+    found = fit(TINY_PE, limit, tag_bits=2, step=steps.append)
+    assert limit.fits(found.area.total.values)
     assert found.config.pes > 1
     assert steps[0] == "an engine"
     report = found.to_json()
@@ -171,6 +171,6 @@ def test_a_chip_of_tiny_engines_as_synthesised() -> None:
     assert found.area.total.values["luts"] == luts
     # Little is left.
     assert luts > 0.9 * 0.7 * 12_000
-    none = replace(budget, capacity={**XC7.capacity, "luts": 5_000})
+    none = replace(limit, capacity={**XC7.capacity, "luts": 5_000})
     with pytest.raises(SynthesisError, match=r"^no engine fits xc7vx690t: a chip of one takes abo"):
         fit(TINY_PE, none, tag_bits=2)

@@ -16,6 +16,7 @@ import vip
 import vip.proofs
 from hdl.config import ConfigurationError
 from isa.iss.simulator import SimulatorError
+from isa.program import SourceLine
 from microkernels.apps.array_job import array_job
 from soc.generate.presets import PRESETS, preset
 from support.errors import VipError
@@ -107,6 +108,44 @@ def test_assemble(tmp_path: Path) -> None:
         vip.assemble(file, max_words=2)
     with pytest.raises(VipError, match="no instruction"):
         vip.assemble("; nothing")
+    with pytest.raises(VipError, match=r"^'n.s' is not assembly; to read a file: Path\('n.s'\)$"):
+        vip.assemble("n.s")
+
+
+def test_one_program_or_unit_needs_no_list() -> None:
+    with pytest.raises(VipError, match="no such file, and unknown application 'bpp'"):
+        vip.prove("bpp")
+    with pytest.raises(VipError, match="unknown unit 'decoder'"):
+        vip.synth(SMALL, units="decoder")
+    program = vip.assemble(COUNT)
+    unmeasured: dict[str, Any] = {
+        "check": False,
+        "area": False,
+        "sizes": vip.Sizes(basis="proved"),
+    }
+    one, several = (vip.trim(programs, SMALL, **unmeasured) for programs in (program, [program]))
+    assert one.cut.trimmed == several.cut.trimmed
+
+
+def test_results_show_themselves() -> None:
+    source = Path(ROOT / "examples" / "sums.s")
+    program = vip.assemble(source)
+    memory = source.with_suffix(".bin").read_bytes()
+    run = vip.run(program, memory=memory)
+    ran = vip.cosim(program, memory=memory, on="model")
+    job = array_job("none", program, {}, 0, lambda: np.zeros(1, "<i2"), 1)
+    chip = next(design for design in PRESETS.values() if design.kind == "chip")
+    lines = [repr(one) for one in (program, run, ran, job, chip, chip.tile.pe, vip.presets())]
+    assert lines[0] == "Program 'sums.s': 20 words, 1 label, 5 constants"
+    assert lines[1].startswith("ProgramRun 'sums.s': halted, pc 19, 50 instructions")
+    assert lines[2].startswith("CosimRun 'sums.s': model, halted, pc 19, 356 cycles")
+    assert lines[4].startswith("ChipConfig 'chip of ")
+    assert max(map(len, lines)) <= 100
+    table = run._repr_html_()
+    assert '>instructions</td><td style="text-align:right">50</td>' in table
+    assert vip.presets()._repr_html_().count("<tr>") > len(PRESETS)
+    unsafe = replace(program, source={0: SourceLine("<b>.s", 1, "")})
+    assert "&lt;b&gt;.s" in unsafe._repr_html_()
 
 
 def test_run(tmp_path: Path) -> None:

@@ -181,3 +181,11 @@ def test_the_timing_model_does_not_vouch_for_the_wrong_program(vip, programs):
     code, shown, _ = vip("cosim", "program", "safe.s", *arguments)
     assert code == 0
     assert re.search(r"equal to the simulator\W+yes", shown)
+
+
+def test_vectors_without_their_length_are_noted(vip, tmp_path):
+    vector = "v.v.add [16-bit] r1, r1, r1\nhalt\n"
+    (tmp_path / "unset.s").write_text(vector)
+    (tmp_path / "set.s").write_text(f"mov r2, #8\nset.vl r2\n{vector}")
+    assert vip("run", "unset.s")[2] == "vip: vectors ran with VL 1: no set.vl was executed\n"
+    assert vip("run", "set.s")[2] == ""

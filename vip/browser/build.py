@@ -12,6 +12,7 @@ import numpy as np
 
 from isa.manual import manual
 from microkernels.data.stereo import StereoScene, motorcycle
+from support.errors import Shown
 from support.extras import need
 from support.files import write_atomically
 from vip_rooms import ROOMS
@@ -68,7 +69,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrowserPage:
+class BrowserPage(Shown):
     """A page that was written.
 
     Attributes:

@@ -16,109 +16,116 @@ __all__ = ["app", "main"]
 class Commands(LazyGroup):
     """All commands: most need few of the packages, and help needs none."""
 
-    panels: ClassVar[dict[str | None, tuple[str, ...]]] = {
-        "Start here": ("demo", "run", "cosim", "generate"),
-        "Programs": ("asm", "disasm", "debug", "browser"),
-        "Simulation": ("model", "sweep"),
-        "Hardware": ("presets", "diagram", "synth", "fit", "timing", "power", "trim", "prove"),
-        "Applications": ("mrf", "nn"),
-        "Measurement": ("report", "bench"),
-    }
-    entries: ClassVar[dict[str, CommandEntry]] = {
-        "demo": CommandEntry(
-            "demo",
-            "demo",
-            "Compute depth from stereo on one engine, with picture, Verilog, area and trimming.",
-        ),
-        "asm": CommandEntry("assembly", "asm", "Assemble a program."),
-        "disasm": CommandEntry(
-            "assembly",
-            "disasm",
-            "Disassemble a program into source that assembles to the same words.",
-        ),
-        "run": CommandEntry(
-            "assembly",
-            "run",
-            "Run a program on the instruction set simulator and check its timing rules.",
-        ),
-        "debug": CommandEntry(
-            "debug",
-            "debug",
-            "Step through a program on the instruction set simulator, forwards and backwards.",
-        ),
-        "cosim": CommandEntry(
-            "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
-        ),
-        "mrf": CommandEntry("mrf", "app", "Solve your Markov random fields by belief propagation."),
-        "nn": CommandEntry("nn", "app", "Check, compile, run and evaluate ONNX models."),
-        "model": CommandEntry("model", "app", "Compare the timing model with the Verilog."),
-        "presets": CommandEntry(
-            "presets",
-            "presets",
-            "List the presets with engines, ports, memory, area and the FPGAs they fit.",
-        ),
-        "generate": CommandEntry(
-            "generate",
-            "generate",
-            "Write Verilog, one file per module, with its configuration and lint waivers.",
-        ),
-        "diagram": CommandEntry(
-            "generate",
-            "diagram",
-            "Draw the units of a module and the bits that pass between them.",
-        ),
-        "synth": CommandEntry(
-            "synth",
-            "synth",
-            "Synthesise with Yosys and report the area of each unit, or place and route on an "
-            "FPGA.",
-        ),
-        "fit": CommandEntry(
-            "fit",
-            "fit",
-            "Report how many engines, trimmed to programs, fit an FPGA and how fast they run.",
-        ),
-        "timing": CommandEntry(
-            "timing",
-            "timing",
-            "Time the mapped engine at several corners, with VIP's static timing and OpenSTA if "
-            "installed.",
-        ),
-        "power": CommandEntry(
-            "power", "power", "Estimate the power of an engine that runs a kernel."
-        ),
-        "report": CommandEntry(
-            "report",
-            "report",
-            "Write an interactive page about the result of any command, or about an engine.",
-        ),
-        "trim": CommandEntry(
-            "trim",
-            "trim",
-            "Rebuild the engine with only what programs need and compare it with the full one.",
-        ),
-        "prove": CommandEntry(
-            "prove",
-            "prove_command",
-            "Prove that engines trimmed to programs behave as the full one does.",
-        ),
-        "sweep": CommandEntry(
-            "sweep",
-            "sweep",
-            "Measure configurations on kernels and write all points, the Pareto front and the best "
-            "one.",
-        ),
-        "browser": CommandEntry(
-            "browser",
-            "browser",
-            "Write a static page that runs the assembler, simulator, manual and examples in a "
-            "browser.",
-        ),
-        "bench": CommandEntry(
-            "bench.harness.command",
-            "app",
-            "Run experiments and compare their figures with those in bench/results.",
-        ),
+    panels: ClassVar[dict[str | None, dict[str, CommandEntry]]] = {
+        "Start here": {
+            "demo": CommandEntry(
+                "demo",
+                "demo",
+                "Compute depth from stereo on one engine, with picture, Verilog, area and "
+                "trimming.",
+            ),
+            "run": CommandEntry(
+                "assembly",
+                "run",
+                "Run a program on the instruction set simulator and check its timing rules.",
+            ),
+            "cosim": CommandEntry(
+                "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
+            ),
+            "generate": CommandEntry(
+                "generate",
+                "generate",
+                "Write Verilog, one file per module, with its configuration and lint waivers.",
+            ),
+        },
+        "Programs": {
+            "asm": CommandEntry("assembly", "asm", "Assemble a program."),
+            "disasm": CommandEntry(
+                "assembly",
+                "disasm",
+                "Disassemble a program into source that assembles to the same words.",
+            ),
+            "debug": CommandEntry(
+                "debug",
+                "debug",
+                "Step through a program on the instruction set simulator, forwards and backwards.",
+            ),
+            "browser": CommandEntry(
+                "browser",
+                "browser",
+                "Write a static page that runs the assembler, simulator, manual and examples in a "
+                "browser.",
+            ),
+        },
+        "Simulation": {
+            "model": CommandEntry("model", "app", "Compare the timing model with the Verilog."),
+            "sweep": CommandEntry(
+                "sweep",
+                "sweep",
+                "Measure configurations on kernels and write all points, the Pareto front and the "
+                "best one.",
+            ),
+        },
+        "Hardware": {
+            "presets": CommandEntry(
+                "presets",
+                "presets",
+                "List the presets with engines, ports, memory, area and the FPGAs they fit.",
+            ),
+            "diagram": CommandEntry(
+                "generate",
+                "diagram",
+                "Draw the units of a module and the bits that pass between them.",
+            ),
+            "synth": CommandEntry(
+                "synth",
+                "synth",
+                "Synthesise with Yosys and report the area of each unit, or place and route on an "
+                "FPGA.",
+            ),
+            "fit": CommandEntry(
+                "fit",
+                "fit",
+                "Report how many engines, trimmed to programs, fit an FPGA and how fast they run.",
+            ),
+            "timing": CommandEntry(
+                "timing",
+                "timing",
+                "Time the mapped engine at several corners, with VIP's static timing and OpenSTA "
+                "if installed.",
+            ),
+            "power": CommandEntry(
+                "power", "power", "Estimate the power of an engine that runs a kernel."
+            ),
+            "trim": CommandEntry(
+                "trim",
+                "trim",
+                "Rebuild the engine with only what programs need and compare it with the full one.",
+            ),
+            "prove": CommandEntry(
+                "prove",
+                "prove_command",
+                "Prove that engines trimmed to programs behave as the full one does.",
+            ),
+        },
+        "Applications": {
+            "mrf": CommandEntry(
+                "mrf", "app", "Solve your Markov random fields by belief propagation."
+            ),
+            "nn": CommandEntry("nn", "app", "Check, compile, run and evaluate ONNX models."),
+        },
+        "Measurement": {
+            "report": CommandEntry(
+                "report",
+                "report",
+                "Write an interactive page about the result of any command, or about an engine.",
+            ),
+            "bench": CommandEntry(
+                "bench.harness.command",
+                "app",
+                "Run experiments and compare their figures with those in bench/results.",
+            ),
+        },
     }
 
 

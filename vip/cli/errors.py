@@ -24,7 +24,7 @@ RENAMED: dict[str, dict[str, str]] = {
     },
     "bench networks": {"--network": "--only"},
     "cosim bp": {
-        "--plot": "--bandwidth-picture",
+        **dict.fromkeys(("--bandwidth-picture", "--plot"), "--traffic"),
         **dict.fromkeys(("--left", "--right", "--disparities"), _OWN_PHOTOGRAPHS),
     },
     "model certify": {"--kind": "--only"},

@@ -63,7 +63,7 @@ class FileArguments:
             if not os.access(path, os.R_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise UserError(f"{path}: can't be read: {error.strerror}") from error
+            raise UserError(f"{path}: can't be read: {error.strerror}{_meant(path)}") from error
         place = _place(path, role)
         for output in self._outputs:
             if output.is_same(place):
@@ -176,6 +176,15 @@ class FileArguments:
                     raise
                 raise _unwritable(path, "it is a pipe that nobody reads") from None
         return False
+
+
+def _meant(path: Path) -> str:
+    """The programs that ``path`` lacks the ending of, as a question."""
+    try:
+        meant = [name for end in (".s", ".vip") if os.path.isfile(name := f"{path}{end}")]
+    except ValueError:
+        meant = []
+    return f"; did you mean {' or '.join(meant)}?" if meant and not path.exists() else ""
 
 
 def _place(path: Path, role: str) -> _Place:

@@ -64,18 +64,24 @@ class CommandGroup(TyperGroup):
 class LazyGroup(CommandGroup):
     """A group that knows names and summaries of its commands, and imports the one that is called.
 
-    A subclass has the commands as ``entries``, and may have headings of the help with the commands
-    below each as ``panels``.
+    A subclass has the commands below each heading of the help as ``panels``, or, without headings,
+    as ``entries``.
     """
 
     entries: ClassVar[dict[str, CommandEntry]]
-    panels: ClassVar[dict[str | None, tuple[str, ...]]] = {}
+    panels: ClassVar[dict[str | None, dict[str, CommandEntry]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if cls.panels:
+            cls.entries = {
+                name: one for below in cls.panels.values() for name, one in below.items()
+            }
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for panel, names in (self.panels or {None: tuple(self.entries)}).items():
-            for name in names:
-                summary = escape(self.entries[name].summary)
+        for panel, entries in (self.panels or {None: self.entries}).items():
+            for name, entry in entries.items():
+                summary = escape(entry.summary)
                 self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -16,10 +16,10 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
-from support.errors import VipError
-from support.files import check_regular, open_without_waiting, write_atomically
+from support.errors import Shown
+from support.files import open_without_waiting, write_atomically
 from vip.configurations import Design, advised, design
-from vip.programs import LIMIT, Dump, fill, load_program, memory_contents
+from vip.programs import LIMIT, Dump, check_size, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
 
 from .difference import Locator
@@ -36,7 +36,7 @@ _UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engin
 
 
 @dataclass(frozen=True, kw_only=True)
-class CosimRun:
+class CosimRun(Shown):
     """A run of a program.
 
     Attributes:
@@ -159,10 +159,12 @@ def cosim(
     if dump is not None:
         dump = Dump(*dump)
         dump.check(chosen.memory_bytes)
+    contents = memory_contents(memory)
+    check_size(contents, chosen.memory_bytes)
     locator = Locator(
         launch=launch,
         config=chosen.pe,
-        memory=memory_contents(memory),
+        memory=contents,
         behaviour=behaviour or MemoryBehaviour(),
         commits=commits,
         window=window,
@@ -278,14 +280,10 @@ def _compared(locator: Locator, on: On, result: RunResult, image: DramImage) -> 
 
 
 def _fill(contents: Memory, image: DramImage, memory: bytes | Path | None) -> None:
-    """Put ``memory`` into a machine; the host of a chip writes it, never all of it at once."""
+    """Put ``memory``, which fits, into a machine; a chip's host never writes all of it at once."""
     if contents is image:
         fill(image, memory)
         return
-    size = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")
-    if size > image.size:
-        name = f"{memory}: it" if isinstance(memory, Path) else "the memory's contents"
-        raise VipError(f"{name} has {size:,} bytes, the chip's memory {image.size:,}")
     if isinstance(memory, Path):
         address = 0
         with open(memory, "rb", opener=open_without_waiting) as file:

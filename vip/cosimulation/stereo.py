@@ -26,7 +26,7 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import chip_ring, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
-from support.errors import counted
+from support.errors import Shown, counted
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
@@ -43,7 +43,7 @@ _CYCLES_PER_UPDATE = 81
 
 
 @dataclass(frozen=True, kw_only=True)
-class BpRun:
+class BpRun(Shown):
     """Belief propagation on a machine, compared with the golden model.
 
     Attributes:

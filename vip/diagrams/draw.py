@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pe.config import PeConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
+from support.errors import Shown
 from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
@@ -152,7 +153,7 @@ _SIZES: Mapping[str, Callable[[PeConfig], str]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagram:
+class Diagram(Shown):
     """A picture of a module.
 
     Attributes:

@@ -11,7 +11,7 @@ from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
-from support.errors import VipError
+from support.errors import Shown, VipError
 from vip.progress import Progress, silent
 
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
@@ -46,7 +46,7 @@ class LayerCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelCheck:
+class ModelCheck(Shown):
     """What of a model is supported, and what it is predicted to take.
 
     Attributes:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
+from support.errors import Shown
 from support.extras import need
 from vip.progress import Progress, silent
 
@@ -134,7 +135,7 @@ def chosen_labels(scores: Reals, threshold: float | None) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class Evaluation(Shown):
     """A compiled model beside onnxruntime's floating point, on the golden model.
 
     Attributes:

@@ -21,6 +21,7 @@ from microkernels.onnx_models.model import harmless, logistic_operands, of_image
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
+from support.errors import Shown
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
@@ -41,7 +42,7 @@ _AT_A_TIME = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModelRun:
+class ModelRun(Shown):
     """A model that has run; every output equals the golden model's.
 
     Attributes:

@@ -13,6 +13,7 @@ from microkernels.bp.problem import BpProblem
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
+from support.errors import Shown
 from support.extras import need
 from support.files import write_atomically
 from support.picture import MARKERS, picture
@@ -31,7 +32,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class MrfRun:
+class MrfRun(Shown):
     """A Markov random field that was solved.
 
     Attributes:

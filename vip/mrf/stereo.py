@@ -11,6 +11,7 @@ from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
 from sim_tb.cosim.machine import Place
+from support.errors import Shown
 from support.files import write_atomically
 from vip.configurations import Design
 from vip.progress import Progress, silent
@@ -23,7 +24,7 @@ __all__ = ["MrfStereo", "mrf_stereo"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MrfStereo:
+class MrfStereo(Shown):
     """Disparities of a pair.
 
     Attributes:

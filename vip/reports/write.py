@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim_tb.runner.build import check_tools
+from support.errors import Shown
 from support.extras import need
 from support.files import write_atomically
 from support.picture import SUFFIXES
@@ -25,7 +26,7 @@ FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenReport:
+class WrittenReport(Shown):
     """A report. page: its HTML file. report: its contents."""
 
     page: Path

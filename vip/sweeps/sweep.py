@@ -12,6 +12,7 @@ from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
 from support.cache import build_folder
+from support.errors import Shown
 from support.extras import need
 from support.files import write_atomically
 from synth.physical.area import MEASURES
@@ -64,7 +65,7 @@ _STAGE = "sweep"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepResult:
+class SweepResult(Shown):
     """A sweep.
 
     Attributes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
-from support.errors import unknown
+from support.errors import Shown, unknown
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
@@ -28,7 +28,7 @@ _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthReport:
+class SynthReport(Shown):
     """Area of an engine.
 
     Attributes:
@@ -106,7 +106,7 @@ def synth(
     config: Design = "pe",
     target: str | Sequence[str] = DEFAULT_TARGETS,
     *,
-    units: Sequence[str] = (),
+    units: str | Sequence[str] = (),
     seeds: int = 5,
     flat: bool = False,
     scheduler: str | None = None,
@@ -122,7 +122,7 @@ def synth(
         config: of an engine.
         target: one or several: :data:`synth.physical.targets.TARGETS`, ``nangate45[-area]``,
             ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_placed`).
-        units: wanted; none: all.
+        units: one or several; none: all.
         seeds: placements on each device, at least 1.
         flat: also the whole engine, without borders between units.
         scheduler: address of a Dask scheduler whose workers place seeds; None: local processes.
@@ -136,6 +136,7 @@ def synth(
     """
     chosen = engine(config)
     targets = (target,) if isinstance(target, str) else target
+    units = (units,) if isinstance(units, str) else units
     check_targets(targets)
     check_units(units)
     if scheduler is not None and not any(map(is_placed, targets)):

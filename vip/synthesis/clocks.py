@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json, verilog
+from support.errors import Shown
 from synth.netlist import Netlist
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
@@ -26,7 +27,7 @@ NETLISTS = (NANGATE45_AREA, NANGATE45)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimedNetlist:
+class TimedNetlist(Shown):
     """A mapped engine.
 
     Attributes:

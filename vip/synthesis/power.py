@@ -13,7 +13,7 @@ from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
 from soc.generate.generate import configuration_json
-from support.errors import VipError
+from support.errors import Shown, VipError
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
@@ -35,7 +35,7 @@ KERNELS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerResult:
+class PowerResult(Shown):
     """Power of an engine while it runs a kernel.
 
     Attributes:

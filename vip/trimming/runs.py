@@ -142,7 +142,9 @@ def _memory(job: KernelJob) -> bytes:
 
 
 def load_subjects(
-    programs: Sequence[Subject | Program | Path | str], full: PeConfig, parameters: int
+    programs: Subject | Program | Path | str | Sequence[Subject | Program | Path | str],
+    full: PeConfig,
+    parameters: int,
 ) -> list[Loaded]:
     """The programs with names and memories, each read.
 
@@ -156,6 +158,8 @@ def load_subjects(
         OSError: a file that can't be read.
     """
     loaded = []
+    if isinstance(programs, Subject | Program | Path | str):
+        programs = [programs]
     for number, item in enumerate(_listed(programs)):
         subject = item if isinstance(item, Subject) else Subject(program=item)
         if not subject.name:

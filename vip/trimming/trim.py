@@ -14,6 +14,7 @@ from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
 from soc.tile.config import VaultTileConfig
+from support.errors import Shown
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import Proof
@@ -40,7 +41,7 @@ _SAVED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimResult:
+class TrimResult(Shown):
     """A trimmed design, and its measurements and checks.
 
     Attributes:
@@ -153,7 +154,7 @@ class Work(Protocol):
 
 
 def trim(
-    programs: Sequence[Subject | Program | Path | str],
+    programs: Subject | Program | Path | str | Sequence[Subject | Program | Path | str],
     config: Design = "pe",
     *,
     output: Path | str | None = None,
@@ -167,11 +168,11 @@ def trim(
 ) -> TrimResult:
     """Rebuild an engine with what programs need, and compare it with the full one.
 
-    ``trim([Path("kernel.s")], output="build/trimmed")`` writes the Verilog of the engine that
+    ``trim("kernel.s", output="build/trimmed")`` writes the Verilog of the engine that
     kernel.s needs, unless :attr:`TrimResult.failure` gives a reason.
 
     Parameters:
-        programs: that the engine must run, at least one; a text is the name of an application of
+        programs: one or several that the engine must run; a text is the name of an application of
             the suite (:mod:`microkernels.suite`), which declares its constants, or of a file.
         config: of the full engine.
         output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.

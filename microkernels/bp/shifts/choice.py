@@ -85,7 +85,7 @@ def shifts_of(
             return None
         raise KernelError(
             "messages by shifts need smoothness costs that depend on the labels' difference, "
-            "start at 0, are convex and may end in one value"
+            "start at 0 and are convex up to an optional plateau"
         )
     variant = UpdateVariant(problem.weights is not None, damping)
     place = SharedImage(problem.height, problem.width, pes, vaults)

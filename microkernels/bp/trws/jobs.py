@@ -110,7 +110,7 @@ def trws_transform(
             return None
         raise KernelError(
             "messages by shifts need smoothness costs that depend on the labels' difference, "
-            "start at 0, are convex and may end in one value"
+            "start at 0 and are convex up to an optional plateau"
         )
     if form == "auto" and problem.weights is None:
         cycles = []

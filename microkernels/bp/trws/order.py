@@ -239,7 +239,8 @@ class TrwsShape:
         if self.weighted and self.transform is None:
             raise KernelError(
                 "TRW-S with edge weights works only by shifts, which need smoothness costs that "
-                "depend on the labels' difference, start at 0, are convex and may end in one value"
+                "depend on the labels' difference, start at 0 and are convex up to an "
+                "optional plateau"
             )
         size = element_type(self.bits).itemsize
         vector = round_up(self.labels * size, _ALIGN)

@@ -216,7 +216,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     )
     windows = prod(result.outputs(size, axis) for axis, size in enumerate(sizes))
     if windows > _MOST_WINDOWS:
-        raise node.refused(f"it has {windows:,} windows; {_MOST_WINDOWS:,} are allowed")
+        raise node.refused(f"it has {windows:,} windows; at most {_MOST_WINDOWS:,} are allowed")
     return result
 
 
@@ -248,7 +248,7 @@ def movement(importer: Importer, node: GraphNode) -> None:
         fill = importer.constant(node, 2)
         given_fill = float(attribute(node, "value", 0.0))
         if given_fill != 0 or (fill is not None and np.any(fill != 0)):
-            raise node.refused("the value around must be 0")
+            raise node.refused("the padding value must be 0")
     operands: dict[str, Value] = {}
     for number, name in enumerate(node.inputs):
         if not name or name in operands:
@@ -287,7 +287,8 @@ def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value])
         elements[name] = np.broadcast_to(index, value.shape)
     if first > _MOST_EXACT:
         raise node.refused(
-            f"its inputs have {first - 1:,} elements an image; {_MOST_EXACT - 1:,} are allowed"
+            f"its inputs have {first - 1:,} elements per image; at most {_MOST_EXACT - 1:,} are "
+            "allowed"
         )
     indices = _evaluated(importer, node, elements)
     if batch == 1:
@@ -327,7 +328,7 @@ def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array
     except MissingExtraError:
         raise
     except Exception as error:  # Any of an evaluator of another library.
-        raise node.refused(f"its order can't be found: {one_line(error)}") from error
+        raise node.refused(f"its rearrangement can't be determined: {one_line(error)}") from error
     return [values.astype(np.int64) for values in results]
 
 

@@ -155,13 +155,15 @@ def _spread(
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
-        raise node.refused(f"its inputs of shapes {listed} can't be spread to one shape") from None
+        raise node.refused(
+            f"its inputs of shapes {listed} can't be broadcast to one shape"
+        ) from None
     if shape == value.shape:
         return value
     if importer.batched(shape) and len(shape) != len(value.shape):
         raise node.mixing(
             f"its input of shape {list(value.shape)} has the batch of {importer.batch} along "
-            f"another axis than its output of shape {list(shape)}"
+            f"a different axis from its output of shape {list(shape)}"
         )
     if prod(shape) == prod(value.shape):
         return replace(value, shape=shape)
@@ -225,7 +227,9 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         if attribute(node, "broadcast", 0) or attribute(node, "axis", None) is not None:
-            raise node.refused("broadcast is of opset 6; export the model with opset 7 or later")
+            raise node.refused(
+                "broadcast belongs to opset 6; export the model with opset 7 or later"
+            )
         operation = kind
         if importer.is_constant(node, 1):
             constant = importer.reals(node, 1)
@@ -527,7 +531,9 @@ def reshape(importer: Importer, node: GraphNode) -> None:
         if product > 0 and count % product == 0:
             sizes[sizes.index(-1)] = count // product
     if any(size < 1 for size in sizes) or int(np.prod(sizes)) != count:
-        raise node.refused(f"{list(value.shape)} can't become {[int(extent) for extent in target]}")
+        raise node.refused(
+            f"{list(value.shape)} can't be reshaped to {[int(extent) for extent in target]}"
+        )
     importer.alias(node, value, tuple(sizes))
 
 

@@ -210,7 +210,7 @@ def _spaced(
         cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
         index = wide[(slice(None),) * (axis + 1) + (cut,)]
         if index.shape[axis + 1] < extents[axis]:
-            raise node.refused(f"pads {pads} leave nothing of its output")
+            raise node.refused(f"pads {pads} remove all of its output")
     return index
 
 

@@ -264,7 +264,7 @@ def _pad_maps(importer: Importer, node: GraphNode) -> None:
         raise node.refused("axes are not supported; give pads for all")
     fill = importer.constant(node, 2)
     if float(attribute(node, "value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
-        raise node.refused("the value around must be 0")
+        raise node.refused("the padding value must be 0")
     pads = [int(pad) for pad in values.ravel()]
     if len(pads) != 2 * (rank + 2) or min(pads) < 0 or any(pads[:2] + pads[rank + 2 : rank + 4]):
         raise node.refused(f"pads must be 0 or more, and 0 for batch and channels, not {pads}")

@@ -30,20 +30,19 @@ using namespace vip::timed;
 
 constexpr int32_t kTheHost = 0;
 
-// Fills `launched` for an engine that starts a program of `words`; 0, or another value where it
-// fails.
+// Fills `launched` for an engine that starts a program of `words`. Returns 0 on success.
 using Launcher = int32_t (*)(uint32_t engine, const uint32_t* program, uint32_t words,
                              uint64_t parameters, Launched* launched);
 
-// With an interrupt the host may end its operation. A tile must not be further before the host than
-// what it does next takes to the tile, on the control bus or over the network from the first tile.
+// On an interrupt the host may end its operation. A tile must not be further ahead of the host than
+// the host's next action takes to reach it, on the control bus or over the network from tile 0.
 constexpr uint32_t kWayFromHost = 3, kWayOverNetwork = 7;
-// Otherwise it may be so far before the host.
+// Otherwise it may be this many cycles ahead.
 constexpr uint32_t kAhead = 64;
 
 class Chip {
   public:
-    // Of `vault` and `axi` one is null.
+    // One of `vault` and `axi` is null.
     Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes* vault,
          const AxiSizes* axi, const LineSizes& lines, const HostSizes& host, const RegisterMap& map,
          Launcher launcher)
@@ -87,7 +86,7 @@ class Chip {
         return m_out.idle || m_broken;
     }
 
-    // How long that thread had waited when the others were there, in nanoseconds; 0: none has.
+    // How long that thread waited for the others, in nanoseconds; 0: none did.
     int64_t waited() const { return m_waited; }
 
   private:
@@ -179,7 +178,7 @@ class Chip {
                m_out.data_arvalid;
     }
 
-    // Whether no access is on its way, or begins.
+    // Whether no access is in flight or begins.
     bool quiet() const {
         if (accesses()) return false;
         for (const auto& control : m_controls)
@@ -214,14 +213,14 @@ class Chip {
         }
     }
 
-    // Of a tile: returns whether it did any cycle.
+    // Advances a tile; returns whether it did any cycle.
     bool advance(ChipTile& tile, uint64_t limit) {
         if (!tile.advance(limit)) return false;
         if (tile.failed()) m_failed.store(true, std::memory_order_relaxed);
         return true;
     }
 
-    // The host's accesses on their way from vault to vault.
+    // Passes the host's accesses from vault to vault.
     void along_places() {
         for (const auto& place : m_places) place->pass();
         HostPlace& first = *m_places[0];
@@ -257,7 +256,7 @@ class Chip {
         for (const auto& tile : m_tiles) advance(*tile, now + 1);
         if (!m_places.empty()) along_places();
         m_data->edge(m_out);
-        // What a message does to an engine is seen in the next cycle.
+        // The effect of a message on an engine is visible in the next cycle.
         for (const Order& order : m_orders)
             if (!m_broken) obey(order);
         m_orders.clear();
@@ -293,7 +292,7 @@ class Chip {
         m_end = begin + cycles;
         m_waited = stretch(threads);
         if (m_waited) {
-            // No tile is left behind the host.
+            // No tile remains behind the host.
             m_end.store(m_time);
             stretch(1);
         }
@@ -308,7 +307,7 @@ class Chip {
         return m_crew.share(threads, m_patience);
     }
 
-    // A thread's part of that.
+    // A thread's part of a stretch.
     void work(uint32_t thread, uint32_t threads) {
         const Sharing& sharing = m_sharings[threads - 1];
         const uint32_t first = sharing.first(thread), last = sharing.first(thread + 1);

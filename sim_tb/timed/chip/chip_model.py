@@ -1,8 +1,8 @@
 """The timing model of a chip, with the interface of its cosimulation.
 
-Its threads wait for each other every few cycles of the chip. Where other processes have the
-processors, each of these waits takes as long as the others run, and several threads are many times
-slower than one: no more work than there are processors for.
+Its threads wait for each other every few cycles of the chip. If other processes occupy the
+processors, each wait lasts as long as they run, and several threads are many times slower than one.
+So no more threads work than there are free processors.
 """
 
 import ctypes
@@ -53,13 +53,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 8, 64
 
 
 class Workers:
-    """The number of threads that work at a time.
+    """Chooses the number of working threads.
 
-    It is about halved where a thread waits for one that has no processor, and doubled again after a
+    It is about halved when a thread waits for one without a processor, and doubled again after a
     while.
 
     Parameters:
-        limit: threads that there are, at least 1.
+        limit: number of threads, at least 1.
     """
 
     def __init__(self, limit: int) -> None:
@@ -70,14 +70,14 @@ class Workers:
         self._pause = _FIRST_PAUSE
 
     def choose(self, time: float) -> int:
-        """The threads that work from ``time`` on, a time in seconds."""
+        """The number of threads that work from ``time`` (in seconds) on."""
         if self._level + 1 < len(self._counts) and time >= self._rises:
             self._level += 1
             self._changed = time
         return self._counts[self._level]
 
     def waited(self, time: float, seconds: float) -> None:
-        """A thread has waited for ``seconds`` up to ``time``."""
+        """Report that a thread has waited for ``seconds`` until ``time``."""
         # Much work since the last change pays for a short wait.
         worked = time - seconds - self._changed
         paid = worked > _FIRST_PAUSE * seconds
@@ -90,9 +90,9 @@ class Workers:
 #: Cycles between two looks at signals, and, where fewer threads work than there are, at the time.
 _AT_ONCE = 1 << 13
 _ON_FEWER = 1 << 10
-#: Nanoseconds that a thread waits for others. Where all have processors a wait takes some 50,000.
+#: Nanoseconds that a thread waits for others. If all have processors, a wait takes about 50,000.
 _PATIENCE = 1_000_000
-#: An engine sees all addresses.
+#: Address bits of an engine that sees all addresses.
 _WHOLE = 64
 
 
@@ -139,27 +139,29 @@ def _library() -> ctypes.CDLL:
             "vip_timed_chip_end": (None, c_void_p),
         },
     )
-    # It opens the devices, too.
+    # This also opens the devices.
     DeviceModel(library)
     return library
 
 
 class ChipModel(ChipSession):
-    """The timing model of a chip: takes the cycles of its Verilog, with the same counters.
+    """The timing model of a chip, with the same cycles and counters as its Verilog.
 
     The host's accesses to registers and to the DRAM take their time.
 
     Parameters:
         config, image, axi_latency: see :class:`sim_tb.cosim.chip.ChipSession`.
-        threads: that share the vaults' work; None: one for each processor that this process may
-            use. Fewer work while others take the processors. Results do not depend on it.
-        progress: called now and then with the cycles so far.
+        threads: number of threads that share the vaults' work; None: one per processor available to
+            this process. Fewer work while other processes occupy the processors. Results do not
+            depend on it.
+        progress: called periodically with the cycles so far.
 
     Attributes:
-        threads: at most one a vault.
+        threads: at most one per vault.
 
     Raises:
-        CosimError: as there, the model does not cover ``config``, or another one is open.
+        CosimError: as for :class:`ChipSession`; or the model does not support ``config``, or
+            another is open.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
@@ -184,13 +186,13 @@ class ChipModel(ChipSession):
         self._progress = progress
         self._chip: c_void_p | None = None
         self._states: dict[int, tuple[EngineState, Any, Sizes, Any]] = {}
-        # Programs as the model takes them, by their words: most engines have the same.
+        # Programs for the model, by their words: most engines have the same program.
         self._programs: dict[tuple[int, ...], Any] = {}
         self._failure: BaseException | None = None
         self._launcher = _Launcher(self._launch)
 
     def _start(self) -> None:
-        # The host and the devices of the library are there once.
+        # The library has only one host and one set of devices.
         if ChipModel._opened:
             raise CosimError("one chip at a time runs on the timing model")
         config, library = self.config, _library()
@@ -254,7 +256,7 @@ class ChipModel(ChipSession):
         return ended
 
     def _launch(self, pe: int, program: Any, words: int, parameters: int, launched: Any) -> int:
-        """Called by C++ for an engine that starts."""
+        """Called from C++ for an engine that starts."""
         try:
             config, before = self.config.pe, self._states.get(pe)
             content = tuple(program[:words])
@@ -263,7 +265,7 @@ class ChipModel(ChipSession):
                 decoded = timed_words(content, state.rows, config)
                 self._programs[content] = (TimedWord * words)(*decoded)
             buffer = before[1] if before else (TimedWord * config.instruction_words)()
-            # The words after the program are those that earlier programs left.
+            # The words after the program are left from earlier programs.
             ctypes.memmove(buffer, self._programs[content], ctypes.sizeof(self._programs[content]))
             sizes, engine = sizes_of(config, words), state.engine
             self._states[pe] = (state, buffer, sizes, engine)
@@ -271,19 +273,19 @@ class ChipModel(ChipSession):
             launched[0].engine = ctypes.pointer(engine)
             launched[0].buffer = buffer
         except BaseException as error:
-            # It can't pass through C++.
+            # An exception can't pass through C++.
             self._failure = error
             return 1
         return 0
 
     def _state_of(self, pe: int, words: Sequence[int], parameters: int) -> EngineState:
-        """An engine that begins, with the scratchpad that the one before left."""
+        """The state of an engine at its start, with the scratchpad that the previous run left."""
         pes, alone = self.config.tile.pes, self.config.tile.windows
         before = self._states.get(pe)
         return EngineState(
             words,
             self.image,
-            # In a window, each engine is the only one.
+            # In a window, each engine appears to be the only one.
             pe_index=0 if alone else pe,
             vault=0 if alone else pe // pes,
             slot=0 if alone else pe % pes,

@@ -43,19 +43,19 @@ _PAGES = (
 )
 _WORD_BITS = 8 * WORD_BYTES
 _ANY = (1 << _WORD_BITS) - 1
-#: Virtual channels of a class, at most; as in ``router.h``.
+#: Most virtual channels of a class; as in ``router.h``.
 _MOST_VCS = 2
 _Table = Annotated[Any, C(POINTER(c_uint8))]
 
 
 class ChipSizes(Record):
-    """What the model must know of a chip.
+    """The model's parameters of a chip.
 
     Attributes:
-        engines: of a vault.
+        engines: engines per vault.
         requesters: of a vault's memory: the engines, the host, and perhaps other vaults.
-        joined: whether there are other vaults that engines reach.
-        window_bits: of the addresses of an engine in its window; 64: it has none.
+        joined: whether engines reach other vaults.
+        window_bits: address bits of an engine in its window; 64: it has no window.
     """
 
     engines: int
@@ -67,8 +67,8 @@ class ChipSizes(Record):
 
 
 class HostSizes(Record):
-    """What the model must know of the host's data port; ``chained``: accesses pass from vault to
-    vault, as there is no network."""
+    """The model's parameters of the host's data port; ``chained``: without a network, accesses pass
+    from vault to vault."""
 
     memory_bytes: int
     tag_bits: int
@@ -76,21 +76,21 @@ class HostSizes(Record):
 
     @classmethod
     def of(cls, config: ChipConfig) -> "HostSizes":
-        """Those of a chip."""
+        """The parameters of a chip's data port."""
         chained = not config.remote and config.vaults > 1
         return cls(config.host.memory_bytes, config.host.tag_bits, chained)
 
 
 class NetworkSizes(Record):
-    """What the model must know of a network.
+    """The model's parameters of a network.
 
     Parameters:
         config: of the network. requesters: of a node.
 
     Attributes:
-        local: which of the ports is the vault's.
+        local: the port of the vault.
         neighbours: by vault and port, the vault at the other end. opposites: by port, the port
-            there. flit_counters: by port, the counter of what leaves there.
+            there. flit_counters: by port, the counter of the flits that leave it.
         routes: by vault and destination, port * kMostVcs + channel.
     """
 
@@ -153,8 +153,9 @@ class RegisterRow(Record):
     """A register of the map, or an array of them.
 
     Attributes:
-        room: registers of the array that can be written.
-        least, most: values that can be written. last_most: to the array's last one.
+        room: number of writable registers of the array.
+        least, most: range of writable values. last_most: greatest value for the array's last
+            register.
     """
 
     block: U32
@@ -250,8 +251,7 @@ def _action(config: HostConfig, block: Block, register: Register) -> tuple[str, 
 
 
 def _written(config: HostConfig, block: Block, register: Register) -> tuple[int, int, int]:
-    """The least and the greatest value that can be written, and the greatest for the last register
-    of the array."""
+    """The least and the greatest writable value, and the greatest for the array's last register."""
     bits = config.pe.address_bits
     last = config.pe_count % GROUP_PES
     greatest = {

@@ -173,7 +173,7 @@ uint32_t TileControl::in_state(uint32_t wanted) const {
     return bits;
 }
 
-// The slots that `message` is for; of a message to the vault, all.
+// The slots that `message` addresses; all for a message to the vault.
 uint32_t TileControl::addressed(const Message& message) const {
     const uint32_t all = (1U << slots()) - 1;
     uint32_t bits = 0;
@@ -257,7 +257,7 @@ uint32_t TileControl::low(uint64_t value) {
     return static_cast<uint32_t>(value);
 }
 
-// The register that is read.
+// The value of the register read.
 uint32_t TileControl::read() {
     if (m_captured.space == kSpaceGroup) return bitmap();
     const bool vault = m_captured.space == kSpaceVault;

@@ -26,7 +26,7 @@ class HostPort {
     // What the host sees in this cycle.
     void drive(VipChipIn& in) const;
     const StreamBuffer<Message, 2>& outgoing() const { return m_outgoing; }
-    // Whether a cycle without accesses of the host leaves all but its interrupts as they are.
+    // Whether a cycle without host accesses changes nothing except interrupts.
     bool idle() const;
     // To the next cycle: whether the first tile takes a message, the message from the last tile or
     // null, and that tile's summary.

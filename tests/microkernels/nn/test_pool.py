@@ -200,7 +200,7 @@ def test_completes_and_pools_partial_sums() -> None:
         ({"channels": 0}, "channels must be at least 1"),
         (
             {"width": 65537, "height": 1, "window": 65537, "window_down": 1, "mean": True},
-            "a mean is of at most 65,536 pixels, not 65537 x 1",
+            "a mean takes at most 65,536 pixels, not 65537 x 1",
         ),
     ],
 )

@@ -199,7 +199,7 @@ def test_tiles_that_do_not_fit_are_refused() -> None:
         (["--preset", "vault-small", "--latency", "9"], "--latency can't be used"),
         (["--preset", "vault-small", "--out-of-order"], "--out-of-order can't be used"),
         (["--engines", "2"], "--engines can't be used: preset 'pe' is one engine"),
-        (["--bandwidth-picture", "x.png"], "--bandwidth-picture can't be used: preset 'pe'"),
+        (["--traffic", "x.png"], "--traffic can't be used: preset 'pe'"),
         (["--preset", "vault-axi"], "the vault has an AXI back end; a vault with a DRAM"),
         (["--preset", "vault-small", "--engines", "5"], "5 engines can't work in a vault of 2"),
     ],

@@ -51,7 +51,7 @@ _READ = {
     "sweep specification": "sweep",
     "browser pyodide": "memory",
 }
-_PICTURES = {"picture", "bandwidth_picture", "energies", "diagram output"}
+_PICTURES = {"picture", "traffic", "energies", "diagram output"}
 _FOLDERS = {
     "nn compile output",
     "generate output",

@@ -1,8 +1,11 @@
-"""The commands of the pages: each has options that there are, and those of docs/commands.md run."""
+"""The pages: their commands have options that there are, and all steps run in order."""
 
+import contextlib
+import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -13,27 +16,28 @@ from typing import Any
 import pytest
 import typer
 
-from tests.vip.guides.pages import LANGUAGES, ROOT, Line, blocks, lines, pages
+import vip
+from tests.vip.guides.pages import LANGUAGES, REST, ROOT, Step, pages, steps
 from vip.cli.app import app
 
-#: Seconds that a command without a time in its comment may take, on a machine with other work.
-QUICK = 30
-#: Bytes above which a file needs a warning.
+#: Seconds that a step without a time may take on a machine with other work, where it may have to
+#: compile the timing model.
+QUICK = 60
+#: Bytes that a step may write without a warning.
 LARGE = 100 * 10**6
 #: Options that name an output.
 OUTPUTS = {"-o", "--json", "--listing", "--picture", "--trace", "--pipeline", ">"}
 _INDENTED = re.compile(r"^    (vip|python3?|make|printf) .*$", re.MULTILINE)
 
 
-def commands(page: str) -> list[Line]:
+def commands(page: str) -> list[Step]:
     """All commands of a page."""
-    chosen = [block for block in blocks(page) if block.language in ("sh", "console")]
-    return [line for block in chosen for line in lines(block)]
+    return [step for step in steps(page) if step.language == "sh"]
 
 
 @pytest.mark.parametrize("page", pages())
 def test_every_block_says_what_it_is(page: str) -> None:
-    assert {block.language for block in blocks(page)} <= set(LANGUAGES)
+    assert {step.language for step in steps(page)} <= set(LANGUAGES)
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL | re.M)
     found = [match[0] for match in _INDENTED.finditer(text)]
     assert not found, "commands stand in a block of the language sh"
@@ -68,15 +72,15 @@ def parse(words: list[str]) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_every_option_is_there(page: str) -> None:
-    for line in commands(page):
-        words = line.words
+    for step in commands(page):
+        words = step.words
         for sign in (">", ">>"):
             words = words[: words.index(sign)] if sign in words else words
         if words[:1] == ["vip"]:
             try:
                 parse(words[1:])
             except Exception as error:
-                raise AssertionError(f"{line.place}: {line.command}: {error!r}") from error
+                raise AssertionError(f"{step.place}: {step.text}: {error!r}") from error
 
 
 def test_an_option_that_is_not_there_is_found() -> None:
@@ -88,64 +92,146 @@ def test_an_option_that_is_not_there_is_found() -> None:
 def test_no_command_writes_over_the_output_of_another() -> None:
     outputs = [
         word
-        for line in commands("docs/commands.md")
-        for option, word in pairwise(line.words)
+        for step in commands("docs/commands.md")
+        for option, word in pairwise(step.words)
         if option in OUTPUTS
     ]
     assert len(outputs) > 20
     assert len(set(outputs)) == len(outputs)
 
 
-def written(folder: Path) -> dict[Path, int]:
-    """The files in a folder, with the bytes that each takes on the disk."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path: path.stat().st_blocks * 512 for path in files}
+def test_every_verb_has_a_snippet() -> None:
+    text = "".join(step.text for step in steps("docs/python_api.md"))
+    for name in vip.__all__:
+        if name.islower():
+            assert f"vip.{name}(" in text
 
 
-def run_in_order(found: list[Line], folder: Path, *, slow: bool) -> int:
-    """Run commands in a folder, and count them. Without ``slow`` those whose comment has a time are
-    skipped, and those that read what these would write."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-    variables, skipped, count = "", set(), 0
-    for line in found:
-        if not line.is_run:
-            continue
-        if re.match(r"\w+=", line.command):
-            variables += f"{line.command}\n"
-            continue
-        missing = {word for word in line.words if not (folder / word).exists()} & skipped
-        if not slow and (line.seconds or missing):
-            skipped |= {word for word in line.words if "." in word or "/" in word}
-            continue
-        before = written(folder)
-        began = time.monotonic()
+def is_shown(expected: list[str], printed: list[str]) -> bool:
+    """Whether ``printed`` is as ``expected``, where a line of dots stands for any lines, and dots
+    in a line for any text."""
+    if not expected:
+        return not printed
+    if expected[0] == REST:
+        return any(is_shown(expected[1:], printed[at:]) for at in range(len(printed) + 1))
+    if not printed:
+        return False
+    pattern = ".*".join(map(re.escape, expected[0].split(REST)))
+    return bool(re.fullmatch(pattern, printed[0])) and is_shown(expected[1:], printed[1:])
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        (["a"], ["a"], True),
+        (["a"], ["b"], False),
+        (["..."], [], True),
+        (["...", "b ... c"], ["a", "a", "b 3 c"], True),
+        (["...", "b"], ["a", "b", "c"], False),
+        (["a", "..."], ["a", "b"], True),
+    ],
+)
+def test_dots(expected: list[str], printed: list[str], same: bool) -> None:
+    assert is_shown(expected, printed) is same
+
+
+def written(folder: Path) -> int:
+    """The bytes that the files in a folder take on the disk."""
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+class Reader:
+    """Someone who follows a page in the current folder."""
+
+    def __init__(self) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {
+            **os.environ,
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "80",
+        }
+        #: Variables of the shell, and names of Python.
+        self._variables = ""
+        self._names: dict[str, object] = {}
+
+    def does(self, step: Step) -> None:
+        """Do a step: its output must be as shown, and neither time nor bytes above the limits."""
+        before, began = written(Path()), time.monotonic()
+        if step.file:
+            Path(step.file).write_text(step.text)
+            return
+        if re.match(r"\w+=", step.text):
+            self._variables += f"{step.text}\n"
+            return
+        printed, said = self._shell(step) if step.language == "sh" else self._python(step)
+        took, size = time.monotonic() - began, written(Path()) - before
+        where = f"{step.place}: {step.text} ({took:.1f} s, {size / 1e6:.1f} MB)"
+        print(where.replace("\n", " ")[:150], flush=True)
+        lines = [line.rstrip() for line in printed.splitlines()]
+        assert is_shown(step.shown.splitlines(), lines), f"{where}\n{printed}"
+        assert took < QUICK + 4 * step.seconds, where
+        assert size < LARGE or "warning" in said, where
+
+    def _shell(self, step: Step) -> tuple[str, str]:
         done = subprocess.run(
-            ["bash", "-c", variables + line.command],
-            cwd=folder,
-            env=environment,
+            ["bash", "-c", self._variables + step.text],
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=QUICK + 4 * line.seconds,
+            timeout=QUICK + 4 * step.seconds,
         )
-        took = time.monotonic() - began
-        where = f"{line.place}: {line.command} ({took:.1f} s)"
-        assert done.returncode == 0, f"{where}\n{done.stdout}{done.stderr}"
-        large = [
-            str(path)
-            for path, size in written(folder).items()
-            if size > LARGE and before.get(path) != size
-        ]
-        assert not large or "warning" in done.stderr, where
-        count += 1
-    return count
+        assert done.returncode == 0, f"{step.place}: {step.text}\n{done.stdout}{done.stderr}"
+        return done.stdout, done.stderr
+
+    def _python(self, step: Step) -> tuple[str, str]:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(step.text, step.place, "exec"), self._names)
+        return printed.getvalue(), ""
 
 
-def test_quick_commands_run_in_order(tmp_path: Path) -> None:
-    assert run_in_order(commands("docs/commands.md"), tmp_path, slow=False) > 12
+def is_done(step: Step) -> bool:
+    """Whether a test does a step."""
+    return bool(step.file) or (step.is_run and step.language in ("sh", "python"))
 
 
-@pytest.mark.slow
-def test_all_commands_run_in_order(tmp_path: Path) -> None:
-    assert run_in_order(commands("docs/commands.md"), tmp_path, slow=True) > 38
+def done(page: str, *, slow: bool) -> list[Step]:
+    """The steps of a page that a test does: without ``slow`` not those with a time, nor those that
+    read what they would write."""
+    found: list[Step] = []
+    known: set[str] = set()
+    skipped: set[str] = set()
+    for step in filter(is_done, steps(page)):
+        words = {step.file, *(word for word in step.words if "." in word or "/" in word)}
+        folders = {str(folder) for word in words for folder in Path(word).parents}
+        if slow or not (step.seconds or (words | folders) & skipped):
+            found.append(step)
+            known |= words
+        else:
+            skipped |= {word for word in words - known if not word.startswith("examples/")}
+    return found
+
+
+def cases() -> list[Any]:
+    """Each page with steps: those that are quick, and all, as a slow test."""
+    found = []
+    for page in pages():
+        quick, every = done(page, slow=False), done(page, slow=True)
+        if any(not step.file for step in quick):
+            found.append(pytest.param(page, False, id=f"{page}-quick"))
+        if quick != every:
+            found.append(pytest.param(page, True, id=f"{page}-all", marks=pytest.mark.slow))
+    return found
+
+
+@pytest.mark.parametrize(("page", "slow"), cases())
+def test_steps_run_in_order(
+    page: str, slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "examples", "examples")
+    reader = Reader()
+    for step in done(page, slow=slow):
+        reader.does(step)

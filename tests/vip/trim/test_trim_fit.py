@@ -60,15 +60,15 @@ def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):
 
 def _fitting(differing=()):
     """A device with 4 full engines and with 9 trimmed ones, which ran with this outcome."""
-    budget = find_device("xc7vx690t")
+    limit = find_device("xc7vx690t")
     full = replace(preset("pe-small"), address_bits=12, counters=False)
     trimmed = replace(full, instructions=frozenset({"halt"}))
 
     def one(pe, grid, cycles, differing=()):
         row = AreaRow("total", {"luts": 1000 * grid.total, "ffs": 500}, {})
-        config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
+        config = chip_of(pe, grid, limit, tag_bits=full.tag_bits)
         return Filled(
-            chip=ChipFit(config=config, device=budget, area=AreaReport("xc7", (row,), row)),
+            chip=ChipFit(config=config, device=limit, area=AreaReport("xc7", (row,), row)),
             copies=Copies(engines=grid.total, host_cycles=cycles, differing=differing),
             moved=50_000,
         )
@@ -130,7 +130,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     known = _fitting()
     ran = []
 
-    def fitted(pe, budget, *, tag_bits, demand, step):
+    def fitted(pe, limit, *, tag_bits, demand, step):
         assert (demand, tag_bits) == (0.25, full.tag_bits)
         step("a step")
         return (known.trimmed if pe == trimmed else known.full).chip
@@ -179,7 +179,7 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     known = _fitting()
     filled = []
 
-    def fitted(pe, budget, *, tag_bits, demand, step):
+    def fitted(pe, limit, *, tag_bits, demand, step):
         filled.append((pe, tag_bits))
         return known.full.chip
 

@@ -137,6 +137,8 @@ def disasm(
 
     Example: vip disasm kernel.vip -o kernel.s
     """
+    if program.suffix in (".s", ".asm"):
+        raise UserError(f"{program}: is assembly already; vip asm {program} assembles it")
     loaded = Program.load(program)
     text = disassemble(loaded)
     write_json(json, {"words": len(loaded.words), "assembly": text})
@@ -232,10 +234,17 @@ def run(
         raise typer.Exit(1)
 
 
+def _is_vector(key: str) -> bool:
+    """Whether the instruction ``key`` computes elements."""
+    return key.startswith(("v.", "m.v.")) and key != "v.drain"
+
+
 def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())
+    if "set.vl" not in result.executed and any(map(_is_vector, result.executed)):
+        warn("vectors ran with VL 1: no set.vl was executed")
     state = "still running" if outcome.state == "limit" else outcome.state
     length = counted(outcome.instructions, "instruction")
     console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")

@@ -97,7 +97,7 @@ _MEMORY = ("latency", "bandwidth", "stall", "out_of_order", "seed")
 #: Options that say something about one kind of preset alone.
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
     "engine": (*_MEMORY, "compare", "window", "save", "commits"),
-    "vault": ("engines", "bandwidth_picture"),
+    "vault": ("engines", "traffic"),
     "chip": ("cocotbext_axi", "preload"),
 }
 _KINDS = {
@@ -149,7 +149,7 @@ def bp(
             help="Write the disparities as PNG or SVG.", metavar="FILE", callback=drawing()
         ),
     ] = None,
-    bandwidth_picture: Annotated[
+    traffic: Annotated[
         Path | None,
         typer.Option(
             help="Write a vault's bandwidth over time as PNG or SVG.",
@@ -180,7 +180,7 @@ def bp(
 
     Example: vip cosim bp --on model --width 320 --height 240
 
-    Example: vip cosim bp --preset vault --iterations 1 --bandwidth-picture rates.png
+    Example: vip cosim bp --preset vault --iterations 1 --traffic rates.png
 
     Example: vip cosim bp --width 8 --height 6 --iterations 1 --pipeline bp.log --trace bp.json
 
@@ -204,11 +204,11 @@ def bp(
             pipeline=pipeline,
             progress=progress,
         )
-    if bandwidth_picture is not None:
-        run.plot(bandwidth_picture)
+    if traffic is not None:
+        run.plot(traffic)
     if picture is not None:
         run.draw(picture)
-    write_json(json, run.to_json(), picture=picture or bandwidth_picture)
+    write_json(json, run.to_json(), picture=picture or traffic)
     show_bp(run)
     if not run.match:
         raise typer.Exit(1)

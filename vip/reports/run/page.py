@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from support.errors import VipError, clipped, printable
+from support.errors import Shown, VipError, clipped, printable
 from support.files import read_bytes, write_atomically
 from vip.output import origin_line
 
@@ -133,7 +133,7 @@ class ResultError(VipError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrittenPage:
+class WrittenPage(Shown):
     """A page. path: its HTML file. bytes: its size. figures: headings of its figures."""
 
     path: Path
