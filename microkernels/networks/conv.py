@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -97,12 +98,24 @@ class Conv(_Filter):
     def operations(self, plan: LayerPlan) -> int:
         return 2 * self.shape(plan.input).macs
 
-    def best_depth(self, size: MapSize, engines: ChipEngines, out_depth: int) -> int:
-        return best_depth(
-            self.shape(size),
-            out_depth=min(self.filters, out_depth),
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
+    def slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
+    ) -> float:
+        try:
+            plans = [
+                plan_conv(
+                    self.shape(source),
+                    depth=depth,
+                    out_depth=min(self.filters, out_depth),
+                    strips=strips,
+                    reuse=True,
+                    scratchpad_bytes=engines.scratchpad_bytes,
+                )
+                for strips in {False, first}
+            ]
+        except KernelError:
+            return inf
+        return min(predict_conv(plan, engines.pes) for plan in plans)
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
@@ -111,6 +124,13 @@ class Conv(_Filter):
         except KernelError:
             return False
         return True
+
+    def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
+        large = super().unreadable(size, depth, scratchpad_bytes)
+        if large and depth == 1:
+            # Its message has the largest kernel that fits.
+            best_depth(self.shape(size), out_depth=1, scratchpad_bytes=scratchpad_bytes)
+        return large
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return self.windows_of(parted=False)
@@ -137,7 +157,7 @@ class Conv(_Filter):
             depth=plan.depth,
             out_depth=plan.out_depth,
             strips=plan.strips,
-            reuse=work.reuse,
+            reuse=True,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
         return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
@@ -221,6 +241,19 @@ class Depthwise(_Filter):
         except KernelError:
             return False
         return True
+
+    def slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
+    ) -> float:
+        try:
+            return predict_depthwise(
+                self.shape(source),
+                depth,
+                sharers=engines.pes,
+                scratchpad_bytes=engines.scratchpad_bytes,
+            )
+        except KernelError:
+            return inf
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return self.windows_of(parted=True)

@@ -158,7 +158,6 @@ def network_job(
     *,
     engines: ChipEngines | None = None,
     keep: bool = True,
-    reuse: bool = False,
     further: Mapping[str, Elements] | None = None,
 ) -> NetworkJob:
     """Run a network on all engines of a chip.
@@ -169,7 +168,6 @@ def network_job(
         engines: of the chip; None: four of one vault.
         keep: the job outputs the activations of all layers; otherwise memory is reused, and the
             outputs are those of the layers that no layer uses.
-        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
         further: batch x height x width x channels elements of each
             :class:`microkernels.networks.network.Source` layer, by name.
 
@@ -183,7 +181,7 @@ def network_job(
     batch = len(images)
     inputs = _check_further(network, further or {}, batch)
     machine = engines or ChipEngines()
-    plan = plan_network(network, batch=batch, engines=machine, reuse=reuse)
+    plan = plan_network(network, batch=batch, engines=machine)
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:

@@ -57,12 +57,10 @@ class ChipWork(NamedTuple):
     Attributes:
         batch: number of images.
         engines: of the chip.
-        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
     """
 
     batch: int
     engines: ChipEngines
-    reuse: bool
 
 
 class DensePart(NamedTuple):
@@ -327,13 +325,16 @@ class Layer(ABC):
 
     # The plan.
 
-    def best_depth(self, size: MapSize, engines: ChipEngines, out_depth: int) -> int | None:
-        """Channels per slice of its source for which it is fastest; None: it does not matter.
+    def slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
+    ) -> float:
+        """Estimated cycles of a vault per image with slices of ``depth`` channels of its source and
+        ``out_depth`` channels of its output; infinite: they do not fit; 0: it does not matter.
 
         Parameters:
-            out_depth: default channels per slice.
+            first: the layer reads the network's input.
         """
-        return None
+        return 0.0
 
     def output_depth(self, vaults: int) -> int | None:
         """Channels per slice of its output, for a layer whose vaults need whole columns of memory;
@@ -342,7 +343,11 @@ class Layer(ABC):
 
     def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
         """What does not fit an engine with slices of ``depth`` channels of a source of ``size``;
-        "": everything fits."""
+        "": everything fits.
+
+        Raises:
+            KernelError: slices of one channel do not fit either; the message says what would.
+        """
         return ""
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:

@@ -217,9 +217,7 @@ class NetworkLayout:
         network, plan = self.plan.network, self.plan.layers[name]
         sources = [self.outputs.get(source) for source in network.sources[name]]
         with named(name):
-            return plan.layer.placed(
-                plan, sources, ChipWork(self.plan.batch, self.plan.engines, reuse=False)
-            )
+            return plan.layer.placed(plan, sources, ChipWork(self.plan.batch, self.plan.engines))
 
     def _maps(self, layer: Layer) -> LayerMaps:
         """A layer's maps."""

@@ -239,6 +239,8 @@ SLOT_BYTES = PIECE_ELEMENTS * ELEMENT_BYTES
 _MOST_SLOTS = 14
 _HEADER_WORDS = 3
 _MOVE_WORDS = 4
+#: What is read while the last move begins.
+_END = [0] * _MOVE_WORDS
 #: Approximate cycles per piece, per element and per description; used only for sharing.
 _PIECE_COST, _ELEMENT_COST, _MOVE_COST = 40, 0.5, 120
 #: Moves are halved until each is at most this fraction of an engine's work.
@@ -309,7 +311,7 @@ def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
     """Bytes of :func:`move_block`, which takes longer to compute."""
     limit = _most(moves, sharers)
     parts = sum(_parts(move.elements, move.count, limit) for move in moves)
-    tables = 2 * _MOVE_WORDS * (parts + sharers)
+    tables = 2 * (_MOVE_WORDS * parts + len(_END) * sharers)
     return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
 
@@ -326,15 +328,15 @@ def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
     parts = []
     start = base + sharers * WORD_BYTES
     for share in _shares(moves, sharers):
-        table = _MOVE_WORDS * (len(share) + 1)
+        table = _MOVE_WORDS * len(share) + len(_END)
         loads = start + _HEADER_WORDS * WORD_BYTES
         words = [sum(move.count for move in share), loads, loads + table * WORD_BYTES]
         for move in share:
             words += [move.source, move.source_step, move.elements, move.count]
-        words += [0] * _MOVE_WORDS
+        words += _END
         for move in share:
             words += [move.target, move.target_step, move.elements, move.count]
-        words += [0] * _MOVE_WORDS
+        words += _END
         parts.append(words)
         start += len(words) * WORD_BYTES
     return block_bytes(base, parts)
@@ -377,21 +379,22 @@ def move_program(
     w.op("beq", to_load, w.zero, "idle")
     w.op("mov", to_store, to_load)
     for side in (load, store):
-        side.describe()
+        side.read()
         w.op("mov", side.slot, w.zero)
+    for side in (load, store):
+        side.describe()
     w.note("Fill the slots.")
     w.op("li", missing, slots)
     w.label("fill")
     _load(w, load, to_load, end)
-    w.op("beq", to_load, w.zero, "turn")
     w.op("sub", missing, missing, 1)
     w.op("bne", missing, w.zero, "fill")
     w.note("Store a piece, load another one into its slot.")
     w.label("turn")
     w.store(store.memory, store.slot, store.elements)
-    store.advance("stored", end)
     w.op("sub", to_store, to_store, 1)
     w.op("beq", to_store, w.zero, "idle")
+    store.advance("stored", end)
     w.op("beq", to_load, w.zero, "turn")
     _load(w, load, to_load, end)
     w.op("jmp", "turn")
@@ -402,8 +405,9 @@ def move_program(
 
 def _load(w: KernelBuilder, side: "_Side", left: str, end: str) -> None:
     w.load(side.slot, side.memory, side.elements)
-    side.advance(w.new_label("loaded"), end)
     w.op("sub", left, left, 1)
+    w.op("beq", left, w.zero, "turn")
+    side.advance(w.new_label("loaded"), end)
 
 
 class _Side:
@@ -415,11 +419,22 @@ class _Side:
         self.elements = w.register(f"{name}_elements", "elements of a piece")
         self.count = w.register(f"{name}_count", "pieces left of the move")
         self.slot = w.register(f"{name}_slot", "its place in the scratchpad")
+        self._move = (self.memory, self.step, self.elements, self.count)
+        self._next = tuple(
+            w.register(f"next_{name}_{word}", "of the next move")
+            for word in ("memory", "step", "elements", "count")
+        )
+
+    def read(self) -> None:
+        """Begin to read the next move's description, a move before it is needed."""
+        for word in self._next:
+            self._writer.read(word, self._table)
 
     def describe(self) -> None:
-        """Read the next move."""
-        for word in (self.memory, self.step, self.elements, self.count):
-            self._writer.read(word, self._table)
+        """Begin the next move."""
+        for word, following in zip(self._move, self._next, strict=True):
+            self._writer.op("mov", word, following)
+        self.read()
 
     def advance(self, label: str, end: str) -> None:
         """Advance to the next piece and slot."""

@@ -10,11 +10,13 @@ The cuts are chosen by predicted cycles: of the layers, and of the moves between
 """
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from isa.table import MAX_VL
+from isa.timing import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
@@ -27,7 +29,7 @@ from .sizes import MapCut
 
 __all__ = ["NetworkPlan", "plan_network", "slice_depths"]
 
-#: Channels per slice of a map that no convolution reads.
+#: Channels per slice with which the choice begins.
 _DEPTH = 16
 #: For estimates: bytes that a vault moves per cycle.
 _MOVED_BYTES = 3.0
@@ -47,40 +49,98 @@ def _groups(network: Network) -> Mapping[str, str]:
     return group
 
 
-def _readable(
-    depth: int, step: int, readers: Sequence[tuple[Layer, MapSize]], scratchpad_bytes: int
-) -> int:
-    """Channels per slice that all readers support: ``depth``, or the first of its half, its third
-    and so on that fits, each rounded up to a multiple of ``step``.
+def _candidates(channels: int, step: int) -> list[int]:
+    """Channels per slice worth considering, the thickest first: equal slices, and equal slices of
+    whole words or columns of memory; multiples of ``step``."""
+    equal = {-(-channels // slices) for slices in range(1, channels + 1)}
+    units = (1, WORD_BYTES // ELEMENT_BYTES, COLUMN_BYTES // ELEMENT_BYTES)
+    depths = {round_up(round_up(depth, unit), step) for depth in equal for unit in units}
+    # No reader takes more than a vector's elements.
+    limit = min(MAX_VL, round_up(channels, step))
+    return sorted((depth for depth in depths if depth <= limit), reverse=True)
 
-    Parameters:
-        readers: with the sizes of their maps.
 
-    Raises:
-        KernelError: there is none; the message names a reader.
+class _Slices:
+    """Channels per slice of each group of tensors that have the same slices.
+
+    Attributes:
+        depths: of each group.
     """
 
-    def overflow(channels: int) -> str:
-        """The first layer that can't read these slices, and what does not fit; "": all can."""
-        for reader, size in readers:
-            if large := reader.unreadable(size, channels, scratchpad_bytes):
+    def __init__(self, network: Network, engines: ChipEngines) -> None:
+        self.network = network
+        self.engines = engines
+        self.group = _groups(network)
+        self.depths = {
+            self.group[name]: min(_DEPTH, size.channels) for name, size in network.sizes.items()
+        }
+        self.channels = {self.group[name]: size.channels for name, size in network.sizes.items()}
+        #: Layers that read or write each group, with the source and its size.
+        self.readers: dict[str, list[tuple[Layer, MapSize]]] = {name: [] for name in self.depths}
+        self.users: dict[str, dict[str, Layer]] = {name: {} for name in self.depths}
+        for layer in network.layers:
+            self.users[self.group[layer.name]][layer.name] = layer
+            for source in network.sources[layer.name]:
+                self.readers[self.group[source]].append((layer, network.sizes[source]))
+                self.users[self.group[source]][layer.name] = layer
+
+    def cycles(self, layer: Layer) -> float:
+        """Estimated cycles of a layer; infinite if its engines can't read its sources' slices."""
+        sources = self.network.sources[layer.name]
+        if not sources:
+            return 0.0
+        with named(layer.name):
+            return layer.slice_cycles(
+                self.network.sizes[sources[0]],
+                self.depths[self.group[sources[0]]],
+                self.depths[self.group[layer.name]],
+                self.engines,
+                first=sources[0] == INPUT,
+            )
+
+    def overflow(self, name: str, depth: int) -> str:
+        """The first layer that can't read a group's slices, and what does not fit; "": all can."""
+        for reader, size in self.readers[name]:
+            with named(reader.name):
+                large = reader.unreadable(size, depth, self.engines.scratchpad_bytes)
+            if large:
                 return f"{reader.name}: {large}"
         return ""
 
-    if not overflow(depth):
-        return depth
-    # No reader takes more than a vector's elements.
-    for pieces in range(max(2, -(-depth // MAX_VL)), depth + 1):
-        thinner = round_up(-(-depth // pieces), step)
-        if not overflow(thinner):
-            return thinner
-        if thinner == step:
-            break
-    where = ", the minimum for a fully connected layer's output," if step > 1 else ""
-    raise KernelError(
-        f"{overflow(step)} of {counted(step, 'channel')}{where} does not fit an engine with "
-        f"vectors of {MAX_VL} elements and a scratchpad of {scratchpad_bytes} bytes"
-    )
+    def choose(self, name: str) -> bool:
+        """Give a group the slices with which its readers and writers take the fewest cycles; among
+        those preferably whole columns of memory, and the thinnest.
+
+        Returns:
+            Whether the slices have changed.
+        """
+        before = self.depths[name]
+        best = (inf, True, 0)
+        for depth in _candidates(self.channels[name], 1):
+            self.depths[name] = depth
+            if not self.overflow(name, depth):
+                cycles = sum(self.cycles(layer) for layer in self.users[name].values())
+                best = min(best, (cycles, depth % (COLUMN_BYTES // ELEMENT_BYTES) > 0, depth))
+        self.depths[name] = best[-1] or before
+        return self.depths[name] != before
+
+    def readable(self, name: str, depth: int, step: int) -> int:
+        """Channels per slice that all readers of a group support: ``depth``, or the thickest
+        thinner slices.
+
+        Raises:
+            KernelError: there are none; the message names a reader.
+        """
+        thinner = (other for other in _candidates(self.channels[name], step) if other < depth)
+        for candidate in (depth, *thinner):
+            if not self.overflow(name, candidate):
+                return candidate
+        where = ", the minimum for a fully connected layer's output," if step > 1 else ""
+        raise KernelError(
+            f"{self.overflow(name, step)} of {counted(step, 'channel')}{where} does not fit an "
+            f"engine with vectors of {MAX_VL} elements and a scratchpad of "
+            f"{self.engines.scratchpad_bytes} bytes"
+        )
 
 
 def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
@@ -89,45 +149,36 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     Raises:
         KernelError: a layer that supports no slices; the message names it.
     """
-    group = _groups(network)
-    depths = {group[name]: min(_DEPTH, size.channels) for name, size in network.sizes.items()}
-    best: dict[str, int] = {}
-    readers: dict[str, list[tuple[Layer, MapSize]]] = {name: [] for name in depths}
-    for layer in network.layers:
-        for source in network.sources[layer.name]:
-            name, size = group[source], network.sizes[source]
-            readers[name].append((layer, size))
-            with named(layer.name):
-                depth = layer.best_depth(size, engines, _DEPTH)
-            if depth is not None:
-                # If convolutions of one tensor prefer different slices, the thinnest suit all.
-                best[name] = min(depth, best.get(name, depth))
-    steps = dict.fromkeys(depths, 1)
-    depths |= best
+    slices = _Slices(network, engines)
+    group, depths = slices.group, slices.depths
     one_slice = [
         (layer.name, name, network.sizes[name].channels)
         for layer in network.layers
         if layer.one_slice
         for name in (layer.name, *network.sources[layer.name])
     ]
-    depths |= {group[name]: channels for _, name, channels in one_slice}
+    fixed = {group[name]: (channels, 1) for _, name, channels in one_slice}
     for layer in network.layers:
         shared = layer.output_depth(engines.ring.vaults)
         if shared is not None:
             # A vault writes its outputs as one vector: one slice, or slices without gaps.
-            depths[group[layer.name]] = shared
-            steps[group[layer.name]] = COLUMN_BYTES // ELEMENT_BYTES
-    result = {
-        name: _readable(depth, steps[name], readers[name], engines.scratchpad_bytes)
-        for name, depth in depths.items()
-    }
+            fixed[group[layer.name]] = (shared, COLUMN_BYTES // ELEMENT_BYTES)
+    for name, (depth, step) in fixed.items():
+        depths[name] = slices.readable(name, depth, step)
+    free = [name for name in depths if name not in fixed]
+    for name in free:
+        depths[name] = slices.readable(name, depths[name], 1)
+    for _ in range(_SWEEPS):
+        changed = [slices.choose(name) for name in free]
+        if not any(changed):
+            break
     for layer_name, name, channels in one_slice:
-        if result[group[name]] != channels:
+        if depths[group[name]] != channels:
             raise KernelError(
                 f"{layer_name}: {name} must be one slice of {channels} channels, but the "
-                f"layer that writes or reads it needs slices of {result[group[name]]}"
+                f"layer that writes or reads it needs slices of {depths[group[name]]}"
             )
-    return {name: result[group[name]] for name in network.sizes}
+    return {name: depths[group[name]] for name in network.sizes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,21 +283,18 @@ class _Planner:
 
 
 @CHECK.arguments
-def plan_network(
-    network: Network, *, batch: int = 1, engines: ChipEngines, reuse: bool = False
-) -> NetworkPlan:
+def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> NetworkPlan:
     """Find the fastest plan by predicted cycles.
 
     Parameters:
         batch: number of images, at least 1.
         engines: of the chip.
-        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
 
     Raises:
         KernelError: a value out of range, or a layer that can't be divided; the message names it.
     """
     CHECK.at_least("batch", batch, 1)
-    planner = _Planner(network, ChipWork(batch, engines, reuse))
+    planner = _Planner(network, ChipWork(batch, engines))
     options = {layer.name: planner.options(layer)[:_OPTIONS] for layer in network.layers}
     chosen = {name: plans[0] for name, plans in options.items()}
 

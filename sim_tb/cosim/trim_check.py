@@ -314,8 +314,7 @@ def check_trimmed(
             progress(begun + cycles)
 
     with PeSimulation(trimmed, ports_only=ports_only) as simulation:
-        # The memory has the full engine's size; a trimmed engine can't send addresses that it
-        # lacks.
+        # Memory of the full engine's size: a trimmed one can't send addresses that it lacks.
         other = _run(simulation, work, 1 << full.address_bits, shifted)
     pairs: dict[str, tuple[object, object]] = {
         "end": (one.end, other.end),

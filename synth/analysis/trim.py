@@ -151,9 +151,7 @@ def report(
         helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
     bounds = (*_fixed(needs, config), *sizes)
-    sizes_by_name: dict[str, Any] = {
-        bound.name: bound.size for bound in bounds if bound.name != "fx"
-    }
+    fields: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
     instructions = needs.instructions | {"halt"}
     trimmed = replace(
         config,
@@ -161,7 +159,7 @@ def report(
         load_history=config.load_history if serves_history(instructions) else 0,
         counters=config.counters and keep_counters,
         program=listed[0].words if rom else None,
-        **sizes_by_name,
+        **fields,
     )
     return TrimReport(
         needs=needs,

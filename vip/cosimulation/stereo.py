@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -207,20 +208,14 @@ def cosim_bp(
     cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
     preload = on != "rtl" if preload is None else preload
 
+    run = partial(run_on, job, memory=behaviour, preload=preload)
+
     def rehearse(model: Configuration) -> Iterable[RunResult]:
-        return run_on(job, model, on="model", memory=behaviour, preload=preload).results.values()
+        return run(model, on="model").results.values()
 
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline, rehearse=rehearse) as wave:
-        outcome = run_on(
-            job,
-            chosen,
-            on=on,
-            memory=behaviour,
-            preload=preload,
-            outer=outer,
-            trace=wave.path,
-            progress=counting(progress, "cosimulation (cycles)", cycles),
-        )
+        counted_cycles = counting(progress, "cosimulation (cycles)", cycles)
+        outcome = run(chosen, on=on, outer=outer, trace=wave.path, progress=counted_cycles)
     return BpRun(
         config=chosen,
         on=on,

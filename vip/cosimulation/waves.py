@@ -89,12 +89,10 @@ def waves(
         check_room(files, config, rehearse, made_for=made_for, max_cycles=max_cycles)
         waves = Waves(wave)
         yield waves
-        if not events and not fst and pipeline is None:
-            return
         if fst and trace is not None:
             write_fst(wave, trace)
-            if pipeline is None:
-                return
+        if not events and pipeline is None:
+            return
         record = read_record(wave)
         waves.activity = activity(record.engines)
     if pipeline is not None:

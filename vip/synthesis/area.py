@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse, product
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
@@ -146,20 +147,12 @@ def synth(
     check_scheduler(WORK, scheduler)
     areas: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
-    for name in targets:
-        if not is_placed(name):
-            report = by_part(progress, f"synthesis for {name}")
-            areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
-            continue
-        for unit in units or (None,):
-            results = place(
-                chosen,
-                name,
-                unit=unit,
-                seeds=seeds,
-                scheduler=scheduler,
-                jobs=jobs,
-                progress=progress,
-            )
-            placed.setdefault(name, []).append(results)
+    for name in filterfalse(is_placed, targets):
+        report = by_part(progress, f"synthesis for {name}")
+        areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
+    for name, unit in product(filter(is_placed, targets), units or (None,)):
+        results = place(
+            chosen, name, unit=unit, seeds=seeds, scheduler=scheduler, jobs=jobs, progress=progress
+        )
+        placed.setdefault(name, []).append(results)
     return SynthReport(config=chosen, areas=areas, placed=placed)

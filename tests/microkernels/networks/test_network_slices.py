@@ -11,12 +11,14 @@ from microkernels.networks.network import (
     Add,
     Conv,
     Dense,
+    Depthwise,
     Layer,
     MapSize,
     Network,
     Pool,
 )
 from microkernels.networks.plan import plan_network
+from microkernels.nn.conv_plan import ConvPlan
 from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
 
@@ -64,6 +66,23 @@ def test_a_fully_connected_layer_without_such_readers_is_one_slice_in_each_vault
     layers = plan_network(network(fc(), fc(5, "fc2")), engines=engines(2, 1)).layers
     assert layers["fc"].out_depth == 300
     assert layers["fc"].cut.parts == 2
+
+
+def test_slices_are_those_that_both_writer_and_reader_are_fast_with() -> None:
+    layers = (
+        Conv(name="all", filters=128, kernel=1, fraction=12),
+        Depthwise(name="each", padding=1, stride=2, fraction=12),
+        Conv(name="next", filters=256, kernel=1, fraction=12),
+    )
+    chain = Network(input=MapSize(6, 6, 128), layers=layers)
+    plan = plan_network(chain, engines=engines(1, 1))
+    # In three slices of 43 channels, the first could hold only one filter at a time.
+    depth = plan.layers["all"].out_depth
+    assert 128 % depth == 0
+    part = plan.layers["all"].part
+    assert isinstance(part, ConvPlan)
+    assert part.filters >= 4
+    assert plan.layers["all"].cycles < 90_000
 
 
 @pytest.mark.parametrize("mean", [True, False])
