@@ -35,11 +35,11 @@ class BuiltModel(Shown):
 
     @property
     def failure(self) -> str:
-        """The reason why the vault must not be used; "" if there is none."""
+        """Why the vault must not be used; "" if it may."""
         return self.trimmed.failure
 
     def to_json(self) -> dict[str, object]:
-        """The numbers as plain JSON data: those of the vault, and ``compiled``."""
+        """The vault's numbers and ``compiled`` as plain JSON data."""
         return {**self.trimmed.to_json(), "compiled": self.compiled.to_json()}
 
 
@@ -55,7 +55,7 @@ def build_model(
     progress: Progress = silent,
     **options: Any,
 ) -> BuiltModel:
-    """Compile a model, and rebuild a vault with what its programs need.
+    """Compile a model, and rebuild a vault with only what its programs need.
 
     Parameters:
         model, calibration, preset, batch, carry: as of :func:`vip.compile_model`.
@@ -63,7 +63,7 @@ def build_model(
             :data:`VERILOG_FOLDER`, or nothing if the vault must not be used.
         inputs: images for the runs, as of :func:`vip.trim_model`; None: those of the calibration.
         progress: called with each stage.
-        options: the other ones of :func:`vip.trim_model`.
+        options: the other parameters of :func:`vip.trim_model`.
 
     Raises:
         VipError: as those verbs.

@@ -1,4 +1,4 @@
-"""Configurations as the verbs take them: an object, the name of a preset, or a file."""
+"""Configurations as verbs accept them: an object, a preset's name, or a file."""
 
 from pathlib import Path
 
@@ -45,8 +45,8 @@ def engine(config: Design) -> PeConfig:
 
 
 def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
-    """``fault``, a line about a fault of ``program`` at word ``pc``, with the presets that have
-    the instruction there, if ``config`` lacks it."""
+    """``fault``, a line about a fault of ``program`` at word ``pc``; if ``config`` lacks the
+    instruction there, with the presets that have it."""
     row = find(program.words[pc]) if 0 <= pc < len(program.words) else None
     if cause is not FaultCause.ILLEGAL_INSTRUCTION or row is None:
         return fault

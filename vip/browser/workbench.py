@@ -1,4 +1,4 @@
-"""A program on one engine, as the page shows it: assembly, listing, run, registers, memories."""
+"""A program on one engine as the page shows it: assembly, listing, run, registers, memories."""
 
 from typing import Any, cast
 
@@ -19,9 +19,9 @@ _PAGE = 1 << 16
 
 
 class PlainMemory(DramImage):
-    """Bytes of the DRAM, zero until written; pages that are not written take no space.
+    """Bytes of the DRAM, zero until written; only written pages take space.
 
-    Only :meth:`read`, :meth:`write` and :meth:`close` of the base class are there: the file is not.
+    Of the base class, only :meth:`read`, :meth:`write` and :meth:`close` work; there is no file.
 
     Parameters:
         size_bytes: at least 1.
@@ -32,7 +32,7 @@ class PlainMemory(DramImage):
         self._pages: dict[int, bytearray] = {}
 
     def close(self) -> None:
-        """Nothing has to be let go of."""
+        """Do nothing: there is nothing to release."""
 
     def _check_range(self, address: int, length: int) -> None:
         if address < 0 or length < 0 or address + length > self.size:
@@ -70,7 +70,7 @@ class PlainMemory(DramImage):
 
 
 def _parts(address: int, length: int) -> list[tuple[int, int, int]]:
-    """The bytes page by page: its number, and the first byte and the end within it."""
+    """The bytes by page: the page's number, and the first byte and the end within it."""
     first, last = address // _PAGE, (address + length - 1) // _PAGE
     return [
         (
@@ -85,16 +85,16 @@ def _parts(address: int, length: int) -> list[tuple[int, int, int]]:
 
 #: Name of the source in messages.
 _SOURCE = "program"
-#: Bytes of a matrix that is shown.
+#: Most bytes of a matrix shown.
 _SHOWN = 256
 _COLUMN_BYTES = 32
-#: Instructions of a run that is checked for hazards.
+#: Most instructions of a run that is checked for hazards.
 _CHECKED = 200_000
 _ADDRESS_BITS = PeConfig().address_bits
 
 
 class PageError(VipError):
-    """Input of the page that can't be used; one line says where, and what is allowed."""
+    """Invalid input on the page; one line says where, and what is allowed."""
 
 
 def memory_of(data: str) -> PlainMemory:
@@ -105,8 +105,8 @@ def memory_of(data: str) -> PlainMemory:
             are those of :func:`vip.debugging.views.element_type`. ``;`` begins a comment.
 
     Raises:
-        PageError: a line of another form, a number that its type can't hold, or an address outside
-            the memory; names the line.
+        PageError: a malformed line, a number that its type can't hold, or an address outside the
+            memory; the message names the line.
     """
     memory = PlainMemory(1 << _ADDRESS_BITS)
     for number, line in enumerate(data.splitlines(), 1):
@@ -175,11 +175,11 @@ class Workbench:
         self._run.forward(self._run.now + count)
 
     def back(self) -> None:
-        """Take back the last instruction, if there is one."""
+        """Undo the last instruction, if there is one."""
         self._run.go(max(0, self._run.now - 1))
 
     def hazards(self) -> list[str]:
-        """The timing rules that a run from the launch on breaks, one line each."""
+        """The violations of timing rules in a run from the launch, one line each."""
         log = HazardLog()
         simulator = Simulator(
             self.program,
@@ -192,14 +192,14 @@ class Workbench:
         return [hazard.describe(self.program.source) for hazard in log.hazards]
 
     def state(self, space: str, start: str, kind: str) -> dict[str, object]:
-        """What the page shows of the engine now.
+        """The engine's state as the page shows it.
 
         Parameters:
-            space: ``scratchpad`` or ``memory``, of which bytes are shown. start: the first one.
+            space: the one shown, ``scratchpad`` or ``memory``. start: the first one.
             kind: their type.
 
         Raises:
-            VipError: another place or type.
+            VipError: an unknown space or type.
         """
         engine, end = self._run.simulator, self._run.end
         before, self._shown = self._shown, tuple(engine.registers)

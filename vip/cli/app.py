@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 
 
 class Commands(LazyGroup):
-    """All commands: most need few of the packages, and help needs none."""
+    """All commands. Most need few of the packages, and help needs none."""
 
     panels: ClassVar[dict[str | None, dict[str, CommandEntry]]] = {
         "Start here": {

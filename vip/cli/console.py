@@ -47,7 +47,7 @@ def warn(line: str) -> None:
 
 
 class _Amount(TaskProgressColumn):
-    """Percent of a stage whose size is known, else the amount done."""
+    """The percentage of a stage whose size is known, else the amount done."""
 
     def render(self, task: Task) -> Text:
         if task.total is not None:
@@ -86,7 +86,7 @@ _COLOURS = {
 
 
 def _coloured(cell: str) -> Text:
-    """A cell in the colour of the verdict that it begins with, if there is one."""
+    """A cell in the colour of its leading verdict, if it has one."""
     for verdict, colour in _COLOURS.items():
         if re.match(rf"{verdict}(?=$|[,;:])", cell, re.IGNORECASE):
             return Text(printable(cell), style=colour)
@@ -112,7 +112,7 @@ class _Listed(Table):
             yield from self._blocks()
         else:
             for _ in range(excess):
-                # The column that is farthest from its least width.
+                # The column farthest from its least width.
                 place = max(range(len(widths)), key=lambda at: widths[at] - least[at])
                 widths[place] -= 1
             for column, width in zip(self.columns, widths, strict=True):
@@ -135,11 +135,11 @@ class _Listed(Table):
 
 
 def table(*heads: str, left: Container[str] = ("",), title: str = "", **style: Any) -> Table:
-    """A table of numbers, the same in all commands; a list where the terminal is too narrow.
+    """A table of numbers, alike in all commands; a list if the terminal is too narrow.
 
     Parameters:
         heads: of its columns.
-        left: those of them that hold text, which may be wrapped.
+        left: heads of columns of text, which may be wrapped.
         style: further parameters of rich's ``Table``.
     """
     columns = [
@@ -159,7 +159,7 @@ def table(*heads: str, left: Container[str] = ("",), title: str = "", **style: A
 
 
 def show_values(title: str, values: Mapping[str, str]) -> None:
-    """Print a table of names and what they are."""
+    """Print a table of names and values."""
     rows = table("", "value", title=title, show_header=False)
     for name, value in values.items():
         rows.add_row(name, value)
@@ -168,8 +168,8 @@ def show_values(title: str, values: Mapping[str, str]) -> None:
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """A display of the current stage. It is removed at the end of the ``with`` statement; there is
-    none if standard error is not a terminal. Call the result with the progress."""
+    """A display of the current stage. It is removed at the end of the ``with`` statement; without a
+    terminal on standard error there is none. Call the result with the progress."""
     with Display(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

@@ -1,4 +1,4 @@
-"""Errors of arguments that the command line can't use, and how their messages are made."""
+"""Errors about arguments, and their messages."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -13,7 +13,7 @@ __all__ = ["RENAMED", "UsageError", "UserError", "no_command", "usage_message", 
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
 _OWN_PHOTOGRAPHS = "vip mrf stereo LEFT RIGHT"
-#: Command, or "" for every other one -> option that it had -> what to write now.
+#: Command, or "" for all others -> former option -> what to write instead.
 RENAMED: dict[str, dict[str, str]] = {
     "": {
         "--figure": "--picture",
@@ -35,7 +35,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "nn evaluate": {"--data": "--input"},
     "trim": {"--fit": "--device"},
 }
-#: Group, or "" for all commands -> ending of a file -> the command that takes it.
+#: Group, or "" for all commands -> file name extension -> the command that takes it.
 _FOR_FILES: dict[str, dict[str, str]] = {
     "": {
         ".s": "run {}",
@@ -52,7 +52,7 @@ _FOR_FILES: dict[str, dict[str, str]] = {
 
 #: Options of several values, which the library says without the command -> how they are written.
 _SEVERAL = {"--dump": "--dump ADDRESS BYTES FILE"}
-#: What the library says of a value -> the same in fewer words.
+#: The library's description of a value -> the same in fewer words.
 _SHORTER = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
@@ -77,7 +77,7 @@ def words(context: typer.Context) -> str:
 
 
 def no_command(group: str, name: str, commands: Sequence[str]) -> str:
-    """What to say of ``name``, which is none of the ``commands`` of ``group``."""
+    """The message about ``name``, which is not among the ``commands`` of ``group``."""
     for ending, command in _FOR_FILES.get(group, {}).items():
         if name.endswith(ending):
             return f"{name} is not a command; did you mean vip {command.format(name)}?"
@@ -87,7 +87,7 @@ def no_command(group: str, name: str, commands: Sequence[str]) -> str:
 
 
 def usage_message(error: Exception) -> str:
-    """One line on a :data:`UsageError`: the command, the mistake, and what is right."""
+    """One line about a :data:`UsageError`: the command, the mistake and the remedy."""
     context = getattr(error, "ctx", None)
     if context is None:
         values = _SEVERAL.get(getattr(error, "option_name", ""))

@@ -42,7 +42,7 @@ class _Place:
 
 @dataclass
 class FileArguments:
-    """Inputs and outputs of one call. Each method checks one more file against all before it."""
+    """Inputs and outputs of one call. Each method checks a file against all earlier ones."""
 
     _inputs: list[_Place] = field(default_factory=list)
     _outputs: list[_Place] = field(default_factory=list)
@@ -78,7 +78,7 @@ class FileArguments:
 
         Parameters:
             role: the option or argument that names it.
-            endings: what its name may end in, each with its dot, in small letters; none: anything.
+            endings: what its name may end in, each with its dot, in lower case; none: anything.
 
         Raises:
             UserError: it can't be written, or is an input or another output of the call.
@@ -103,16 +103,16 @@ class FileArguments:
         files: Iterable[str] = (),
         replaced: bool = False,
     ) -> None:
-        """Declare an output folder, which is made with those above it if it is missing.
+        """Declare an output folder, which is created with its parents if missing.
 
         Parameters:
             role: the option or argument that names it.
             files: names of the files in it that are written.
-            replaced: whether all of it is replaced, so that nothing else may be in it.
+            replaced: whether the command replaces the folder, so that it may hold nothing else.
 
         Raises:
-            UserError: it is not a folder, can't be written, or holds an input or another output
-                that would be lost.
+            UserError: not a folder, not writable, or it holds an input or another output that would
+                be lost.
         """
         try:
             _check_folder(path)
@@ -179,7 +179,7 @@ class FileArguments:
 
 
 def _meant(path: Path) -> str:
-    """The programs that ``path`` lacks the ending of, as a question."""
+    """A question: the programs whose names are ``path`` plus an ending."""
     try:
         meant = [name for end in (".s", ".vip") if os.path.isfile(name := f"{path}{end}")]
     except ValueError:
@@ -199,13 +199,13 @@ def _real(path: Path) -> str:
     try:
         return os.path.realpath(path)
     except FileNotFoundError:
-        # All else that is missing is not an error here.
+        # Anything else that is missing is not an error here.
         raise _unwritable(path, "the current folder was removed") from None
 
 
 def _check_folder(path: Path) -> None:
     folder = Path(_real(path))
-    # An impossible name is an error here; a free name is not.
+    # An impossible name is an error; an unused name is not.
     with suppress(FileNotFoundError, NotADirectoryError):
         os.stat(folder)
     while not folder.exists():

@@ -1,5 +1,4 @@
-"""Options of a command in groups: each group is a parameter of the command that is made from its
-options."""
+"""Groups of options: each group becomes one parameter of the command."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,9 +11,9 @@ __all__ = ["grouped"]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` as Typer takes it: instead of each group its options. A group is a parameter
-    whose type is a dataclass, with options as fields, or is annotated with the function that makes
-    its value from options. The names of all options must differ."""
+    """``command`` for Typer, each group replaced by its options. A group is a parameter whose type
+    is a dataclass with options as fields, or that is annotated with the function that makes its
+    value from options. The names of all options must differ."""
 
     def options_of(make: Callable[..., Any]) -> Mapping[str, Parameter]:
         return inspect.signature(make).parameters

@@ -46,13 +46,13 @@ def _value(parameter: Any, ctx: Any) -> str | None:
     return next((_METAVARS[kind] for kind in kinds if kind in _METAVARS), "NAME")
 
 
-# Typer has no setting for it.
+# Typer has no setting for this.
 for _kind in (TyperArgument, TyperOption):
     _kind.display_type_rich = _value  # type: ignore[method-assign, assignment]
 
 
 class CommandGroup(TyperGroup):
-    """A group that says what was meant by a word that is none of its commands."""
+    """A group that answers an unknown command with what was probably meant."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -62,10 +62,9 @@ class CommandGroup(TyperGroup):
 
 
 class LazyGroup(CommandGroup):
-    """A group that knows names and summaries of its commands, and imports the one that is called.
+    """A group that knows its commands' names and summaries, and imports only the one called.
 
-    A subclass has the commands below each heading of the help as ``panels``, or, without headings,
-    as ``entries``.
+    A subclass sets ``panels`` (commands by heading of the help) or, without headings, ``entries``.
     """
 
     entries: ClassVar[dict[str, CommandEntry]]

@@ -1,4 +1,4 @@
-"""Reports of the packages while they work, as lines on standard error."""
+"""The packages' reports during work, as lines on standard error."""
 
 import logging
 
@@ -12,7 +12,7 @@ class _Lines(logging.Handler):
     """Prints each report on a line of its own, above the progress display."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Imported here: the libraries of the console take long to import, and most commands report
+        # Imported late: the console's libraries are slow to import, and most commands report
         # nothing.
         from .console import warn
 
@@ -20,7 +20,7 @@ class _Lines(logging.Handler):
 
 
 def show_notices() -> None:
-    """Show the packages' reports from now on; calling it again changes nothing."""
+    """Show the packages' reports from now on; idempotent."""
     for room in _ROOMS:
         logger = logging.getLogger(room)
         if not any(isinstance(handler, _Lines) for handler in logger.handlers):

@@ -1,9 +1,9 @@
 """A program's run, forwards and backwards.
 
 Time is the number of executed instructions. Every :data:`INTERVAL` instructions the engine's state
-becomes a checkpoint; of the memory, the bytes that each store replaces are kept in order. Any
-earlier time is reached by taking back stores up to the last checkpoint before it and executing
-again from there (docs/decisions/machine.md).
+becomes a checkpoint; the bytes of memory that each store replaces are logged in order. To reach an
+earlier time, undo stores back to the last checkpoint before it, and execute again from there
+(docs/decisions/machine.md).
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Timeline:
     """The run of ``program`` on one engine.
 
     Parameters:
-        program: what runs. memory: its memory, which the run changes.
+        program: the program. memory: its memory, which the run changes.
         limits: sizes of the engine. parameters: start register r5.
         progress: called with the instructions so far.
 
@@ -119,7 +119,7 @@ class Timeline:
         return bool(self.hits)
 
     def go(self, time: int) -> None:
-        """Be at ``time``, 0..now, whatever points lie between."""
+        """Go to ``time``, 0..now, past all points between."""
         self._restore(self._before(time + 1))
         points = dict(self.breakpoints), dict(self.watchpoints)
         self.breakpoints.clear()
@@ -201,7 +201,7 @@ class Timeline:
     def _observe(
         self, state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
     ) -> Operation:
-        """The operation, which stops at a point and keeps what a store replaces."""
+        """The operation, which stops at a point and logs the bytes that a store replaces."""
         self._state = state
         find = accesses(state, row, word)
         stores = row.memory is not None and not row.loads

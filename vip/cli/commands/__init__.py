@@ -1,1 +1,1 @@
-"""One module a group of commands; each command only parses, calls a room, and shows."""
+"""One module per group of commands; each command only parses, calls a room, and shows."""

@@ -27,9 +27,9 @@ from .options import JsonOption, ParametersOption, file_arguments, reading, writ
 
 __all__ = ["asm", "disasm", "run"]
 
-#: Characters of a number that --define takes: more than 128 bits have in any notation.
+#: Most characters of a number in --define: more than 128 bits take in any notation.
 _NUMBER_CHARACTERS = 160
-#: Instructions that the table of ``vip run`` shows.
+#: Instructions in the table of ``vip run``.
 _MOST_EXECUTED = 12
 
 

@@ -94,7 +94,7 @@ SceneOption = Annotated[Callable[..., StereoScene], _scene]
 
 #: Options of the memory beside one engine.
 _MEMORY = ("latency", "bandwidth", "stall", "out_of_order", "seed")
-#: Options that say something about one kind of preset alone.
+#: Options that apply to only one kind of preset.
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
     "engine": (*_MEMORY, "compare", "window", "save", "commits"),
     "vault": ("engines", "traffic"),
@@ -284,7 +284,7 @@ def run_program(
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
-            # By its name, so that an error names the presets that there are.
+            # By name, so that an error lists the presets.
             chosen_design,
             on=on,
             memory=memory,

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Prompt(cmd.Cmd):
-    """The prompt: each line is a command of the session; an empty one repeats the last."""
+    """The prompt: each line is a command of the session; an empty line repeats the last one."""
 
     prompt = "(vip) "
 
@@ -67,7 +67,7 @@ class _Prompt(cmd.Cmd):
 
 
 def _grid(count: int, *, text: int = 0) -> Table:
-    """Columns without a head, of which the first are text and the others numbers."""
+    """Columns without heads: first text, then numbers."""
     columns = [Column() for _ in range(text)]
     columns += [Column(justify="right") for _ in range(count - text)]
     return Table.grid(*columns, padding=(0, 2, 0, 0))
@@ -153,9 +153,9 @@ def _run_script(session: DebugSession, script: Path, note: Callable[[str, object
     return True
 
 
-#: Columns of a matrix beside each other in one part of its table.
+#: Columns of a matrix in one part of its table.
 _COLUMNS = 8
-#: Bytes that are shown as one number, and most that are shown.
+#: Bytes shown as one number, and most bytes shown.
 _NUMBER_BYTES = 8
 _SHOWN_BYTES = 16
 

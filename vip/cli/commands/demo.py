@@ -26,7 +26,7 @@ from .options import JsonOption, filling
 
 __all__ = ["demo"]
 
-#: What it writes into the folder: files, and directories of Verilog.
+#: What is written into the folder: files, and directories of Verilog.
 _PICTURE = "motorcycle.png"
 _FILES = ("bp.s", "bp.vip", "bp.memory", "bp.json", _PICTURE, "area.json", "trim.json")
 _DESIGNS = ("pe", "pe-trimmed")
@@ -92,7 +92,7 @@ def demo(
 
 
 def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launches]:
-    """The program with its memory, and how it is launched; both are written to files too."""
+    """The program, its memory and its launch; program and memory are also written to files."""
     job = bp_job(scene.problem, _ITERATIONS)
     source = output / "bp.s"
     write_atomically(source, bp_builder(_LABELS).text().encode())

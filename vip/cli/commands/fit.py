@@ -104,7 +104,7 @@ def fit(
 
 
 def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
-    """Print a row for each device, and what each number is."""
+    """Print a row per device, and what each number means."""
     measures = list(dict.fromkeys(name for one in fits for name in one.device.capacity))
     head = ("device", "engines", "limit", *measures, "MHz")
     rows = table(*head, left=("device", "limit"), title=f"Engines for {what}")

@@ -141,7 +141,7 @@ def _pair(
     ] = None,
     bits: BitsOption = 16,
 ) -> PairOptions:
-    """How two photographs are compared, and what is smooth."""
+    """How two photographs are compared, and the smoothness cost."""
     return PairOptions(
         labels=labels,
         first=first,

@@ -55,7 +55,7 @@ FolderArgument = Annotated[
 ]
 
 
-#: Where values saturate that did not while calibrating.
+#: Layers that saturate but did not during calibration.
 _BEYOND = "outside the range of the calibration data"
 
 

@@ -1,7 +1,7 @@
-"""Options that several commands share, and what parameters that name files declare.
+"""Options that several commands share, and the callbacks of parameters that name files.
 
 Every parameter that names a file or folder has one of the callbacks :func:`reading`,
-:func:`writing`, :func:`drawing` and :func:`filling`: so all files of a call are checked before its
+:func:`writing`, :func:`drawing` and :func:`filling`: all files of a call are checked before any
 work.
 """
 
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 
-#: How a target begins that is a Liberty file; synth.physical.asic is not imported for it.
+#: Prefix of targets that are Liberty files; defined here so as not to import synth.physical.asic.
 _LIBERTY = "liberty:"
 
 _KEY = "vip.cli.file_arguments"
 
 
 def file_arguments(context: typer.Context) -> FileArguments:
-    """The files that the call of ``context`` declared so far."""
+    """The files that this call has declared so far."""
     files = context.meta.get(_KEY)
     if files is None:
         files = context.meta[_KEY] = FileArguments()
@@ -62,7 +62,7 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 
 def _role(parameter: typer.CallbackParam) -> str:
-    """How the user knows a parameter: ``--json``, or ``PROGRAM``."""
+    """A parameter as the user writes it: ``--json``, or ``PROGRAM``."""
     if parameter.param_type_name == "argument":
         return str(getattr(parameter, "metavar", None) or parameter.name).strip("[].")
     return max(parameter.opts, key=len)
@@ -103,7 +103,7 @@ def address(text: str | int) -> int:
     """The parser of an address: decimal, or hexadecimal after ``0x``.
 
     Raises:
-        typer.BadParameter: no such number, or none of 64 bits.
+        typer.BadParameter: not a number, or more than 64 bits.
     """
     if isinstance(text, int):
         # The default of an option.
@@ -121,8 +121,8 @@ def address(text: str | int) -> int:
 
 
 def drawing(*data: str) -> Callable[..., Any]:
-    """A parameter's callback for a picture that the command draws, PNG or SVG by its ending; with
-    an ending of ``data`` it writes numbers instead."""
+    """A parameter's callback for a picture, PNG or SVG by its ending; an ending in ``data`` means
+    that the command writes numbers instead."""
 
     def declare(files: FileArguments, path: Path, role: str) -> None:
         files.writes(path, role, (*data, *SUFFIXES))
@@ -167,17 +167,17 @@ def writing_or_filling(ending: str, files: Sequence[str]) -> Callable[..., Any]:
 
 
 def _check_generated(folder: Path) -> None:
-    # Only here: commands that generate nothing start without the hardware.
+    # Imported late: commands that generate nothing start without the hardware.
     from soc.generate.generate import check_directory
 
     check_directory(folder)
 
 
 def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[str]:
-    """Those of ``given`` that are files: neither of ``names``, all of them ``what``, nor like them.
+    """The files in ``given``: neither in ``names`` (each a ``what``) nor similar to one of them.
 
     Raises:
-        UserError: one looks like a name, and is neither a name nor a file.
+        UserError: one looks like a name but is neither a name nor a file.
     """
     known, files = list(names), []
     for name in given:

@@ -41,7 +41,7 @@ def _cells(row: PresetRow) -> tuple[str, ...]:
 
 
 def _fits(row: PresetRow) -> str:
-    """The devices that a preset fits, or the few that it doesn't."""
+    """The devices that a preset fits or, if fewer, those that it doesn't."""
     if row.fits is None:
         return "?"
     lacking = [name for name in DEVICES if name not in row.fits]

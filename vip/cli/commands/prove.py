@@ -19,7 +19,7 @@ __all__ = ["prove_command"]
 
 
 def _files(names: Sequence[str] | None) -> list[Path]:
-    """Those of ``names`` that are files; what is neither is refused with the applications."""
+    """The files in ``names``; a name that is neither a file nor an application is refused."""
     suite = [application.name for application in applications()]
     return [Path(name) for name in files_beside("application", suite, names or ())]
 

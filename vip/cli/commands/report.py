@@ -28,17 +28,17 @@ __all__ = ["report"]
 
 #: Ending of a page on a result.
 _PAGE = ".html"
-#: Folder of a page on an engine, unless another is named.
+#: Default folder of a page on an engine.
 _FOLDER = Path("build/report")
-#: Options that say something about an engine alone.
+#: Options that apply only to an engine.
 _OF_ENGINES = ("preset_name", "device", "placements", "jobs")
 
 
 def _results(result: Path | None) -> list[Path]:
-    """The result that is asked for, if any.
+    """The requested result, if any.
 
     Raises:
-        UserError: its name is not that of a result.
+        UserError: not the name of a result.
     """
     if result is None:
         return []

@@ -172,7 +172,7 @@ StepsOption = Annotated[dict[str, bool], _steps]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryOptions:
-    """What is known of the memory of programs, which applications of the suite bring."""
+    """What is known about the memory of programs; applications of the suite have it built in."""
 
     memory: Annotated[
         list[str] | None,
@@ -224,10 +224,10 @@ class MemoryOptions:
             )
 
     def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
-        """For each program the files that its memory may hold at the start.
+        """For each program, the files with its possible initial memory.
 
         Raises:
-            UserError: a file of none of the programs, or of an unknown one of several.
+            UserError: a file for an unknown program, or, with several programs, for an unnamed one.
         """
         contents: dict[str, list[Path]] = {program: [] for program in programs}
         for text in self.memory or []:
@@ -251,7 +251,7 @@ class MemoryOptions:
         """For each program what is declared about its memory.
 
         Raises:
-            UserError: a declaration of another form, or of none of the programs.
+            UserError: a malformed declaration, or one for an unknown program.
         """
         return _declarations(
             programs, self.constant or (), self.range or (), self.slots or Declared().slots
@@ -273,7 +273,8 @@ def _declarations(
             programs run in the slots below.
 
     Raises:
-        UserError: a text of another form, of none of the programs, or of an unknown one of several.
+        UserError: a malformed text, one for an unknown program or, with several programs, for an
+            unnamed one.
     """
     spans: dict[str, list[Span]] = {program: [] for program in programs}
     numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
@@ -312,7 +313,8 @@ _OF_PROGRAMS = (
 
 
 def program_files(names: Sequence[str] | None) -> list[Path]:
-    """The files in ``names``, which may also have applications; a compiled model's manifest."""
+    """The files in ``names``, which may also contain applications; of a compiled model, its
+    manifest."""
     suite = [application.name for application in applications()]
     return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
 
@@ -416,8 +418,8 @@ def trimmed_to(
     device: str | None = None,
     steps: Mapping[str, bool],
 ) -> vip.TrimResult | vip.BuiltModel:
-    """Trim to programs or to a model, as the arguments of ``vip trim`` say; ``output`` is needed
-    for an ONNX file alone.
+    """Trim to programs or to a model, as the arguments of ``vip trim`` say; only an ONNX file needs
+    ``output``.
 
     Raises:
         UserError: arguments that exclude each other.
@@ -446,7 +448,6 @@ def trimmed_to(
 
 
 def _is_onnx(path: Path) -> bool:
-    """Whether it is an ONNX file, by its name."""
     return path.suffix == ".onnx"
 
 
@@ -531,7 +532,6 @@ def _trim_programs(
 def _trim_model(
     path: Path, output: Path | None, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.TrimResult:
-    """Trim a vault to a compiled model."""
     model.check("for MODEL.onnx, not for a compiled model", "inputs")
     if preset_name is not None:
         raise UserError(f"--preset {preset_name}: a compiled model already has its preset")
@@ -542,7 +542,6 @@ def _trim_model(
 def _build(
     path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.BuiltModel:
-    """Compile an ONNX file and trim a vault to it."""
     if model.calibrate is None:
         raise UserError(f"{path}: --calibrate DATA is needed: images that choose fraction bits")
     with shown() as progress:

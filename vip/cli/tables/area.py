@@ -8,12 +8,12 @@ from vip.cli.console import console, table
 
 __all__ = ["SHOWN", "show_area", "show_placed"]
 
-#: Measures that a table shows; the JSON report has all.
+#: Measures in the tables; the JSON report has all.
 SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 
 
 def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
-    """Print the areas for several targets, a row a unit."""
+    """Print the areas for several targets, one row per unit."""
     first = next(iter(report.values()))
     columns = [
         (target, name)
@@ -42,7 +42,7 @@ def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
 
 
 def show_placed(config_name: str, placed: Mapping[str, Sequence[PlaceReport]]) -> None:
-    """Print what was placed, a row a unit and device."""
+    """Print what was placed, one row per unit and device."""
     heads = ("device", "unit", "MHz (median)", "least", "most", "fit", "longest path (ns)")
     rows = table(*heads, left=heads[:2], title=f"{config_name}, placed and routed")
     for device, reports in placed.items():

@@ -16,7 +16,7 @@ from .machine import show_hazards, show_model_saturated, show_registers, show_sa
 
 __all__ = ["show_bp", "show_program"]
 
-#: Elements of an operand, and stretches that differ, that are shown.
+#: Most elements of an operand, and most differing stretches, shown.
 _SHOWN = 8
 
 
@@ -74,7 +74,7 @@ def _show_commits(difference: FirstDifference) -> None:
     engine = ("on the engine", "in cycles") if difference.passages else ()
     title = "last instructions; the final one differs"
     rows = table("number", "word", *text, *engine, left=text, title=title)
-    # Of different lengths, they end together.
+    # They may differ in length but end together.
     commits, passages = reversed(difference.commits), reversed(difference.passages)
     for commit, passage in reversed(list(zip_longest(commits, passages))):
         cells = ["", "", "", ""]
@@ -95,7 +95,7 @@ _MACHINES = {
 
 
 def show_bp(run: BpRun) -> None:
-    """Print the numbers of belief propagation."""
+    """Print the figures of belief propagation."""
     outcome = run.outcome
     verdict = "every message equals the golden model's"
     if not run.match:
@@ -194,7 +194,7 @@ def show_program(name: str, run: CosimRun) -> None:
 
 
 def _show_faults(run: CosimRun) -> None:
-    """Print why an engine faulted, the first of several, on standard error."""
+    """Print why the first of the faulted engines faulted, on standard error."""
     faults = run.result.faults
     if not faults:
         return

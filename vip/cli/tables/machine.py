@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["show_dump", "show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
 
-#: Numbers of a dump that are printed, and those of a line.
+#: Numbers of a dump printed, and those per line.
 _DUMPED, _IN_LINE = 64, 8
-#: Most hazards that are printed; all are in the JSON.
+#: Most hazards printed; the JSON has all.
 _MOST_HAZARDS = 20
 
 
 def show_dump(program: Program, dump: "Dump") -> None:
-    """Print the first numbers of a dump that is in its file, as wide as what ``program`` stores."""
+    """Print the first numbers of a dump written to its file, as wide as what ``program`` stores."""
     rows = [row for row in map(find, program.words) if row is not None and row.memory is not None]
     size = min((row.width.bytes for row in rows if row.width and not row.loads), default=1)
     assert dump.path is not None
@@ -40,7 +40,7 @@ def show_dump(program: Program, dump: "Dump") -> None:
 
 
 def show_hazards(program: Program, hazards: Sequence["Hazard"]) -> None:
-    """Print a line for each hazard on standard error; beyond the first twenty how many more."""
+    """Print a line per hazard on standard error; after twenty, how many more there are."""
     for hazard in hazards[:_MOST_HAZARDS]:
         warn(f"hazard: {hazard.describe(program.source)}")
     if len(hazards) > _MOST_HAZARDS:

@@ -9,8 +9,8 @@ __all__ = ["show_proofs"]
 
 
 def show_proofs(proofs: Mapping[str, Proof]) -> None:
-    """Show ``proofs`` by the application or program of the engine, and the counterexamples of those
-    that fail."""
+    """Print ``proofs`` by the engine's application or program, with counterexamples of failed
+    ones."""
     heads = ("for", "conditions", "seconds", "result")
     title = "Trimmed engines that behave as the full one does"
     results = table(*heads, left=("for", "result"), title=title)

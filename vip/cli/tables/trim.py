@@ -113,10 +113,10 @@ def _check(result: TrimResult) -> None:
 
 
 def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
-    """Print the removed parts, the reasons for the others, the savings, and the runs.
+    """Print the removed parts, the reasons for the remaining ones, the savings, and the runs.
 
     Parameters:
-        work: that the design is trimmed to, for the table of a proof.
+        work: what the design is trimmed to, for the table of a proof.
         why: keys of instructions or units whose reasons are printed.
     """
     _cut(result.cut)

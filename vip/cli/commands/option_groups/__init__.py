@@ -1,1 +1,1 @@
-"""Options that several commands have, by their subject."""
+"""Options of several commands, by subject."""

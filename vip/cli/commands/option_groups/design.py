@@ -28,7 +28,7 @@ ConfigOption = Annotated[
 
 
 def chosen(preset: str | None, file: Path | None) -> str | Path:
-    """The configuration that is asked for: the preset ``pe`` by default.
+    """The requested configuration; by default, the preset ``pe``.
 
     Raises:
         UserError: both are given.

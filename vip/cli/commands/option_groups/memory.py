@@ -1,4 +1,4 @@
-"""Options of a run: what the memory holds before, and what is read of it after."""
+"""Options of a run: the memory's contents before it, and the bytes read after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
 
 @contextmanager
 def naming_dump() -> Iterator[None]:
-    """Name the option in the error of bytes outside the memory."""
+    """Name the option in the error for bytes outside the memory."""
     try:
         yield
     except DumpError as error:

@@ -63,10 +63,10 @@ class ModelOptions:
 
 
 def carried(texts: Sequence[str]) -> dict[str, str]:
-    """Outputs and the inputs that they become.
+    """Outputs, with the inputs that they become.
 
     Raises:
-        UserError: another form, or an output that is named twice.
+        UserError: malformed, or an output is named twice.
     """
     pairs = {}
     for text in texts:
