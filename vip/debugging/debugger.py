@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -236,6 +237,11 @@ class Debugger:
     def reverse(self) -> Stop:
         """Go back to the last time at which a point was met, or to the launch."""
         return self._stop("point" if self._run.reverse() else "launch")
+
+    @property
+    def executed(self) -> Mapping[str, int]:
+        """How often each instruction was executed since the launch, by its key."""
+        return self._run.simulator.executed
 
     def where(self) -> Stop:
         """Where the program stands."""

@@ -31,15 +31,19 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of kept stores until
-    then."""
+    """The engine at a time; ``visits``: of each word until then; ``settings``: VL, MR and FX;
+    ``stores``: number of kept stores until then."""
 
-    time: int
+    visits: tuple[int, ...]
     pc: int
     registers: tuple[int, ...]
     scratchpad: bytes
     settings: tuple[int, int, int]
     stores: int
+
+    @property
+    def time(self) -> int:
+        return sum(self.visits)
 
 
 class Timeline:
@@ -73,7 +77,6 @@ class Timeline:
         self._passing = False
         self._state: ProcessorState | None = None
         self._stores: list[tuple[int, bytes]] = []
-        self._base = 0
         self.end: Outcome | None = None
         self.simulator = self._launch(None)
         self._checkpoints = [self._checkpoint()]
@@ -81,7 +84,7 @@ class Timeline:
     @property
     def now(self) -> int:
         """Instructions executed since the launch."""
-        return self._base + sum(self.simulator.visits)
+        return sum(self.simulator.visits)
 
     def forward(self, until: int) -> bool:
         """Execute until time ``until`` is reached, a point is met, or the program ends.
@@ -176,6 +179,7 @@ class Timeline:
         )
         if start is not None:
             simulator.registers[:] = start.registers
+            simulator.visits[:] = start.visits
             simulator.pc = start.pc
             if self._state is not None:
                 self._state.vl, self._state.mr, self._state.fx = start.settings
@@ -184,7 +188,7 @@ class Timeline:
     def _checkpoint(self) -> _Checkpoint:
         simulator = self.simulator
         return _Checkpoint(
-            time=self.now,
+            visits=tuple(simulator.visits),
             pc=simulator.pc,
             registers=tuple(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
@@ -195,7 +199,7 @@ class Timeline:
     def _restore(self, target: _Checkpoint) -> None:
         while len(self._stores) > target.stores:
             self._memory.write(*self._stores.pop())
-        self.simulator, self._base, self.end = self._launch(target), target.time, None
+        self.simulator, self.end = self._launch(target), None
         self.hits.clear()
 
     def _observe(
