@@ -213,7 +213,6 @@ def _composed(miter: Miter, graphs: tuple[AndGraph, ...]) -> AndGraph:
 
 
 def _graph(text: str, top: str) -> AndGraph:
-    """The graph of module ``top``, cached."""
     target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
     try:
         return read_aiger(gzip.decompress(target.read_bytes()))

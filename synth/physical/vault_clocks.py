@@ -47,7 +47,6 @@ def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
 
 
 def _of_memory(config: VaultTileConfig, port: str) -> bool:
-    """Whether ``port`` belongs to the memory's clock."""
     return port.split("__")[0] in memory_member(config.vault)
 
 

@@ -295,7 +295,6 @@ def _curve(source: DiagramPlace, target: DiagramPlace, bend: float, part: float)
 def _crossed(
     source: DiagramPlace, target: DiagramPlace, bend: float, obstacles: Sequence[DiagramPlace]
 ) -> int:
-    """Blocks that an arrow crosses."""
     points = [_curve(source, target, bend, n / _SAMPLES) for n in range(1, _SAMPLES)]
     return sum(
         any(
