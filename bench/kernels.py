@@ -1,8 +1,8 @@
 """Kernels on one vault: cycles, bandwidth, utilisation of engines, and their roofline.
 
 Each is the work of one vault of 32 (:mod:`sim_tb.workloads.tiles`) with real DRAM timing. Data are
-random; every output is compared with the golden model's. Convolutions repeat the same round for
-every group of filters that an engine takes; two rounds are run.
+random; every output is compared with the golden model's. Convolutions repeat one round for every
+group of filters of an engine; two rounds are run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ class KernelRun:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte of memory; 0 where there are none."""
+        """Operations per byte of memory; 0 without memory traffic."""
         return self.gops / self.gbs if self.gbs else 0.0
 
 
@@ -98,7 +98,7 @@ def _batches(name: str) -> tuple[int, ...]:
 
 
 def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJob], int, int]:
-    """Jobs one after the other, their operations, and message updates.
+    """Consecutive jobs, their operations, and message updates.
 
     An update has three additions and a subtraction for each label of a message, and an addition and
     a comparison for each pair of labels; construct three additions for each label of a block.
@@ -115,8 +115,7 @@ def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJo
     if name == LSTM:
         jobs = [ese_job(config.pes)]
     else:
-        # The weights of a fully connected layer are read once for a batch; of others images are run
-        # one after the other.
+        # A fully connected layer reads its weights once per batch; other layers run image by image.
         layer = _LAYERS[name]
         images = batch if layer.dense is not None else 1
         jobs = layer_jobs(layer, batch=images, rounds=ROUNDS, pes=config.pes)
@@ -218,13 +217,13 @@ _ELEMENT_BYTES = 2
 #: Stages of the vector unit that operate on each element (thesis, section 5.1).
 _STAGES = 2
 _INCHES = (12.0, 5.2)
-#: How far beyond the extreme intensities the picture of all reaches, as a factor.
+#: Margin of the picture of all kernels beyond the extreme intensities, as a factor.
 _MARGIN = 1.6
 #: The second picture shows the knee: kernels with at least this share of its intensity.
 _NEAR = 0.5
 #: Points whose coordinates differ by less than this share of a picture share a text.
 _CLOSE = 0.025
-#: Pixels of the picture as it is laid out: a marker, a line of a name, one of its characters.
+#: Pixels in the layout of the picture: a marker, a line of a name, a character.
 _MARK, _LINE, _CHARACTER = 12.0, 13.0, 5.6
 _NAME_POINTS = 7
 #: Points of the roof that names keep away from.
@@ -248,8 +247,8 @@ def roof(config: VaultTileConfig) -> tuple[float, float]:
 
 
 def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path) -> None:
-    """Write a picture (thesis Figure 7.1) with a point for each kernel that has operations: how
-    fast it runs, over the operations that it does with a byte of memory.
+    """Write a picture (thesis Figure 7.1) with a point for each kernel that has operations:
+    operations per second over operations per byte of memory.
 
     Parameters:
         runs: of :func:`run_kernel`.
@@ -314,8 +313,8 @@ def _write_names(
     avoid: Sequence[KernelRun],
     limits: tuple[float, float],
 ) -> None:
-    """Write the names of ``points`` beside them, where neither another name nor a point of
-    ``avoid`` nor the roof (see :func:`roof`) is; those that lie together share one text."""
+    """Write the names of ``points`` beside them, clear of other names, of points in ``avoid`` and
+    of the roof (see :func:`roof`); points that coincide share one text."""
     to_picture = axis.transScale + axis.transLimits
     groups: list[tuple[float, float, list[str]]] = []
     for run in sorted(points, key=lambda run: run.name):

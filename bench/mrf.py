@@ -25,8 +25,8 @@ from .harness.runs import exact, launch_runs
 
 __all__ = ["DIVISOR", "WIDTHS", "full_hd_energy", "full_hd_shifts_job", "mrf"]
 
-#: Element widths, and by what costs are divided for 8 bits: they then fit; 5 % of the sums on full
-#: HD saturate.
+#: Element widths, and the divisor of costs for 8 bits: they then fit; 5 % of the sums on full HD
+#: saturate.
 WIDTHS = (16, 8)
 
 DIVISOR = 4
@@ -88,7 +88,7 @@ _SMALL_LABELS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
-    """Messages that are counted: labels, element width, form, method, edge weights, damping."""
+    """Measured messages: labels, element width, form, method, edge weights, damping."""
 
     labels: int = 16
     bits: int = 16

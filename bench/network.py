@@ -84,11 +84,11 @@ class NetworkStress:
 def stress_cases(
     sizes: tuple[tuple[int, int], ...] = SIZES, *, flits: int, seed: int
 ) -> list[NetworkStress]:
-    """Cases of ``flits`` together: of each size each of :class:`Destinations`, once with requests
-    and responses that know nothing of each other, once with responses that answer requests.
+    """Cases of ``flits`` together: for each size and each of :class:`Destinations`, once with
+    independent requests and responses, once with responses that answer requests.
 
-    Links run full, packets have one flit to the longest, vaults offer and take at random and rest
-    at times for up to 300 cycles.
+    Links are saturated, packets have all lengths, and vaults offer and accept at random and
+    sometimes pause for up to 300 cycles.
     """
     kinds = [(kind, answers) for kind in Destinations for answers in (False, True)]
     share = -(-flits // (len(sizes) * len(kinds)))
@@ -178,7 +178,7 @@ _CYCLES = 12_000
 
 _WARMUP = 2_000
 
-#: Rates are measured up to this multiple of the one at which the first link or port is full.
+#: Highest measured rate, as a multiple of that at which the first link or port is full.
 _OVERLOAD = 3
 
 
@@ -188,7 +188,7 @@ class LoadPoint:
 
     Attributes:
         offered, delivered: flits per cycle per sending vault.
-        mean, p99: latency in cycles, from the making of a packet to its last flit.
+        mean, p99: latency in cycles, from a packet's creation to its last flit.
     """
 
     offered: float
@@ -220,7 +220,7 @@ class LoadCurve:
 
     @property
     def saturation(self) -> float:
-        """Most that was delivered, in flits per cycle per sending vault."""
+        """Highest delivered rate, in flits per cycle per sending vault."""
         return max(point.delivered for point in self.points)
 
     @classmethod
@@ -231,7 +231,7 @@ class LoadCurve:
 
 
 def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
-    """A row counts only for the very simulator and jobs that made it."""
+    """A row is valid only for the same simulator and jobs."""
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
@@ -292,7 +292,7 @@ if TYPE_CHECKING:
 
 _INCHES_EACH = (5.2, 6.4)
 
-#: Latencies above are not shown: the network is full.
+#: Higher latencies are not shown: the network is saturated.
 _MOST_CYCLES = 120
 
 
@@ -324,7 +324,6 @@ def draw_curves(curves: Sequence[LoadCurve], path: Path) -> None:
 
 
 def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[LoadCurve]) -> None:
-    """Both diagrams of one network."""
     first = curves[0]
     for axis in (latency, delivered):
         for number, curve in enumerate(curves):

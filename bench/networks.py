@@ -72,8 +72,8 @@ class StepRun:
     Attributes:
         name: of the launch. layer: that it belongs to. moves: it moves the layer's input.
         cycles: of the engine that ran longest. tck_ns: clock period.
-        host_cycles: besides, of loading the program and launching it, until the host has found that
-            it has ended.
+        host_cycles: additional cycles to load and launch the program, and for the host to detect
+            its end.
         vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
             which an instruction waits for memory or for another engine.
         gbs: bandwidth of all DRAM, in GB/s. remote: share of the requests to other vaults.
@@ -104,7 +104,7 @@ class BatchRun:
         name: of the network. batch: images. vaults: of the chip.
         steps: one after the other.
         activations: elements compared with the golden model's; all are equal.
-        operations: multiplications, additions and comparisons that the network asks for.
+        operations: multiplications, additions and comparisons of the network.
     """
 
     name: str
@@ -149,7 +149,7 @@ def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
         KernelError: the network does not fit the chip.
     """
     network, engines = NETWORKS[name], chip_engines(config)
-    # Before the weights are drawn, which takes much time and memory.
+    # Checked before drawing the weights, which takes much time and memory.
     NetworkLayout(plan_network(network, batch=batch, engines=engines))
     return network_job(
         network,
@@ -268,7 +268,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
         name, config: as for :func:`network_of`.
 
     Raises:
-        CosimError: what is in the DRAM then is not the image.
+        CosimError: the DRAM does not contain the image afterwards.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     network = NETWORKS[name]

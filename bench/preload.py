@@ -28,8 +28,8 @@ __all__ = [
     "preload_chip",
 ]
 
-#: Cycles after which the memory on the AXI bus answers: on-chip memory behind the bus, a DRAM at
-#: the engine's clock, and a board's DDR3 at an ASIC's clock.
+#: Latencies in cycles of the memory on the AXI bus: on-chip memory behind the bus, a DRAM at the
+#: engine's clock, and a board's DDR3 at an ASIC's clock.
 LATENCIES = (10, 60, 240)
 
 #: Bytes of the preload memory; every application of the suite fits.
@@ -121,7 +121,6 @@ def preload() -> Iterator[Measurement]:
 
 
 def _preload(sram: SramKind) -> Preload:
-    """The memory of :func:`preload_chip`."""
     vault = preload_chip(SIZE).tile.vault
     return Preload(
         size=SIZE,

@@ -35,7 +35,7 @@ __all__ = [
     "session",
 ]
 
-#: Labels that the program is made for, of 16 bits.
+#: Labels of the program, of 16 bits.
 LABELS = 16
 
 _SOURCE = Path(__file__).with_name("bp_avx2.cpp")
@@ -59,7 +59,7 @@ def iterate_bp(problem: BpProblem, messages: Messages, *, threads: int = 1) -> f
         threads: at least 1.
 
     Returns:
-        Seconds of a processor: of each sweep those of the thread that worked longest.
+        Processor seconds: per sweep, those of the slowest thread.
 
     Raises:
         BenchError: another problem, or a processor without AVX2.
@@ -83,9 +83,9 @@ def iterate_bp(problem: BpProblem, messages: Messages, *, threads: int = 1) -> f
 
 
 def seconds_an_iteration(problem: BpProblem, *, threads: int, runs: int) -> float:
-    """Seconds of an iteration: of each sweep those of its slowest thread; the least of ``runs``."""
+    """Seconds per iteration: per sweep, those of its slowest thread; the minimum of ``runs``."""
     messages = problem.no_messages()
-    # The first one takes the memory's pages.
+    # The first run allocates the memory's pages.
     iterate_bp(problem, messages, threads=threads)
     return min(iterate_bp(problem, messages, threads=threads) for _ in range(runs))
 
@@ -172,7 +172,7 @@ def session(model: "ModelProto", threads: int) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    # Threads that wait would count as work.
+    # Waiting threads would count as work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
@@ -182,7 +182,7 @@ def session(model: "ModelProto", threads: int) -> Any:
 def seconds_an_image(
     model: "ModelProto", image: NDArray[np.float32], *, threads: int, runs: int
 ) -> float:
-    """Processor seconds of an image, over ``threads``; the least of ``runs``."""
+    """Processor seconds per image, over ``threads``; the minimum of ``runs``."""
     running = session(model, threads)
     running.run(None, {"image": image})
     seconds = []

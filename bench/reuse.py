@@ -116,7 +116,7 @@ def column_reuse() -> Iterator[Measurement]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Way:
-    """How columns are used again.
+    """How columns are reused.
 
     Attributes:
         history: engines have a load history of 32 entries in four ways. buffer: the vault has a
@@ -141,7 +141,7 @@ class _Way:
         return layer_job(name, pes, reuse=self.shared)
 
 
-#: The square of history and line buffer, and the software that does without either.
+#: All combinations of history and line buffer, and the software that needs neither.
 _WAYS = {
     "neither": _Way(),
     "history": _Way(history=True),
@@ -150,7 +150,7 @@ _WAYS = {
     "shared": _Way(shared=True),
     "shared_and_buffer": _Way(shared=True, buffer=True),
 }
-#: The thesis's energy of a Hybrid Memory Cube, in pJ a bit.
+#: The thesis's energy of a Hybrid Memory Cube, in pJ per bit.
 _PJ_PER_BIT = 10
 
 
@@ -260,7 +260,6 @@ def line_buffer() -> Iterator[Measurement]:
 
 
 def _buffer(lines: int, sram: SramKind) -> LineBuffer:
-    """The buffer of a vault of :data:`_TILE`."""
     vault = tile_preset(_TILE).dram
     return LineBuffer(
         lines=lines,

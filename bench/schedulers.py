@@ -52,7 +52,7 @@ __all__ = [
     "traced_vault",
 ]
 
-#: Cycles that are recorded, and accesses at most.
+#: Recorded cycles, and most accesses.
 _CYCLES, _MOST = 150_000, 60_000
 
 #: Bytes by which data of a requester begin later in its part of the memory than those of the one
@@ -153,10 +153,10 @@ ACCESSES = 20_000
 #: Requesters of every mix.
 REQUESTERS = 4
 
-#: A requester with one request in flight makes so many times fewer accesses.
+#: A requester with one request in flight makes fewer accesses, by this factor.
 _SLOW = 16
 
-#: Bytes that the accesses go to.
+#: Bytes of the accessed memory.
 _SPAN = 8 << 20
 
 _SEQUENTIAL = Pattern(walk=Walk.SEQUENTIAL)
@@ -165,7 +165,7 @@ _RANDOM = Pattern()
 
 _MIXED = Pattern(writes=0.25)
 
-#: A few columns of one row get most accesses.
+#: Most accesses go to a few columns of one row.
 _HOT = Pattern(walk=Walk.HOT, hot=2)
 
 _LONE = Pattern(window=1)
@@ -199,7 +199,7 @@ class MixFigures:
         speedup: weighted speed-up: of each requester the cycles until its last response when it is
             alone with :data:`BASELINE`, over those in the mix; the sum of all.
         slowest: the largest of these quotients' inverses.
-        longest: latency of an access, in cycles.
+        longest: longest latency of an access, in cycles.
     """
 
     gbs: float
@@ -289,7 +289,7 @@ def measure_policy(
         run: makes the runs, on the Verilog or on the timing model.
 
     Raises:
-        TrafficError: the memory did something wrong, or left a request waiting for longer than
+        TrafficError: the memory made an error, or left a request waiting for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """

@@ -49,7 +49,8 @@ class Sequence:
     weight_fraction: int = _FRACTION
 
     def machine(self, base: ChipConfig) -> ChipConfig:
-        """``base`` with this grid, and engines with the instructions for recurrent networks."""
+        """``base`` with this grid, and with engines that have the instructions for recurrent
+        networks."""
         pe = replace(base.tile.pe, instructions=LOGISTIC_INSTRUCTIONS)
         tile = replace(base.tile, pes=self.pes, pe=pe)
         grid = replace(

@@ -16,7 +16,7 @@ __all__ = ["Generated", "generate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Generated(Shown):
-    """A directory of Verilog. config: its configuration. report: its contents."""
+    """A directory of Verilog. config: of the design. report: the directory's contents."""
 
     config: Configuration
     report: GenerateReport
@@ -44,11 +44,11 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
 
     Parameters:
         config: a configuration, the name of a preset, or a JSON file with a configuration.
-        output: directory, which appears whole or not at all; an earlier generated one is replaced.
+        output: directory, written completely or not at all; replaces one generated earlier.
         memories: how memories are built; None: as configured.
 
     Raises:
-        ConfigurationError: a configuration that can't be used.
+        ConfigurationError: an invalid configuration.
         GenerateError: the directory can't be written, or holds something else.
     """
     chosen = design(config)

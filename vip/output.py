@@ -1,4 +1,4 @@
-"""Output of commands: JSON for machines, with the provenance of its numbers."""
+"""Output of commands: machine-readable JSON with the provenance of its numbers."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def _commit() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Output of git for ``arguments`` in ``folder``; None if git fails or is not installed."""
-    # Hooks of another project run with variables that name its repository.
+    # In hooks of another project, variables name its repository.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     command = ["git", "-C", str(folder), *arguments]
     try:
@@ -86,7 +86,7 @@ def write_json(path: Path | None, payload: dict[str, object], picture: Path | No
     """Write ``payload`` and its provenance; nothing if ``path`` is None.
 
     Parameters:
-        picture: that the command wrote, for the page on the result; named from the JSON's folder.
+        picture: one that the command wrote, for the result's page; relative to the JSON's folder.
 
     Raises:
         OSError: it can't be written.

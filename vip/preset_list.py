@@ -1,6 +1,6 @@
 """The verb ``presets``: their engines, ports, memory, area, and the devices that they fit.
 
-Areas are measured: ``vip bench presets --record`` keeps those of all presets in
+Areas are measured: ``vip bench presets --record`` records those of all presets in
 ``bench/results/presets.json``, which :func:`recorded_presets` reads, and :func:`measure_areas`
 synthesises them on demand.
 """
@@ -50,12 +50,12 @@ class PresetRow:
     """A preset.
 
     Attributes:
-        name: of it. kind: engine, vault or chip.
+        name: of the preset. kind: engine, vault or chip.
         engines, vaults: numbers of them. ports: its interfaces, in words.
         memory_bytes: of DRAM that it addresses.
-        areas: as measured; None: not known.
+        areas: as measured; None: unknown.
         fits: those of :data:`synth.physical.devices.DEVICES` that it fits, within their usable
-            parts; None: not known.
+            parts; None: unknown.
     """
 
     name: str
@@ -90,11 +90,11 @@ class PresetList(Shown):
 def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
     """All presets, with the areas of the record.
 
-    ``[row.name for row in presets().rows if "xc7a100t" in row.fits]`` are those that the device has
-    room for.
+    ``[row.name for row in presets().rows if "xc7a100t" in row.fits]`` are those that fit the
+    device.
 
     Parameters:
-        measure: synthesise them now instead, which takes minutes for each that is not cached.
+        measure: synthesise them instead, which takes minutes per preset that is not cached.
         progress: called with each synthesis.
 
     Raises:
@@ -112,8 +112,8 @@ def figure_name(preset: str, target: str, measure: str) -> str:
 
 
 def recorded_presets(path: Path = _RECORD) -> PresetList:
-    """All presets, with the areas of those that the record has whole; there may be no record, as in
-    an installation without sources."""
+    """All presets, with areas where the record is complete; an installation without sources has no
+    record."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         results = {name: figure["value"] for name, figure in record["results"].items()}
@@ -132,7 +132,7 @@ def recorded_presets(path: Path = _RECORD) -> PresetList:
 
 
 def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:
-    """Synthesise presets for every target; minutes for each that is not cached.
+    """Synthesise presets for every target: minutes per preset that is not cached.
 
     Parameters:
         names: of presets. step: called with the name of the next step.
@@ -152,7 +152,7 @@ def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str
 
 
 def preset_rows(areas: Mapping[str, Areas]) -> tuple[PresetRow, ...]:
-    """A row for each preset.
+    """One row per preset.
 
     Parameters:
         areas: of those whose areas are known.

@@ -12,7 +12,7 @@ from support.errors import VipError
 from support.files import check_regular
 
 if TYPE_CHECKING:
-    # The assembler starts without it.
+    # The assembler does not need it.
     from numpy.typing import NDArray
 
     from isa.image import DramImage
@@ -28,22 +28,22 @@ __all__ = [
     "memory_contents",
 ]
 
-#: Instructions or cycles after which a run is given up, unless another number is asked for.
+#: Default limit of instructions or cycles per run.
 LIMIT = 100_000_000
 #: Of files of assembly.
 _ENDINGS = (".s", ".asm")
 
 
 class DumpError(VipError):
-    """Bytes outside the memory that are to be read after a run."""
+    """A dump includes bytes outside the memory."""
 
 
 class Dump(NamedTuple):
-    """Bytes of the memory that are read after a run.
+    """Bytes of memory to read after a run.
 
     Attributes:
         address, size: the first byte, and how many.
-        path: file that they are written to; None: they are in the result.
+        path: file to write them to; None: the result holds them.
     """
 
     address: int
@@ -63,7 +63,7 @@ class Dump(NamedTuple):
             )
 
     def take(self, image: "DramImage") -> bytes:
-        """The bytes in ``image``; with a :attr:`path` they are written there, and none returned.
+        """The bytes in ``image``; with a :attr:`path`, write them there and return none.
 
         Raises:
             OSError: the file can't be written.
@@ -78,7 +78,7 @@ def memory_contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes
     """The bytes of ``memory``, or the path of its file; None: there are none.
 
     Raises:
-        VipError: it is something else.
+        VipError: ``memory`` is something else.
     """
     if memory is None or isinstance(memory, bytes | Path):
         return memory
@@ -105,7 +105,7 @@ def check_size(memory: bytes | Path | None, size: int) -> None:
 
 
 def fill(image: "DramImage", memory: bytes | Path | None) -> None:
-    """Put ``memory``, bytes or a file, into ``image`` from address 0 on; None: nothing.
+    """Write ``memory``, bytes or a file, to ``image`` from address 0 on; None: nothing.
 
     Raises:
         VipError: it is larger than the image. OSError: the file can't be read.
@@ -125,16 +125,16 @@ def assemble(
 ) -> Program:
     """Assemble a program.
 
-    ``assemble("mov r1, #42\\nhalt")`` takes a text, ``assemble(Path("kernel.s"))`` a file.
+    ``assemble("mov r1, #42\\nhalt")`` assembles text, ``assemble(Path("kernel.s"))`` a file.
 
     Parameters:
         source: assembly text, or the path of a file of it.
-        constants: named constants that the source may use beside its own.
+        constants: named constants that the source may use besides its own.
         max_words: a longer program is an error; None: any length.
 
     Raises:
-        AssemblyError: a mistake in the source, or a file that can't be read.
-        ProgramError: there is no instruction in it, or a text is the name of a file.
+        AssemblyError: a mistake in the source, or an unreadable file.
+        ProgramError: the source has no instruction, or the text is a file name.
     """
     if isinstance(source, str) and source.endswith(_ENDINGS) and "\n" not in source:
         raise ProgramError(f"{source!r} is not assembly; to read a file: Path({source!r})")
@@ -149,15 +149,15 @@ def assemble(
 
 
 def load_program(program: Program | Path | str, words: int | None = None) -> Program:
-    """A program as the verbs take it.
+    """The program that a verb's argument stands for.
 
     Parameters:
         program: a program, or the name or path of a program file or of assembly (``.s``, ``.asm``),
-            which is assembled on the way.
-        words: of the instruction buffer of the engine that is to run it; None: any number.
+            which is assembled.
+        words: of the engine's instruction buffer; None: any number.
 
     Raises:
-        VipError: it can't be read or used, is longer, or there is no instruction in it.
+        VipError: the program is unreadable, invalid, too long, or has no instruction.
     """
     if isinstance(program, str):
         if "\n" in program:

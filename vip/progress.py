@@ -1,4 +1,4 @@
-"""Progress of long work, which verbs of the API report by a callback."""
+"""Progress of long work, which verbs of the API report to a callback."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,7 +7,7 @@ __all__ = ["Progress", "by_part", "counting", "naming", "silent"]
 
 
 class Progress(Protocol):
-    """A callback that shows the progress of the work; it is called often and must return soon."""
+    """A callback that shows progress; it is called often and must return quickly."""
 
     def __call__(
         self, stage: str, done: float = 0, total: float | None = None, part: str = ""

@@ -36,7 +36,7 @@ class ProofReport(Shown):
 
     @property
     def holds(self) -> bool:
-        """Whether every condition of every proof was shown."""
+        """Whether every condition of every proof holds."""
         return all(proof.holds for proof in self.proofs.values())
 
     def to_json(self) -> dict[str, object]:
@@ -52,18 +52,17 @@ def prove(
 ) -> ProofReport:
     """Prove that engines trimmed to programs do what the full one does, for every input.
 
-    ``prove("bp").holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes
-    a minute or more; earlier proofs are cached. Several run at once, one a processor.
+    ``prove("bp").holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes a
+    minute or more; finished proofs are cached. Several run in parallel, one per processor.
 
     Parameters:
         what: one or several applications of the suite, programs, or files of programs; an engine is
             proved for each.
-        config: of the full engine; it has the optional instructions, too, that an application is
-            written for.
-        progress: called with each condition that is shown, or each proof if there are several.
+        config: of the full engine; it also gets the optional instructions that an application uses.
+        progress: called with each proved condition or, for several engines, each finished proof.
 
     Raises:
-        VipError: a name or program that can't be used, or a proof that can't be set up.
+        VipError: an invalid name or program, or a proof that can't be set up.
     """
     full = engine(config)
     launches = _launches([what] if isinstance(what, Program | Path | str) else what, full)

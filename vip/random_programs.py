@@ -1,4 +1,4 @@
-"""Random programs on an engine's Verilog and on the simulator, in parts that run at a time."""
+"""Random programs on an engine's Verilog and on the simulator, in parts that run in parallel."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -19,7 +19,7 @@ __all__ = ["RandomError", "check_random", "run_part"]
 
 #: Of :mod:`vip.executor.work`.
 _WORK = "vip.random_programs:run_part"
-#: Programs of a part: a simulator starts for each.
+#: Programs per part; each part starts a simulator.
 _PART = 250
 
 
@@ -67,13 +67,13 @@ def check_random(
 
     Parameters:
         config, programs, seed, disturbed: as there.
-        scheduler: address of a Dask scheduler whose workers compare; None: processes of this
-            machine. jobs: how many; None: one a processor.
+        scheduler: address of a Dask scheduler whose workers compare; None: local processes. jobs:
+            how many; None: one per processor.
         progress: called with the number of programs compared.
 
     Raises:
         RandomError: a simulator can't be built, or a process ended.
-        MissingExtraError: a tool that runs Verilog is not installed on this machine, which is to.
+        MissingExtraError: this machine is to run Verilog but lacks a tool for it.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     if scheduler is None:

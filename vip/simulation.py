@@ -24,7 +24,7 @@ from .progress import Progress, silent
 
 __all__ = ["ProgramRun", "run"]
 
-#: Instructions between two reports of progress, of the simulator in Python and the compiled one.
+#: Instructions between reports of progress, of the simulators in Python and compiled.
 _STEP, _COMPILED_STEP = 50_000, 20_000_000
 
 
@@ -33,17 +33,17 @@ class ProgramRun(Shown):
     """A run on the instruction set simulator.
 
     Attributes:
-        program: that ran. outcome: its end, or the limit; of a fault ``outcome.fault`` says where,
-            why and what is allowed, in one line.
+        program: the one that ran. outcome: its end, or the limit; ``outcome.fault`` is a line about
+            a fault: where, why, and what is allowed.
         executed: instruction -> number of executions.
         registers: 64-bit patterns.
         hazards: uses of the scratchpad before the vector unit is done, for which hardware may
             compute other values; None: not checked.
-        saturated: for each word of the program the values limited to the width of their element;
-            None: not counted.
+        saturated: for each word of the program, the number of values limited to their element's
+            width; None: not counted.
         profile: for :func:`vip.trim`; None: not made.
-        dumped: the bytes asked for.
-        seconds: that the run took.
+        dumped: the requested bytes.
+        seconds: duration of the run.
     """
 
     program: Program
@@ -90,7 +90,7 @@ def run(
     ``run(assemble("mov r9, #42\\nhalt")).registers[9]`` is 42.
 
     Parameters:
-        program: a program, or the name or path of a file of one or of assembly.
+        program: a program, or the name or path of a program file or of assembly.
         config: of the engine.
         memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
             path of a file; None: zeros.

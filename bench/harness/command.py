@@ -150,7 +150,6 @@ def _run(
 
 
 def _defaults(experiment: Experiment) -> dict[str, Any]:
-    """Option -> its default."""
     parameters = inspect.signature(experiment.run).parameters
     return {name: parameter.default for name, parameter in parameters.items()}
 

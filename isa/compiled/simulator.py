@@ -126,7 +126,7 @@ class CompiledSimulator(Simulator):
         finally:
             self.registers[:] = self._registers.tolist()
             state.vl, state.mr, state.fx, self.pc = engine.vl, engine.mr, engine.fx, engine.pc
-            self._counts[:] = self._visits.tolist()
+            self.visits[:] = self._visits.tolist()
             if self._saturated is not None:
                 state.saturated = self._saturated.tolist()
         if code == FAILED:
@@ -136,7 +136,7 @@ class CompiledSimulator(Simulator):
             raise ImageError(f"{state.memory.path} can't be accessed: {problem}")
         if code == LIMIT:
             return None
-        ended = sum(self._counts)
+        ended = sum(self.visits)
         if code == HALTED:
             return Outcome("halted", FaultCause.NONE, self.pc, ended)
         return Outcome("faulted", FaultCause(code), self.pc, ended)

@@ -112,6 +112,7 @@ class Simulator:
         registers: 64-bit patterns, 0..2**64 - 1; change items in place.
         scratchpad: array of bytes; change items in place.
         pc: word address of the next instruction, or of the one that ended the program.
+        visits: how often each word was executed since the launch.
 
     Raises:
         SimulatorError: a value outside its range, an unknown instruction key, a program or
@@ -204,7 +205,7 @@ class Simulator:
         for register, name in START_REGISTERS.items():
             self.registers[register] = start[name]
         self.pc = 0
-        self._counts = [0] * len(words)
+        self.visits = [0] * len(words)
         self._keys: list[str | None] = []
         rows = []
         for word in words:
@@ -250,18 +251,13 @@ class Simulator:
         """For each word, how many values its executions have limited to the width of their element
         since the launch: sums, differences and scaled products that are written, and of a matrix
         also the sums and differences that are reduced. All 0 without ``count_saturation``."""
-        return tuple(self._state.saturated or [0] * len(self._counts))
-
-    @property
-    def visits(self) -> tuple[int, ...]:
-        """How often each word was executed since the launch."""
-        return tuple(self._counts)
+        return tuple(self._state.saturated or [0] * len(self.visits))
 
     @property
     def executed(self) -> Counter[str]:
         """How often each instruction was executed since the launch, by its key."""
         total: Counter[str] = Counter()
-        for key, count in zip(self._keys, self._counts, strict=True):
+        for key, count in zip(self._keys, self.visits, strict=True):
             if key is not None and count:
                 total[key] += count
         return total
@@ -285,7 +281,7 @@ class Simulator:
             self._end = self._execute(limit)
             if self._end is not None and self._end.state == "faulted":
                 self._end = replace(self._end, fault=self._fault(self._end))
-        return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self._counts))
+        return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self.visits))
 
     def _fault(self, end: Outcome) -> str:
         program = self._source
@@ -295,7 +291,7 @@ class Simulator:
 
     def _execute(self, limit: int | None) -> Outcome | None:
         """Execute until the program ends; None: it goes on after ``limit`` instructions."""
-        operations, counts, pc, size = self._operations, self._counts, self.pc, len(self._counts)
+        operations, counts, pc, size = self._operations, self.visits, self.pc, len(self.visits)
         try:
             for _ in repeat(None) if limit is None else repeat(None, limit):
                 if not 0 <= pc < size:

@@ -93,8 +93,6 @@ def bitonic_sort_program(rows: int, length: int) -> Program:
 
 
 class _BitonicSort:
-    """Registers and code of the kernel."""
-
     def __init__(self, rows: int, length: int) -> None:
         self.size = size = length * ELEMENT_BYTES
         masks, turn, source, target, _ = _places(rows, length)

@@ -145,8 +145,6 @@ def gauss_program(systems: int, unknowns: int) -> Program:
 
 
 class _Gauss:
-    """Registers and code of the kernel."""
-
     def __init__(self, systems: int, unknowns: int) -> None:
         row = unknowns + 1
         self.row_bytes = row * _BYTES

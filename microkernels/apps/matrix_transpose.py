@@ -68,8 +68,6 @@ def matrix_transpose_program(rows: int, columns: int) -> Program:
 
 
 class _Transpose:
-    """Registers and code of the kernel."""
-
     def __init__(self, rows: int, columns: int) -> None:
         self.across, self.down = min(_ACROSS, columns), min(_DOWN, rows)
         self.row_bytes, self.out_bytes = columns * ELEMENT_BYTES, rows * ELEMENT_BYTES

@@ -118,7 +118,6 @@ def _vault_bits(ring: VaultRing | None) -> int | None:
 
 
 def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) -> Program:
-    """The program of BP-M for a layout."""
     bits = _vault_bits(ring)
     if layout.shifts is not None:
         return layout.shifts.program(bits)

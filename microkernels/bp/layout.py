@@ -340,7 +340,6 @@ class BpLayout:
             yield from step_runs(words, share, flags, member, end, self.lanes)
 
     def _lines(self, direction: MessageDirection, tile: Tile) -> int:
-        """Lines of records of a tile."""
         return (tile.height if direction.horizontal else tile.width) // self.unit
 
     def end_of_step(

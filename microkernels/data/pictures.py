@@ -163,7 +163,6 @@ def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
 
 
 def _decoded(path: Path, content: bytes) -> Samples:
-    """Read a picture with Pillow."""
     with _opened(content) as image:
         _check_size(path, image.width, image.height)
         mode, layout = image.mode, _layout(image)

@@ -158,8 +158,6 @@ class MapLayer(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class _MapStep(LayerStep):
-    """A step from maps to maps."""
-
     layer: MapLayer
 
     @cached_property
@@ -193,7 +191,6 @@ class _MapStep(LayerStep):
 
     @cached_property
     def _block(self) -> int:
-        """Bytes of a parameter block."""
         size = max(len(self.layout(0, 0).block(0)), len(idle_block(0, self.pes)))
         return round_up(size, COLUMN_BYTES)
 

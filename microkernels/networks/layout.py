@@ -220,7 +220,6 @@ class NetworkLayout:
             return plan.layer.placed(plan, sources, ChipWork(self.plan.batch, self.plan.engines))
 
     def _maps(self, layer: Layer) -> LayerMaps:
-        """A layer's maps."""
         sources = self.plan.network.sources[layer.name]
         return LayerMaps(
             plan=self.plan.layers[layer.name],

@@ -156,7 +156,6 @@ class SequenceLayout:
 
     @property
     def _slot_bytes(self) -> int:
-        """Bytes of a chunk of all vectors."""
         return round_up(self._vectors * self.plan.chunk_bytes, ROW_BYTES)
 
     @property

@@ -33,6 +33,8 @@ __all__ = ["NetworkPlan", "plan_network", "slice_depths"]
 _DEPTH = 16
 #: For estimates: bytes that a vault moves per cycle.
 _MOVED_BYTES = 3.0
+#: Cycles, relative to the fewest, that estimates do not tell apart.
+_SIMILAR = 1.01
 #: Number of a layer's options considered together with its neighbours', and of passes.
 _OPTIONS = 24
 _SWEEPS = 3
@@ -109,19 +111,23 @@ class _Slices:
 
     def choose(self, name: str) -> bool:
         """Give a group the slices with which its readers and writers take the fewest cycles; among
-        those preferably whole columns of memory, and the thinnest.
+        those that take hardly more preferably whole columns of memory, and the thinnest.
 
         Returns:
             Whether the slices have changed.
         """
         before = self.depths[name]
-        best = (inf, True, 0)
+        cycles: dict[int, float] = {}
         for depth in _candidates(self.channels[name], 1):
             self.depths[name] = depth
             if not self.overflow(name, depth):
-                cycles = sum(self.cycles(layer) for layer in self.users[name].values())
-                best = min(best, (cycles, depth % (COLUMN_BYTES // ELEMENT_BYTES) > 0, depth))
-        self.depths[name] = best[-1] or before
+                cycles[depth] = sum(self.cycles(layer) for layer in self.users[name].values())
+        limit = _SIMILAR * min(cycles.values(), default=inf)
+        similar = (depth for depth, value in cycles.items() if value <= limit)
+        whole = COLUMN_BYTES // ELEMENT_BYTES
+        self.depths[name] = min(
+            similar, key=lambda depth: (depth % whole > 0, depth), default=before
+        )
         return self.depths[name] != before
 
     def readable(self, name: str, depth: int, step: int) -> int:

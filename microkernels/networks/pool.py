@@ -101,7 +101,6 @@ class Pool(WindowLayer):
         return largest
 
     def _sums(self, values: Reals, size: MapSize) -> Reals:
-        """Sums of the windows."""
         total = np.zeros((len(values), size.height, size.width, size.channels))
         for _, _, view in self.views(values, size, 0.0):
             total += view

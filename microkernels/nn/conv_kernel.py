@@ -188,8 +188,6 @@ def conv_program(
 
 
 class _ConvKernel:
-    """Registers and code of the kernel."""
-
     def __init__(
         self, layout: ConvLayout, fraction: int, vault_bits: int | None, *, sums_first: bool
     ) -> None:

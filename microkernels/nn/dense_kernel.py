@@ -61,8 +61,6 @@ def dense_program(layout: DenseLayout, *, fraction: int, vault_bits: int | None 
 
 
 class _DenseKernel:
-    """Registers and code of the kernel."""
-
     def __init__(self, layout: DenseLayout, fraction: int, vault_bits: int | None) -> None:
         self.plan = plan = layout.plan
         self.layout = layout

@@ -352,8 +352,6 @@ class DepthwiseLayout(LineLayout):
 
 
 class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
-    """Registers and code of the kernel."""
-
     def __init__(self, layout: DepthwiseLayout, vault_bits: int | None) -> None:
         shape, scratchpad = layout.shape, layout.scratchpad
         super().__init__(

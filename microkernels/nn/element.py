@@ -188,8 +188,6 @@ _TWO_MAP_INSTRUCTIONS = {
 
 
 class _ElementKernel(StreamKernel[ElementLayout]):
-    """Registers and code of the kernel."""
-
     def __init__(self, layout: ElementLayout, vault_bits: int | None) -> None:
         shape, scratchpad = layout.shape, layout.scratchpad
         super().__init__(

@@ -93,7 +93,6 @@ class LstmLayout:
 
     @property
     def _slot_bytes(self) -> int:
-        """Bytes of a chunk of all vectors."""
         return round_up(self._vectors * self.plan.chunk_bytes, COLUMN_BYTES)
 
     @property

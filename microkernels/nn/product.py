@@ -274,8 +274,6 @@ class ProductLayout(LineLayout):
 
 
 class _ProductKernel(LineKernel[ProductLayout]):
-    """Registers and code of the kernel."""
-
     def __init__(self, layout: ProductLayout, vault_bits: int | None) -> None:
         shape, cut, scratchpad = layout.shape, layout.cut, layout.scratchpad
         super().__init__(
@@ -363,7 +361,6 @@ class _ProductKernel(LineKernel[ProductLayout]):
             w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)
 
     def _stores(self) -> None:
-        """Store the block's results."""
         w, layout = self.writer, self.layout
         if layout.line_blocks == 1:
             w.store(self.out, self.results, self.outputs)

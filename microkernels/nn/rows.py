@@ -225,8 +225,6 @@ class RowsLayout(LineLayout):
 
 
 class _RowsKernel(LineKernel[RowsLayout]):
-    """Registers and code of the kernel."""
-
     def __init__(self, layout: RowsLayout, vault_bits: int | None) -> None:
         self.shape = shape = layout.shape
         self.scale = shape.scale

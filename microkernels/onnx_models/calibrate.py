@@ -1,10 +1,10 @@
 """Calibration: fraction bits of all maps and weights of a model, from data.
 
 A map has as many fraction bits as the largest magnitude on the data allows. A layer that scales
-then tries fewer on the golden model, which also shows partial sums that saturate, and keeps those
-with the least squared error. Where another layer of the group saturates, the group gets one bit
-less, and the error of the outputs decides. Weights have all bits that fit; one fraction for all
-filters of a layer, as the shift is a setting of the whole vector unit.
+then tries fewer on the golden model, which also shows saturating partial sums, and takes those with
+the least squared error. Where another layer of the group saturates, the group gets one bit less,
+and the error of the outputs decides. Weights have all bits that fit; one fraction for all filters
+of a layer, as the shift is a setting of the whole vector unit.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_
 
 __all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
 
-#: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
+#: Most bits that a layer tries to drop; most times that groups lose a bit; images of the search.
 _TRIED = 3
 _ROUNDS = 4
 _SEARCH_IMAGES = 16
@@ -47,13 +47,13 @@ class MapReport:
     """How one map behaves on the calibration data.
 
     Attributes:
-        layer: that makes the map. node: of the model, from which the layer comes.
+        layer: that produces the map. node: of the model, the layer's origin.
         fraction: fraction bits. weight_fraction: fraction bits of the layer's weights; None if it
             has none.
         largest: magnitude of the real numbers.
-        error: what the elements cost: beside the mapped layers in floating point, root of the mean
-            squared error over that of the mean square.
-        saturated: values limited on the way, of ``elements``.
+        error: of the elements against the mapped layers in floating point: root of the mean squared
+            error over that of the mean square.
+        saturated: saturated values, of ``elements``.
         beyond: arguments of a function outside the range that they have in floating point, where it
             has its value at the end.
     """
@@ -91,7 +91,7 @@ class Calibrated(ElementNetwork):
         model: as mapped.
         formats: of all maps.
         maps: reports, by layer in order.
-        images: numbers of the images that the reports are of.
+        images: numbers of the images in the reports.
         outputs: elements of the model's outputs for these images, by layer.
     """
 
@@ -103,7 +103,7 @@ class Calibrated(ElementNetwork):
 
     @property
     def saturated(self) -> int:
-        """How many values are limited on the calibration data."""
+        """Number of values that saturate on the calibration data."""
         return sum(report.saturated for report in self.maps)
 
 

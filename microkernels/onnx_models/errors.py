@@ -1,16 +1,15 @@
-"""The exception of the functions that take ONNX models."""
+"""Exceptions of functions on ONNX models."""
 
 from support.errors import VipError, clipped, printable
 
 __all__ = ["MixedImagesError", "ModelError", "one_line"]
 
-#: Characters of a message of another library.
+#: Most characters of another library's message.
 _MOST_SHOWN = 200
 
 
 class ModelError(VipError):
-    """A model, or data for one, that can't be used; the one-line message says what, where, and what
-    is allowed."""
+    """An invalid model, or invalid data for one; one line says what, where, and what is allowed."""
 
 
 class MixedImagesError(ModelError):

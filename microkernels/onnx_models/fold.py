@@ -26,8 +26,8 @@ _ERRORS_ALONE = 4
 
 
 def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[Array]:
-    """Outputs of a node for these inputs; where onnxruntime does not take their types, those of
-    ONNX's reference implementation.
+    """Outputs of a node for these inputs, from ONNX's reference implementation if onnxruntime does
+    not support their types.
 
     Parameters:
         node: of one of ONNX's own operators. feeds: its inputs, by name.
@@ -62,7 +62,7 @@ def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        # NumPy has no such type: onnxruntime takes none of those that a package adds, as bfloat16.
+        # Not a type of NumPy: onnxruntime supports none that a package adds, such as bfloat16.
         if any(values.dtype.kind == "V" for values in feeds.values()):
             raise NoKernelError("types of another package")
         results = session.run(None, feeds)
@@ -86,11 +86,11 @@ def output_shape(
     return results[[name for name in node.output if name].index(tensor)].shape
 
 
-#: Elements of a tensor that constant folding makes, and of all; of one that shape inference sees.
+#: Most elements of a folded tensor, and of all; of a tensor passed to shape inference.
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
 _SMALL = 16
-#: Operators whose result is taken for constant when all their inputs are.
+#: Operators whose result is constant if all their inputs are.
 _FOLDED = frozenset(
     (
         "Abs",

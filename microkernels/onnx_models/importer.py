@@ -1,7 +1,7 @@
-"""A graph that is being mapped onto layers, node by node.
+"""A graph during its mapping onto layers, node by node.
 
-:class:`Importer` holds what is known so far: the layers, and for each tensor its :class:`Value`.
-The functions of :mod:`microkernels.onnx_models.operators` map one node each.
+:class:`Importer` holds the state: the layers, and each tensor's :class:`Value`. The functions of
+:mod:`microkernels.onnx_models.operators` map one node each.
 """
 
 from collections import Counter
@@ -40,17 +40,17 @@ __all__ = [
 
 #: Elements of a tensor, not of one image, that are one pixel, whose parts are moved fast.
 _VECTOR = 2048
-#: Operators that make all outputs that are used.
+#: Operators that produce all outputs in use.
 _SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
 #: Operators that work on the last axis of their inputs.
 _ROWS = frozenset({"LayerNormalization", "MatMul", "RMSNormalization", "Softmax"})
-#: Nodes whose output holds the same elements in the same order; an input is looked at through them.
+#: Nodes that only pass elements on in the same order; input look-ups see through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
 
 
-#: Elements of a map that is rearranged, at most: each may be a move of its own.
+#: Most elements of a rearranged map: each may be a separate move.
 _MOST_ELEMENTS = 1 << 20
-#: Elements of a map of which some are taken, at most.
+#: Most elements of a map of which some are taken.
 _MOST_INDEXED = 1 << 24
 
 Index = NDArray[np.int64]
@@ -77,7 +77,7 @@ class Value:
 
 
 class Importer:
-    """A graph that is being mapped.
+    """A graph during its mapping.
 
     Parameters:
         graph: as read.
@@ -126,7 +126,7 @@ class Importer:
         shape = self.graph.shapes[name]
         seen, alone = name, self._uses[name] == 1
         size = self.map_of(shape)
-        # A view of an input is what the host puts into memory.
+        # The host writes a view of an input to memory.
         while self._uses[seen] == 1:
             node = next((node for node in self.graph.nodes if seen in node.inputs), None)
             if node is None or node.op not in _VIEWS or node.inputs[0] != seen:
@@ -135,7 +135,7 @@ class Importer:
             viewed = self.graph.shapes.get(seen)
             if viewed is not None and self.has_images(viewed):
                 size = self.map_of(viewed)
-        # Operators that work on rows want the last axis in channels.
+        # Operators on rows need the last axis in channels.
         viewed = self.graph.shapes.get(seen, ())
         turned = any(seen in node.inputs and node.op in _ROWS for node in self.graph.nodes)
         turned = turned and len(viewed) > 1 and prod(viewed) == prod(shape)
@@ -197,7 +197,7 @@ class Importer:
         inner = (1, 1, *self.image_of(shape))
         return MapSize(prod(inner[:-2]), inner[-2], inner[-1])
 
-    # What operators ask for.
+    # Queries by operators.
 
     def unique(self, name: str) -> str:
         """A name for a layer, after that of a node or tensor."""
@@ -217,7 +217,7 @@ class Importer:
         return straight(self, node, self.held(node, number))
 
     def held(self, node: GraphNode, number: int = 0) -> Value:
-        """Likewise, turned or not.
+        """As :meth:`value`, turned or not.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -235,7 +235,7 @@ class Importer:
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
 
     def is_input(self, value: Value) -> bool:
-        """Whether the host puts a value into memory: an input, or a constant."""
+        """Whether the host writes a value to memory: an input, or a constant."""
         return value.layer == INPUT or not self.layers[value.layer].computed
 
     def is_constant(self, node: GraphNode, number: int) -> bool:
@@ -256,7 +256,7 @@ class Importer:
         return self.graph.constants[name]
 
     def reals(self, node: GraphNode, number: int) -> Reals:
-        """As :meth:`constant`, as finite real numbers; the input must not be missing.
+        """As :meth:`constant`, in finite real numbers; the input must not be missing.
 
         Raises:
             ModelError: it is none.
@@ -267,7 +267,8 @@ class Importer:
         return self._finite(node, number, values.astype(np.float64))
 
     def weights(self, node: GraphNode, number: int) -> Reals:
-        """Likewise, in the type that they have, if it is one of real numbers: they may be many.
+        """As :meth:`reals`, but in their own type, if it is one of real numbers, as they may be
+        many.
 
         Raises:
             ModelError: there are none.
@@ -282,7 +283,7 @@ class Importer:
             raise node.refused(f"input {number} has NaN or infinities")
         return values
 
-    # What operators make.
+    # Results of operators.
 
     def add(
         self,
@@ -299,7 +300,7 @@ class Importer:
         Parameters:
             layer: with a name of :meth:`unique`.
             size: of its map. shape: of the tensor.
-            last: it makes the node's first output.
+            last: it produces the node's first output.
             turned: as for :class:`Value`.
         """
         self.layers[layer.name] = layer
@@ -357,7 +358,7 @@ class Importer:
         self.name_output(node, node.outputs[0], replace(value, shape=shape))
 
     def name_output(self, node: GraphNode, tensor: str, value: Value) -> Value:
-        """The elements of ``value``, in its shape, are a tensor that a node makes.
+        """Name a tensor that a node produces: the elements of ``value``, in its shape.
 
         Raises:
             MixedImagesError: the shape does not have the batch first.
@@ -368,7 +369,7 @@ class Importer:
             raise node.mixing(
                 f"its output of shape {list(shape)} must keep the batch of {self.batch} first"
             )
-        # ONNX infers shapes of some windows that no implementation has.
+        # For some windows, ONNX infers shapes that no implementation produces.
         if self.graph.shapes.get(tensor, shape) != shape != self._true_shape(node, tensor):
             raise node.refused(
                 f"its output {clipped(printable(tensor), 60)} has the shape "
@@ -424,12 +425,12 @@ class Importer:
 
 
 def affine_layer(name: str, source: str) -> Activation:
-    """A layer that multiplies and adds, with a place for factor, offset and fraction bits."""
+    """A layer that multiplies and adds; factor, offset and fraction bits are set later."""
     return Activation(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
 
 
 def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` as the output of a layer: the network's input is none."""
+    """``value`` as the output of a layer, which the network's input is not."""
     if value.layer != INPUT:
         return value
     layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
@@ -474,7 +475,7 @@ def rearranged(
     Parameters:
         index: of the elements of all values, one after the other, from 1 on; 0: ``empty``. In the
             shape of an image, with a batch of 1.
-        output: tensor that the layer makes; "": none of the model's.
+        output: tensor that the layer produces; "": none of the model's.
         empty: the constant for 0.
         turned: the last axis becomes channels.
 
@@ -571,7 +572,7 @@ def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
 
 
 def adjacent(importer: Importer, value: Value, index: Index) -> float:
-    """How many elements follow each other in a source's map, on average, along the last axis.
+    """Mean number of consecutive elements in a source's map, along the last axis.
 
     Parameters:
         index: of the elements, as for :func:`rearranged`.

@@ -1,7 +1,7 @@
 """How large the numbers of a model are on the calibration data, the balance of its weights, and the
 fraction bits that follow.
 
-Layers that only choose, add or limit elements have one fraction for all their maps; such maps are a
+Layers that only select, add or limit elements have one fraction for all their maps; such maps are a
 *group*. A convolution shifts its sums right by the fraction of its input plus that of its weights
 minus that of its output, which must be 0 to 15.
 """
@@ -92,7 +92,7 @@ def with_fractions(
     """A layer with its fraction bits and constants, and its weights as elements.
 
     Raises:
-        ModelError: products would have to be shifted by more bits than an engine can.
+        ModelError: products need a shift by more bits than an engine has.
     """
     fractions = formats.of(model.network, layer)
     if layer.shifts and not 0 <= fractions.shift <= FRACTION_LIMIT:

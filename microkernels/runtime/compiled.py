@@ -65,7 +65,6 @@ def _added(progress: Callable[[int], None], before: int) -> Callable[[int], None
 
 
 def _bytes(job: KernelJob) -> int:
-    """Bytes of all vaults' memory."""
     if job.ring is None or job.vaults == 1:
         return job.end
     return job.vaults << job.ring.address_bits

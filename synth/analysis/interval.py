@@ -165,7 +165,6 @@ def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Va
 
 
 def _without(value: Value, other: Value) -> Value | None:
-    """``value`` without ``other``."""
     if not isinstance(other, int):
         return value
     low, high = bounds(value)

@@ -355,7 +355,6 @@ class Loops:
     def _record_word(
         self, pc: int, turns: int, lines: list[Ramp | None], values: Registers
     ) -> bool:
-        """Record the facts of a word in all turns."""
         row, word = self._control.rows[pc], self._program.words[pc]
         used = reads(row, word)
         all_lines = all(lines[slot] is not None for slot in used)

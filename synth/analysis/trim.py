@@ -215,7 +215,7 @@ def _named(name: str) -> Iterator[None]:
 def profile_of_each(
     programs: Sequence[Program], profiles: Sequence[Profile]
 ) -> list[Profile | None]:
-    """For each program the profile of all its runs, or None.
+    """For each program, the profile of all its runs, or None.
 
     Raises:
         TrimError: a profile belongs to none of the programs.
@@ -281,7 +281,7 @@ def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:
 
 @dataclass(frozen=True)
 class TrimReport:
-    """Result of trimming: the parts removed, and the reasons for the parts kept.
+    """Result of trimming: the removed parts, and the reasons for the remaining ones.
 
     Attributes:
         needs: of the programs. parts: of each, by its name; "" if there is one.
@@ -305,7 +305,7 @@ class TrimReport:
 
     @property
     def kept(self) -> dict[Unit, tuple[str, ...]]:
-        """Instructions that are still there, by functional unit, in the table's order."""
+        """Remaining instructions, by functional unit, in the table's order."""
         return self._by_unit(self.trimmed.instructions)
 
     @staticmethod

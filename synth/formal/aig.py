@@ -23,7 +23,7 @@ __all__ = [
     "write_aiger",
 ]
 
-#: Most inputs of which all values are tried, and most nodes that are followed, of 8 KiB each.
+#: Most inputs whose values are all tried, and most nodes simulated, of 8 KiB each.
 _TRIED = 16
 _FOLLOWED = 20_000
 
@@ -183,9 +183,9 @@ def extract(graph: AndGraph, outputs: Iterable[str], fixed: Mapping[int, bool]) 
 
 def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
     """``graph`` with ``outputs``, each 1 for the same inputs, where an output that is 1 only if
-    several nodes are takes each of these for granted in what depends on it.
+    several nodes are assumes each of these in the logic that depends on it.
 
-    An output then often compares the same circuit with itself, and the comparison goes away.
+    An output then often compares a circuit with itself, and the comparison vanishes.
     """
     builder = Gates(len(graph.inputs))
     first_gate = len(graph.inputs) + 1
@@ -236,8 +236,8 @@ def _copied(graph: AndGraph, node: int, literals: dict[int, int], builder: "Gate
 
 
 def is_refuted(graph: AndGraph, output: str) -> bool:
-    """Whether ``output`` is seen to be 0 for all inputs, by trying all values of those that its
-    last term depends on; False also if that takes too much."""
+    """Whether ``output`` is 0 for all inputs, by trying all values of those that its last term
+    depends on; False also if there are too many."""
     term = max(_terms(graph, graph.outputs[output]))
     if term < 2:
         return term == 0
@@ -256,7 +256,7 @@ def is_refuted(graph: AndGraph, output: str) -> bool:
     ones = (1 << (1 << len(read))) - 1
     values = {0: 0}
     for number, node in enumerate(read):
-        # Blocks of 2**number zeros and as many ones, by turns.
+        # Alternating blocks of 2**number zeros and ones.
         period = ones // ((1 << (2 << number)) - 1)
         values[node] = period * (((1 << (1 << number)) - 1) << (1 << number))
     for node in sorted(cone):
@@ -285,16 +285,16 @@ class Part(NamedTuple):
     inputs: Mapping[str, tuple[int, str]]
 
 
-#: Inputs that are 0: no step starts with a reset, and clocks are not values.
+#: Inputs tied to 0: no step starts with a reset, and clocks are not values.
 _ZERO = ("clk", "rst")
 
 
 def compose(parts: list[Part], goals: Iterable[str]) -> AndGraph:
-    """The outputs ``goals`` of the first of ``parts`` over the inputs of all that nothing drives,
-    with equal gates merged. Clocks and resets are 0.
+    """The outputs ``goals`` of the first of ``parts`` as functions of all undriven inputs, with
+    equal gates merged. Clocks and resets are 0.
 
     Raises:
-        ProofError: parts that drive each other in a circle.
+        ProofError: parts that drive each other in a cycle.
     """
     free = [
         (number, node)

@@ -1,8 +1,7 @@
-"""A design cut at its registers, which leaves only combinational logic.
+"""A design cut at its registers, leaving only combinational logic.
 
-Every register becomes an input, the value that it holds, and an output, the value that it takes
-next. So does every synchronous read port of a memory; the contents of memories are not part of the
-cut.
+Every register becomes an input (its value) and an output (its next value), and so does every
+synchronous read port of a memory. The contents of memories are not part of the cut.
 """
 
 import re
@@ -33,10 +32,10 @@ __all__ = [
 
 
 class ProofError(SynthesisError):
-    """A proof that can't be set up or run; the message says what and why."""
+    """A proof can't be set up or run; the message says what and why."""
 
 
-#: Held while a design is elaborated: Amaranth is not made for threads.
+#: Held while a design is elaborated: Amaranth is not thread-safe.
 elaborating = Lock()
 #: Prefixes of the ports that the cut adds.
 NOW, NEXT, PROBE = "now:", "next:", "probe:"
@@ -129,11 +128,11 @@ def cut(
     """Elaborate ``component`` and cut it.
 
     Parameters:
-        component: to be cut. name: of its module.
-        probes: names of wires to be seen; those that the design lacks are left out.
+        component: to cut. name: of its module.
+        probes: names of wires to expose; those that the design lacks are ignored.
 
     Raises:
-        ProofError: the component holds something that can't be cut.
+        ProofError: the component contains something that can't be cut.
     """
     with elaborating:
         text = rtlil.convert(component, name, emit_src=False)
@@ -206,7 +205,7 @@ class _Cutter:
                 ports[name_of_wire] = self._widths[name_of_wire]
         self._plain = self._read_plain(text)
         self._fields = self._read_fields(text)
-        # Nothing holds an initial value any more.
+        # No initial values remain.
         text = _MEMORY.sub("", _INITIAL.sub("", text))
         self._text = _CELL.sub(self._cell, text)
 

@@ -44,7 +44,7 @@ __all__ = ["PROBES", "front_relation"]
 _STATUS = "control__status"
 _LEGAL = f"{DECODE.out}.legal"
 _BAD_SETTING, _FAULTS = f"{ISSUE.check}.bad_setting", f"{ISSUE.check}.faults"
-#: Wires that the assumptions name.
+#: Wires named by the assumptions.
 PROBES = (
     _LEGAL,
     _BAD_SETTING,
@@ -85,7 +85,7 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     state, reported = SEQUENCER.fsm_state, f"{SEQUENCER.report}.cause"
     relation.when(ended, f"{SEQUENCER.report}.pc")
     relation.when(lambda v: v[reported] != 0, f"{_STATUS}.pc")
-    # Only its last value matters: then the program begins.
+    # Only its last value matters, as the program begins then.
     relation.when(lambda v: v[state] != _CLEAR, SEQUENCER.index, f"{REGISTERS.registers}.words:0")
     relation.truncated += [re.escape(SEQUENCER.index), re.escape(REGISTERS.valid)]
     relation.invariant(
@@ -124,7 +124,7 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
 
 
 def _present(v: View) -> Value:
-    """An instruction is in decode, and stays on the program's way."""
+    """An instruction is in decode, on the program's path."""
     return v[OPERANDS.occupied] & ~v[ISSUE.redirect]
 
 
@@ -134,7 +134,7 @@ def _inside(v: View) -> Value:
 
 
 def _in_program(trimmed: PeConfig, v: View) -> Value:
-    """The word in decode is an instruction that was kept."""
+    """The word in decode is an instruction of the trimmed engine."""
     word = v[OPERANDS.word]
     return any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
 
@@ -179,7 +179,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
             & v[SEQUENCER.going]
             for v in (f, t)
         )
-        # Nothing at issue can lead away from it any more.
+        # Nothing at issue can still change the path.
         certain = _present(f) & ~f[ISSUE.occupied]
         legal = f[_LEGAL] & t[_LEGAL]
         return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
@@ -196,7 +196,7 @@ def _read_registers(relation: Relation, trimmed: PeConfig) -> None:
     def needed(number: int, v: View) -> Value:
         word = v[OPERANDS.word]
         reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
-        # A register that lacked its value is read once more.
+        # A register that lacked its value is read again.
         return _inside(v) & ~v[OPERANDS.again] & reads_it
 
     for number in range(READ_PORTS):
@@ -271,14 +271,14 @@ def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], 
 
 
 class _Dispatched:
-    """What the instruction at dispatch is, from the values of a design like ``full``."""
+    """The kind of the instruction at dispatch, from the values of a design like ``full``."""
 
     def __init__(self, full: PeConfig) -> None:
         self._caps = Capabilities.of(full)
         self.prefix = f"{DISPATCH.instruction}."
 
     def legal(self, v: View) -> Value:
-        """There is one, without a fault."""
+        """There is an instruction, without a fault."""
         faults = (f"{self.prefix}faults.{name}" for name in ("outside", "misaligned", "dram"))
         return v[DISPATCH.occupied] & ~any_of(held(v, name) for name in faults)
 

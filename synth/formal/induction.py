@@ -35,7 +35,7 @@ __all__ = [
 def graph_of(text: str, top: str) -> AndGraph:
     """The graph of a combinational module; a port of several bits has ``[n]`` after its name.
 
-    A bit that the design leaves undefined, which tools may choose, is 0.
+    Undefined bits, which tools may choose, are 0.
 
     Parameters:
         text: RTLIL. top: name of the module.
@@ -78,11 +78,11 @@ class Proof:
     """Result of a proof.
 
     Attributes:
-        goals: how many conditions were to be shown. failures: examples against some of them.
+        goals: number of conditions to prove. failures: counterexamples.
         assumptions: names of the assumptions.
         unpaired: registers that only the full engine has. left_out: fields of the configuration
             that differ and are not part of the proof.
-        seconds: time that it took; 0 if it was cached.
+        seconds: duration; 0 if cached.
     """
 
     goals: int
@@ -94,7 +94,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether all of it was shown."""
+        """Whether all conditions were proved."""
         return not self.failures
 
     def to_json(self) -> dict[str, object]:
@@ -114,7 +114,7 @@ class Proof:
 
 
 def joined(parts: Mapping[str, Proof]) -> Proof:
-    """All ``parts`` as one proof, with the part's name before that of each goal."""
+    """All ``parts`` as one proof, each goal prefixed with its part's name."""
     every = parts.values()
     return Proof(
         goals=sum(part.goals for part in every),
@@ -141,7 +141,7 @@ def prove_relation(
     """Prove that ``relation`` holds after reset and after every step, or beat of a pipeline.
 
     Raises:
-        ProofError: a proof that can't be set up, or a goal that could not be decided.
+        ProofError: a proof that can't be set up, or an undecided goal.
     """
     start = monotonic()
     designs = (full, trimmed)
@@ -213,7 +213,6 @@ def _composed(miter: Miter, graphs: tuple[AndGraph, ...]) -> AndGraph:
 
 
 def _graph(text: str, top: str) -> AndGraph:
-    """The graph of module ``top``, cached."""
     target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
     try:
         return read_aiger(gzip.decompress(target.read_bytes()))

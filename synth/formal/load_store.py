@@ -78,7 +78,6 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
 
 
 def _formed_store(v: View) -> Value:
-    """The request that is formed stores."""
     return v[REQUEST.formed_valid] & v[f"{REQUEST.formed}.write"]
 
 

@@ -1,7 +1,7 @@
 """One step of two related designs, side by side, and the goals that must hold after it.
 
-The values of both designs are made from free inputs such that they are related in every possible
-way: corresponding registers share an input. Each goal is one output, 1 where it fails.
+Free inputs generate all related values of both designs: corresponding registers share an input.
+Each goal is one output, 1 where it fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def cases_of(split: Split, which: Signal, inputs: Mapping[str, Signal]) -> list[dict[str, bool]]:
-    """Values of bits of inputs, by name, for each case; together the cases are all that there is.
+    """Values of bits of inputs, by name, for each case; together the cases are exhaustive.
 
     Parameters:
         which: input that chooses the thing. inputs: of the circuit, by what they stand for.
@@ -173,7 +173,7 @@ class _Builder:
         self._parts += 1
         with self.m.Switch(choices[id(codes)]):
             for number, word in enumerate(codes.words):
-                # The last word also stands for all numbers after it.
+                # The last word also represents all numbers after it.
                 cases = (number,) if number + 1 < len(codes.words) else ()
                 with self.m.Case(*cases) if cases else self.m.Default():
                     code = word[place][which]
@@ -231,7 +231,7 @@ class _Builder:
         return Cat(bit for bit in bits if bit is not None)
 
     def _named(self, value: Value) -> Value:
-        """``value`` as a signal of its own, so that it is made once however often it is read."""
+        """``value`` as its own signal, so that it is built once however often it is read."""
         signal = Signal(len(value), name=f"part_{self._parts}")
         self._parts += 1
         self.m.d.comb += signal.eq(value)
@@ -311,8 +311,8 @@ class _Builder:
             self.miter.taken[side.which][name] = signal
 
     def _fetch(self) -> None:
-        """Words that come out of memories: related where the addresses are the same, as all that
-        was written is."""
+        """Words read from memories: related if the addresses are the same, as all written words
+        are."""
         full, trimmed = self.sides
         for name in dict.fromkeys((*full.cut.reads, *trimmed.cut.reads)):
             both = name in full.cut.reads and name in trimmed.cut.reads
@@ -418,6 +418,6 @@ def build_miter(full: CutDesign, trimmed: CutDesign, relation: Relation) -> Mite
     """The circuit whose goals never fail exactly if ``relation`` is inductive.
 
     Raises:
-        ProofError: the relation names what the designs lack.
+        ProofError: the relation names something that the designs lack.
     """
     return _Builder(full, trimmed, relation).build()

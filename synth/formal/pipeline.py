@@ -1,9 +1,9 @@
 """Designs seen one beat at a time, without the registers that only delay.
 
 A register that takes a new value in every cycle, whatever it holds, delays its sources by a cycle.
-If all values that meet have been delayed equally, such registers do not change the result of a
-beat, only its time; without them it is made in no time. The other registers remember: *roots*,
-which decide the beat, and *accumulators*, which hold the results of earlier beats.
+If all values that meet have the same delay, such registers change only when a beat's result
+appears; without them it appears at once. The other registers remember: *roots*, which decide the
+beat, and *accumulators*, which hold the results of earlier beats.
 """
 
 import re
@@ -15,7 +15,7 @@ from .cut import NEXT, NOW, CutDesign, ProofError, bits_of
 
 __all__ = ["MADE", "Pipeline", "pipeline_of"]
 
-#: Prefix of the output for a register where a design is taken apart.
+#: Prefix of the output for a register at which a design is split.
 MADE = "made:"
 _FROM = "from:"
 
@@ -28,7 +28,7 @@ class Pipeline:
         cut: the design; its states are the registers that remember.
         graph: its function of a beat; logic after an accumulator sees the value that the beat
             leaves there.
-        delays: output -> cycles from the roots' values to it; 0 if it is made of those alone.
+        delays: output -> cycles from the roots' values to it; 0 if it depends only on those.
     """
 
     cut: CutDesign
@@ -43,14 +43,13 @@ def pipeline_of(
     arrival: Mapping[str, int],
     handed_on: Iterable[str] = (),
 ) -> Pipeline:
-    """``cut``, of which ``graph`` is the graph, seen one beat at a time.
+    """``cut``, with the graph ``graph``, seen one beat at a time.
 
     Parameters:
         roots: pattern of the names of registers that decide the beat.
         arrival: inputs that belong to a beat: port -> cycles after the roots' values.
-        handed_on: registers that only delay and where the design is taken apart: the value that
-            goes there is an output, :data:`MADE` and its name, and the logic after it begins at an
-            input.
+        handed_on: delaying registers at which the design is split: the value at its input becomes
+            an output, :data:`MADE` and its name, and the logic after it starts at an input.
 
     Raises:
         ProofError: values of different beats meet, other than in a register that remembers.
@@ -114,8 +113,8 @@ def _joined(graph: AndGraph, finder: "_Finder", handed: Mapping[str, int]) -> An
 
 
 class _Finder:
-    """Finds the registers that remember, and of all bits how old they are: the cycles from the
-    roots' values to them. Of a bit that no beat changes that is None.
+    """Finds the registers that remember, and the age of each bit: the cycles from the roots' values
+    to it; None for a bit that no beat changes.
 
     Attributes:
         state_of: bit -> register. kept: registers that remember. accumulators: those that are
@@ -208,7 +207,7 @@ class _Finder:
 
 
 def _cones(graph: AndGraph) -> list[int]:
-    """For each node the inputs that it depends on, a bit each."""
+    """For each node, the inputs that it depends on, one bit per input."""
     cones = [0, *(1 << number for number in range(len(graph.inputs)))]
     for one, two in graph.gates:
         cones.append(cones[one >> 1] | cones[two >> 1])
@@ -216,7 +215,7 @@ def _cones(graph: AndGraph) -> list[int]:
 
 
 def _recurring(made_of: Mapping[str, set[str]]) -> set[str]:
-    """Bits that depend on themselves, by way of any others."""
+    """Bits that depend on themselves, directly or not."""
     number = {bit: place for place, bit in enumerate(made_of)}
     reach = [sum(1 << number[source] for source in made_of[bit] & number.keys()) for bit in made_of]
     for through in range(len(reach)):

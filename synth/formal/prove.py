@@ -1,6 +1,6 @@
 """Proof that a trimmed processing engine behaves as the full one, for the instructions it keeps.
 
-``docs/proofs.md`` states the theorem, the assumptions, and how the parts make a whole.
+``docs/proofs.md`` states the theorem, the assumptions, and how the parts combine.
 """
 
 from dataclasses import fields, replace
@@ -31,7 +31,7 @@ __all__ = [
 
 #: Fields of a configuration whose trimming is proved for the whole engine at once.
 _ENGINE_FIELDS = ("instructions", "registers")
-#: Sizes that are proved unit by unit; the trimmed engine's are not larger.
+#: Sizes proved unit by unit; the trimmed engine's are not larger.
 _SIZES = (
     "register_width",
     "max_vl",
@@ -40,12 +40,12 @@ _SIZES = (
     "arc_entries",
     "address_bits",
 )
-#: Fields whose trimming is proved; the others are not part of the proof.
+#: Fields whose trimming is proved; the proof ignores the others.
 PROVED_FIELDS = (*_ENGINE_FIELDS, *_SIZES, "scratchpad_alignment")
 
 
 def engine_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
-    """When the states of the two engines correspond."""
+    """The correspondence of the two engines' states."""
     relation = Relation()
     front_relation(relation, (full, trimmed))
     transfer_relation(relation, (full, trimmed))
@@ -84,7 +84,7 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         size, limit = getattr(trimmed, name), getattr(full, name)
         if size > limit:
             raise ProofError(f"{name} of the trimmed engine is {size}, of the full one {limit}")
-    # Multipliers of other memories' engines are made in other ways.
+    # Engines with other memories build multipliers differently.
     big, small = (replace(config, sram="behavioural") for config in (full, trimmed))
     proofs = prove_sizes(big, small, progress)
     if trimmed.rows_of(Unit.VECTOR):

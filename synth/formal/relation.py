@@ -54,9 +54,8 @@ class Codes:
 
 @dataclass(frozen=True)
 class Split:
-    """Takes goals apart: they are shown while a flag is 0, and while it is 1 for each thing that
-    something may be; then for each place where the lowest 1 of a number may be, and while that is
-    0, for each value of some bits.
+    """Splits goals into cases: a flag is 0, or it is 1 and the codes are those of each thing; then
+    each place of the lowest 1 in a number and, while that is 0, each value of some bits.
 
     Attributes:
         flag: register of one bit. codes: the things, a rule of the same relation.
@@ -87,9 +86,9 @@ class Relation:
             after it.
         guarantees: name -> condition on values between registers that is to be shown.
         assumptions: name -> condition on the step that is assumed, from values before it.
-        split: how goals are taken apart; None: not at all.
-        apart: pattern of names of goals and conditions: such a goal is shown for each combination
-            of the conditions by itself, as in one of these less is left to compare.
+        split: how goals are split; None: not at all.
+        apart: pattern of names of goals and conditions: such a goal is proved separately for each
+            combination of the conditions, each of which leaves less to compare.
         layouts: layouts of registers, ports and memories whose members the design does not name,
             of the full and of the trimmed design.
     """
@@ -137,7 +136,7 @@ class Relation:
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def is_signed(self, name: str) -> bool:
-        """Whether a rule says that ``name`` is extended by its sign."""
+        """Whether ``name`` is extended by its sign."""
         return any(re.fullmatch(pattern, name) for pattern in self.signed)
 
     def is_truncated(self, name: str) -> bool:
@@ -145,7 +144,7 @@ class Relation:
         return any(re.fullmatch(pattern, name) for pattern in self.truncated)
 
     def parts(self, goal: str) -> tuple[Condition, ...]:
-        """The conditions by which ``goal`` is taken apart."""
+        """The conditions by which ``goal`` is split."""
         matching = [conditions for name, conditions in self.apart if re.fullmatch(name, goal)]
         return matching[-1] if matching else ()
 
@@ -160,7 +159,7 @@ class Relation:
 
 
 def _add(rules: dict[str, Rule], name: str, holds: Rule) -> None:
-    # The later of two would stand for both.
+    # The later of two would represent both.
     assert name not in rules, name
     rules[name] = holds
 

@@ -39,7 +39,7 @@ __all__ = [
     "transfer_values",
 ]
 
-#: Fields of an operation that loads and stores have, too.
+#: Fields of an operation that loads and stores also have.
 _OF_TRANSFERS = ("kind", "width")
 _IMMEDIATE = (Format.AB_IMM, Format.A_IMM, Format.IMM)
 #: Members that a register has for an instruction; None: anything.
@@ -47,12 +47,12 @@ Values = Mapping[str, int | None]
 
 
 def any_of(terms: Iterable[Value]) -> Value:
-    """1 when one of ``terms`` is (0 without any)."""
+    """1 if one of ``terms`` is (0 without terms)."""
     return Cat(Const(0, 1), *(term.bool() for term in terms)).any()
 
 
 def held(view: View, name: str) -> Value:
-    """Field ``name``, which has no bits where all instructions have the same in it."""
+    """Field ``name``, which has no bits if it is the same in all instructions."""
     return view[name] if view.has(name) else Const(0, 0)
 
 
@@ -86,8 +86,7 @@ def codes_of(
 
 
 def matching(view: View, prefix: str, values: Values) -> list[Value]:
-    """For each of the members with ``prefix`` that the design has: whether it is that of
-    ``values``."""
+    """For each member with ``prefix`` that the design has: whether it is that of ``values``."""
     return [
         view[prefix + name] == value
         for name, value in values.items()

@@ -23,7 +23,7 @@ class ValueSource(Protocol):
 
 
 def extended(value: Value, width: int, signed: bool) -> Value:
-    """``value`` in ``width`` bits: cut off, or extended by its sign or by 0."""
+    """``value`` in ``width`` bits: truncated, or extended by its sign or by 0."""
     size = len(value)
     if width <= size:
         return value[:width]

@@ -1,7 +1,7 @@
-"""Units whose sizes are trimmed: the larger one does all that passes the smaller one's checks.
+"""Units with trimmed sizes: the larger does everything that passes the smaller's checks.
 
-Each unit is taken by itself, at the sizes that both engines really have; its inputs from other
-units are assumed, as ``docs/proofs.md`` lists.
+Each unit is proved alone, at the actual sizes of both engines; its inputs from other units are
+assumed, as ``docs/proofs.md`` lists.
 """
 
 from collections.abc import Callable
@@ -132,9 +132,9 @@ def _range_check(configs: Configs) -> Relation:
 
 
 def _counted(left: int, f: View, t: View) -> Value:
-    """With so many bits of MR left, the number of elements is the product of VL and the others. By
-    bits from the highest on: solvers find the steps of a bit-serial product there, and do not in a
-    multiplier."""
+    """With so many bits of MR left, the number of elements is the product of VL and the others. The
+    product is bit-serial, highest bit first: solvers can match its steps, but not a
+    multiplier's."""
     del f
     total: Value = Const(0, len(t["elements"]))
     for bit in reversed(range(left, len(t["mr"]))):
@@ -187,7 +187,7 @@ def _settings(configs: Configs) -> Relation:
 
 
 def _scalar(configs: Configs) -> Relation:
-    """A result that registers can hold is the same; one that they can't hold faults."""
+    """A result that fits registers is the same; one that doesn't faults."""
     full, trimmed = configs
     caps = Capabilities.of(full)
     relation = Relation(signed=["first"], ignored=["second", _OUTPUTS])
@@ -271,7 +271,7 @@ def _arc(configs: Configs) -> Relation:
             )
 
     def reported(f: View, t: View) -> Value:
-        # All of one engine, so that its comparisons are the same gates; the other's answer is the
+        # All are of one engine, so that its comparisons share gates; the other's answer is the
         # same.
         unit = (UNIT_BYTES - 1).bit_length()
         missed = []
@@ -294,7 +294,7 @@ def _arc(configs: Configs) -> Relation:
 _RANGE = ("used", "start", "end", "writes")
 _OUTPUTS = r"ranges__\d.*|bytes|columns|is_empty|dram|faults.*|bad_setting|result|overflow|taken"
 
-#: Name -> the unit, when two of it correspond, and whether an engine has it.
+#: Name -> the unit, the condition under which two correspond, and whether an engine has it.
 SIZED_UNITS: dict[
     str,
     tuple[

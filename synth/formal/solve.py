@@ -19,10 +19,10 @@ __all__ = ["Failure", "run_abc", "solve"]
 
 #: Conflicts after which ABC gives up on a goal.
 _CONFLICTS = 1_000_000
-#: Goals that ABC is given at a time: enough to share what they have in common.
+#: Goals per call of ABC: enough to share their common logic.
 _TOGETHER = 16
-#: Further rounds of sharpening for goals taken apart: what one round takes for granted leaves a
-#: condition on a single node, which the next round takes for granted, too.
+#: Further rounds of sharpening for split goals: the assumption of one round leaves a condition on a
+#: single node, which the next round can assume too.
 _ROUNDS = 2
 
 
@@ -46,7 +46,7 @@ def solve(
     Parameters:
         graph: the circuit. goals: outputs.
         cases: values of some inputs; goals are shown for each of these, one after the other.
-        progress: called with how many goals are done, of all cases, and of how many.
+        progress: called with the number of finished goals of all cases, and their total.
         apart: goals that are cases of others.
 
     Returns:
@@ -139,7 +139,7 @@ def _check(graph: AndGraph) -> list[bool] | None:
 
 
 def run_abc(folder: Path, script: str) -> str:
-    """What ABC writes while it runs ``script`` in ``folder``.
+    """ABC's output from ``script`` in ``folder``.
 
     Raises:
         ProofError: ABC can't be run.

@@ -1,4 +1,4 @@
-"""Goals against the instruction table, of one engine alone: a bug in both engines breaks them.
+"""Goals that check one engine against the instruction table: a bug in both engines breaks them.
 
 They are written from the rows of :mod:`isa.table` (extents, roles, functions), not from the units.
 """
@@ -158,7 +158,7 @@ def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
     if row.unit is Unit.LOAD_STORE:
         assert row.width is not None
         far, size = _moved(row, t)
-        # A register may have no bit beyond the address but its sign.
+        # A register may have only its sign beyond the address.
         faults["dram"] = (far + size > 1 << config.address_bits) | far[-1]
         step = config.scratchpad_alignment if row.scratchpad else row.width.bytes
         faults["misaligned"] = far % step != 0

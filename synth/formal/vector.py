@@ -1,7 +1,7 @@
 """Correspondence of the vector unit's control and of the ports of the scratchpad.
 
 The results of the stages after the control are not compared here: an engine without some
-instructions leaves out stages, and has results earlier within the latency that programs rely on.
+instructions omits stages, and has results earlier within the latency that programs rely on.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ __all__ = ["command_relation", "vector_relation"]
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers after the control, and those of the scratchpad.
 _BEHIND = (
-    # A unit whose name a signal has, too, gets a number after it.
+    # A unit that shares its name with a signal gets a number after it.
     rf"vector\.(vertical|horizontal|finish|{_SPECIAL})(\$\d+)?\..*",
     rf"vector\.control\.(operands|early|complete|write|function|{_SPECIAL}).*",
     r"scratchpad\..*",
@@ -43,7 +43,7 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
 
 
 def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    """What nothing sets is what a launch leaves, wherever the full engine holds it."""
+    """A setting that nothing changes is the launch's, wherever the full engine holds it."""
     places: dict[str, Condition] = {
         ISSUE.settings: lambda v: Const(1, 1),
         f"{DISPATCH.instruction}.settings.vector": lambda v: (

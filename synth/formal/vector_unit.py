@@ -1,7 +1,8 @@
 """Correspondence of vector units, one beat at a time (:mod:`synth.formal.pipeline`).
 
 Both begin the same instruction in the same cycle and read the same operands, as the proof of the
-whole engine shows. Here their results are equal, whatever stages one of them lacks.
+whole engine shows. This proof shows that their results are equal, whatever stages one of them
+lacks.
 """
 
 import re
@@ -123,7 +124,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     _sizes(relation, trimmed)
     _products(relation, full)
     _sums(relation, configs)
-    # In each case the bytes that count are known, so that products of both are of the same bytes.
+    # In each case the bytes that count are known, so that both multiply the same bytes.
     relation.split = Split(_CONTROL.running, works, _CONTROL.left, _CONTROL.row_end, TAIL_BITS)
     return relation
 
@@ -271,7 +272,7 @@ def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
         assert row.width is not None
         bits = row.value_bits
         one = 1 << bits - 1
-        # Only a sum of products may be as large as its lowest value is low.
+        # Only a sum of products may reach the magnitude of its lowest value.
         highest: Value = Const(one - 1)
         lowest: Value = Const(-one)
         if row.reduction is ReductionOp.ADD:

@@ -130,9 +130,9 @@ def synthesise(
         target: see :data:`synth.physical.targets.TARGETS`.
         units: names of the requested units, by default all.
         progress: called after each unit.
-        jobs: runs of Yosys at a time, by default one a processor.
-        flat: also synthesise the whole engine flat, simplified across borders of units. It has no
-            clock: that of the total is known by unit.
+        jobs: parallel runs of Yosys, by default one per processor.
+        flat: also synthesise the whole engine flat, simplified across borders of units. It has
+            no clock; the total's is known by unit.
 
     Raises:
         SynthesisError: an unknown target or unit, or a design that Yosys refuses.
@@ -232,7 +232,7 @@ class AreaComparison:
     def saved(self, measure: str, unit: str | None = None) -> float:
         """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves.
 
-        It is that of the total or of ``unit``; 0 without the unit, and negative where it grew.
+        Of the total or of ``unit``; 0 without the unit, negative where the area grew.
         """
         before, after = self._rows(unit)
         was = before.values.get(measure, 0) if before else 0
@@ -271,7 +271,7 @@ def compare_area(
     """Area of two configurations for ``target``.
 
     Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
-    trimming gets no credit for removing them.
+    trimming gets no credit for their removal.
 
     Parameters:
         full, trimmed: before and after.

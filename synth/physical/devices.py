@@ -1,4 +1,4 @@
-"""The devices: FPGAs, and silicon of a given size; what each has, and how much of it is usable."""
+"""Devices: FPGAs, and silicon of a given size; their resources, and the usable part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ __all__ = [
     "is_placed",
 ]
 
-#: Speed grades of ECP5, the slowest first; a device whose name gives none is of that.
+#: Speed grades of ECP5, slowest first; the slowest is the default.
 GRADES = ("6", "7", "8")
 #: Part of an FPGA that a design may use so that tools close timing without floor plans: the
 #: thresholds of AMD's guide for accelerated applications (UG1393, "Timing Closure Considerations"),
@@ -35,8 +35,8 @@ class Board:
 
     Attributes:
         name: its name.
-        bytes_per_second: peak of all of its memory, without pauses for refresh, turns of the bus
-            and opening of rows.
+        bytes_per_second: peak of all of its memory, without refresh, bus turnarounds and row
+            activations.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Device:
         fill: measure -> usable part, above 0 and at most 1.
         bram_kbit: size of one of its block memories, with parity; 0: it has none.
         placer: nextpnr's option for it, package and speed grade; empty: it is not placed.
-        board: one that carries the device; None: none is known.
+        board: one that carries the device; None: unknown.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Device:
         return " and ".join(lacking)
 
     def copies(self, needed: Mapping[str, float]) -> int:
-        """Number of copies of a design on the whole device, by numbers alone."""
+        """Number of copies of a design on the whole device, by resource counts alone."""
         return min(int(n // needed[name]) for name, n in self.capacity.items() if needed.get(name))
 
 

@@ -38,8 +38,8 @@ __all__ = [
     "surroundings",
 ]
 
-#: Bytes a cycle that a saturated vault serves: a word, less the cost of turns of the bus and partly
-#: used columns. Only the choice among grids depends on it.
+#: Bytes per cycle that a saturated vault serves: a word, less the cost of bus turnarounds and
+#: partly used columns. Only the choice among grids depends on it.
 VAULT_BYTES = 7.2
 
 _MAX_SIDE = 16
@@ -47,7 +47,7 @@ _MAX_ENGINES = 1024
 #: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
 _SAMPLES = (2, 6)
 _SAMPLE_GRID = (2, 2)
-#: Requests in flight at a vault's AXI bus: more than a memory that is busy in every cycle needs.
+#: Requests in flight at a vault's AXI bus: more than keep a memory busy in every cycle.
 _OUTSTANDING = 16
 _BUS_BITS = 64
 #: Fewest address bits of a vault that a host port accepts.
@@ -133,7 +133,7 @@ def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipC
     vault: VaultBackEnd = VaultConfig(tag_bits=vault_tag_bits, counters=False)
     if device.target != "generic":
         vault = AxiConfig(
-            # One more than for the windows of all, as a window that is the whole vault is none.
+            # One more than the windows need: a window can't be the whole vault.
             address_bits=max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS),
             tag_bits=vault_tag_bits,
             data_bits=_BUS_BITS,
@@ -155,7 +155,7 @@ def speed(grid: Grid, demand: float) -> float:
     """Number of engines whose work a chip does, by the limit of its vaults alone.
 
     Parameters:
-        demand: bytes per cycle that one engine takes from its vault when it does not wait for it.
+        demand: bytes per cycle that one engine takes from its vault when never waiting for it.
     """
     if not demand:
         return grid.total
@@ -165,7 +165,7 @@ def speed(grid: Grid, demand: float) -> float:
 def grids(most_engines: int) -> Iterator[Grid]:
     """All grids of 1..``most_engines`` engines in a vault.
 
-    Of those that differ only in shape, it has the one with the shortest rings.
+    Of grids that differ only in shape, only the one with the shortest rings.
     """
     for vaults in range(1, _MAX_SIDE**2 + 1):
         shapes = [

@@ -20,7 +20,7 @@ __all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlis
 Progress = Callable[[str, int, int], None]
 
 _Result = TypeVar("_Result")
-#: Lines of comments. They hold whole configurations, which would make equal modules differ.
+#: Lines of comments. They contain whole configurations, which would make equal modules differ.
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
@@ -62,7 +62,7 @@ def each_unit(
 
     Parameters:
         progress: called after each unit.
-        jobs: units at a time, by default one a processor.
+        jobs: units in parallel, by default one per processor.
     """
     done = 0
 

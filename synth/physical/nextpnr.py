@@ -1,5 +1,5 @@
 """Place and route with nextpnr, in a process of its own, cached by the content of the inputs: the
-rate of each clock, and the paths that cross from one to another."""
+rate of each clock, and the paths between clocks."""
 
 import gzip
 import hashlib
@@ -46,7 +46,7 @@ _NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
 #: Pin of a register's set and reset on ECP5.
 SET_PIN = "LSR"
 _REGISTER = "TRELLIS_FF"
-#: What nextpnr adds to the name of a clock's pin.
+#: nextpnr's suffix to the name of a clock's pin.
 _NET = re.compile(r"^(?:posedge )?(?:\$glbnet\$)?(\w+?)(?:\$TRELLIS_IO_IN)?$")
 
 
@@ -69,9 +69,9 @@ class Placement:
 
     Attributes:
         seed: of the placer. rates: clock -> highest rate in MHz.
-        used: nextpnr's name of a resource -> how many are used.
+        used: nextpnr's name of a resource -> number used.
         path: the longest path from register to register: the last cell of each step, and its ns.
-        crossings: one for each pair of clocks with paths from the one to the other.
+        crossings: one per pair of clocks with paths from one to the other.
     """
 
     seed: int
@@ -102,7 +102,7 @@ class Placement:
 
 
 def need_nextpnr() -> None:
-    """Make sure, before the work, that nextpnr is installed.
+    """Check, before the work, that nextpnr is installed.
 
     Raises:
         MissingExtraError: it is not.
@@ -127,7 +127,7 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
     Parameters:
         netlist: see :func:`place_netlist`.
     """
-    # Beside the design there are modules of the device, which have no cells.
+    # Besides the design there are modules of the device, which have no cells.
     modules = json.loads(gzip.decompress(netlist.read_bytes()))["modules"]
     cells: dict[str, dict[str, list[int | str]]] = {
         name: cell["connections"]
@@ -159,7 +159,7 @@ def place_netlist(
     Parameters:
         netlist: gzipped JSON by Yosys for ECP5. Its folder's name identifies its content
             (:mod:`synth.physical.yosys`).
-        device: an FPGA that nextpnr places. seed: of the placer; other seeds, other results.
+        device: an FPGA that nextpnr places. seed: of the placer; results depend on it.
         aims: target of each clock in MHz, by its port.
         what: names the work in error messages.
 
@@ -271,7 +271,7 @@ def _placement(
 
 
 def _clock(net: str) -> str:
-    """The port of a clock's net; the net's own name for what is none."""
+    """The port of a clock's net; for other nets, their own name."""
     match = _NET.match(net)
     return match[1] if match else net
 

@@ -37,7 +37,7 @@ class PlaceReport:
         unit: the placed unit; ``total`` is the whole design, an engine or the memory of a vault.
         device: the FPGA.
         used: measure -> number of it after mapping, without the shell's flip-flops.
-        placements: one a seed, in their order.
+        placements: one per seed, in their order.
         path: of the placement with the median clock, in its slowest clock domain: units and the ns
             spent in each, in order.
     """
@@ -100,7 +100,7 @@ class MappedDesign:
         return f"{self.module} on {self.device.name}"
 
     def place(self, seed: int) -> Placement:
-        """Place and route, or take the cached result; takes minutes for an engine.
+        """Place and route, or take the cached result; an engine takes minutes.
 
         Raises:
             SynthesisError: nextpnr refuses the design, or a clock has no path.
@@ -129,7 +129,7 @@ class MappedDesign:
         def named() -> Iterator[tuple[str, float]]:
             unit = OTHER
             for cell, ns in middle.path:
-                # Cells that only carry a chain on have no name of their own.
+                # Cells that only continue a chain have no name of their own.
                 unit = self.unit_of_cell(cell) or unit
                 yield unit, ns
 

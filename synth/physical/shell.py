@@ -22,7 +22,7 @@ SHELL = "vip_shell"
 UNIT = "unit"
 
 _PORT = re.compile(r"^\s*(input|output)\s+(?:signed\s+)?(?:\[(\d+):0\]\s+)?(\w+)\s*;", re.MULTILINE)
-#: Clocks and resets; what the pins and registers of a domain are called, after their names.
+#: Clocks and resets; suffixes of the names of a domain's pins and registers.
 _TREES = frozenset(name for names in CLOCK_PORTS.values() for name in names)
 _ENDINGS = {ENGINE_DOMAIN: "", MEMORY_DOMAIN: "_mem"}
 

@@ -38,7 +38,7 @@ class Target:
         measures: keys of :meth:`count`, in the order of reports.
         types: measure -> beginning of a cell type's name -> contribution of one such cell.
         area: measure that is the area by the Liberty file, or "".
-        free: cell types that count nothing.
+        free: cell types that count as nothing.
         library: standard cells, whose area is counted in their NAND gate and whose paths are timed;
             None for gates or FPGAs that have none.
     """
@@ -108,7 +108,7 @@ _XC7 = Target(
     summary="Xilinx 7-series: LUTs (also those used as memory), flip-flops, DSP and 36 Kbit RAMs",
     sram="fpga",
     commands=(
-        # Without the cells that only people instantiate, whose reading takes half of the time.
+        # Without cells that only users instantiate, which take half of the time to read.
         "read_verilog -lib -specify +/xilinx/cells_sim.v",
         "synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf -run prepare:check",
     ),
@@ -148,8 +148,8 @@ def ecp5_commands() -> tuple[str, ...]:
 
     They are those of ``synth_ecp5``, except for the time of a wire, which is 300 ps there.
     """
-    # The value read for a word that is written in the same cycle is undefined
-    # (hdl/sram.py), so that no logic need be built around the block RAMs for that.
+    # Reading a word written in the same cycle gives an undefined value (hdl/sram.py), so the block
+    # RAMs need no logic for that.
     synth = "synth_ecp5 -top {top} -no-rw-check"
     return (
         f"{synth} -run begin:map_luts",
@@ -192,8 +192,7 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
         gate_clocks: of standard cells: see :func:`synth.physical.asic.asic_commands`.
 
     Raises:
-        SynthesisError: there is none, and the message names the targets; or its Liberty file is
-            unusable.
+        SynthesisError: an unknown target (the message names all), or an unusable Liberty file.
     """
     if name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX):
         return _asic(name, gate_clocks)
@@ -208,7 +207,7 @@ def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLib
     """The target of standard cells called ``name``, and its library; see :func:`find_target`.
 
     Raises:
-        SynthesisError: there is no such target, or it is none of standard cells.
+        SynthesisError: an unknown target, or not one of standard cells.
     """
     target = find_target(name, gate_clocks=gate_clocks)
     if target.library is None:

@@ -19,8 +19,8 @@ OTHER = "other"
 OPENED = ("vector_unit",)
 
 
-#: Names of all units that an engine may have, so that others are refused before it is elaborated; a
-#: test holds them against the engines of all presets.
+#: Names of all units that an engine may have, to refuse others before elaboration; a test compares
+#: them with the engines of all presets.
 NAMES = (
     "sequencer",
     "fetch",
@@ -47,7 +47,7 @@ def check_units(names: Iterable[str]) -> None:
     """Refuse names that no unit of any engine has.
 
     Raises:
-        SynthesisError: one of ``names`` is none of :data:`NAMES` or :data:`OPENED`.
+        SynthesisError: one of ``names`` is neither in :data:`NAMES` nor in :data:`OPENED`.
     """
     for name in names:
         if name not in (*NAMES, *OPENED):

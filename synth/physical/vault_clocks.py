@@ -1,10 +1,10 @@
 """A vault's memory with two clocks: static timing in standard cells, and placed on an FPGA.
 
-What is analysed is the crossbar with the crossing and the back end, without the engines, which have
-one clock and are analysed alone (:mod:`synth.physical.place`, :mod:`synth.physical.corners`).
+The analysis covers the crossbar with the crossing and the back end. The engines have one clock and
+are analysed alone (:mod:`synth.physical.place`, :mod:`synth.physical.corners`).
 
-Resets cross, too: that of a crossing's source sets two registers of its target at once and is
-released by them in a cycle of theirs. As the set is asynchronous, it has no time to keep.
+Resets cross, too: that of a crossing's source sets two registers of its target at once, which
+release it in a cycle of theirs. As the set is asynchronous, it has no timing constraint.
 """
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
@@ -47,7 +47,6 @@ def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
 
 
 def _of_memory(config: VaultTileConfig, port: str) -> bool:
-    """Whether ``port`` belongs to the memory's clock."""
     return port.split("__")[0] in memory_member(config.vault)
 
 
@@ -75,12 +74,12 @@ def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
 def place_vault(
     config: VaultTileConfig, device: str, *, engine_mhz: float, memory_mhz: float, seeds: int = 3
 ) -> PlaceReport:
-    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+    """Map to ECP5, place and route, once per seed, in the shell of :mod:`synth.physical.shell`.
     Results are cached by content.
 
     Parameters:
         config: with two clocks. device: see :func:`synth.physical.devices.find_placed`.
-        engine_mhz, memory_mhz: that nextpnr aims at.
+        engine_mhz, memory_mhz: nextpnr's targets.
         seeds: number of placements, 1 or more, with the seeds from 1 on.
 
     Raises:

@@ -187,5 +187,8 @@ def test_vectors_without_their_length_are_noted(vip, tmp_path):
     vector = "v.v.add [16-bit] r1, r1, r1\nhalt\n"
     (tmp_path / "unset.s").write_text(vector)
     (tmp_path / "set.s").write_text(f"mov r2, #8\nset.vl r2\n{vector}")
-    assert vip("run", "unset.s")[2] == "vip: vectors ran with VL 1: no set.vl was executed\n"
-    assert vip("run", "set.s")[2] == ""
+    (tmp_path / "script").write_text("continue\nback 1\ncontinue\n")
+    note = "vip: vectors ran with VL 1: no set.vl was executed\n"
+    for name, line in (("unset.s", note), ("set.s", "")):
+        assert vip("run", name)[2] == line
+        assert vip("debug", name, "--script", "script")[2] == 2 * line

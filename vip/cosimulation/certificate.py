@@ -14,17 +14,17 @@ __all__ = ["certify"]
 def certify(
     kinds: Sequence[str] = KINDS, *, layers: bool = False, progress: Progress = silent
 ) -> ModelCertificate:
-    """Run the stated set of programs on the timing model and on the Verilog, and compare cycles and
+    """Run a fixed set of programs on the timing model and on the Verilog, and compare cycles and
     counters. ``certify(["engine"]).holds`` does so for the suite's applications.
 
     Parameters:
         kinds: of machines: "memory", "engine", "vault", "chip".
-        layers: with the layers of VGG-16 on a vault, some 30 minutes.
+        layers: include the layers of VGG-16 on a vault (about 30 minutes).
         progress: called with the name of each run.
 
     Raises:
-        VipError: a kind that does not exist, a run that differs from its golden model, a model or a
-            simulator that can't be built.
+        VipError: an unknown kind, a run that differs from its golden model, or a model or simulator
+            that can't be built.
     """
     if not kinds:
         raise VipError(f"no machine is named; there are: {', '.join(KINDS)}")

@@ -1,4 +1,4 @@
-"""Where an engine first differs from the instruction set simulator, and the waveforms there."""
+"""The first difference of an engine from the instruction set simulator, with waveforms."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ class Locator:
     Parameters:
         launch: of the program. config: of the engine.
         memory, behaviour, progress: as of :func:`vip.cosimulation.program.cosim`.
-        commits: last instructions to report, at least 1.
+        commits: number of last instructions to report, at least 1.
         window: file for the waveforms of these, ``.vcd``; None: none.
         saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)
             shows; None: none.
@@ -57,7 +57,7 @@ class Locator:
             raise CosimError(f"{self.saved}: signals are saved for waveforms; name a window, too")
 
     def locate(self) -> FirstDifference | None:
-        """The first difference; None: there is none, or the engine has no counters to find it by.
+        """The first difference; None: there is none, or the engine lacks the counters to find it.
 
         Raises:
             VipError: a simulator that can't be built. OSError: a file can't be written.
@@ -79,8 +79,8 @@ class Locator:
         return replace(difference, passages=self._waves(difference, self.window))
 
     def explain(self, error: RunError) -> None:
-        """Raise the ``error`` of an engine that breaks down, with its first difference from the
-        simulator, where that comes to an end."""
+        """Raise the ``error`` of an engine that breaks down; if the program ends on the simulator,
+        with the first difference from it."""
         located = self.locate() if self._ends() else None
         if located is not None:
             first = located.instruction
@@ -90,8 +90,8 @@ class Locator:
             ) from None
 
     def _ends(self) -> bool:
-        """Whether the program ends on the simulator within as many instructions as the engine may
-        take cycles."""
+        """Whether the program ends on the simulator, with the engine's limit of cycles as
+        instructions."""
         with DramImage(1 << self.config.address_bits) as image:
             fill(image, self.memory)
             simulator = CompiledSimulator(
@@ -108,7 +108,7 @@ class Locator:
             fill(image, self.memory)
             launch = replace(self.launch, stop_after=difference.cycle)
             with PeSimulation(self.config, trace=recorded) as machine:
-                # Of an engine that breaks down, the waveforms are the result.
+                # If an engine breaks down, the waveforms are the result.
                 job = machine.job(launch, image, memory=self.behaviour)
                 list(machine.run_many([job]))
             record = read_record(recorded)

@@ -17,14 +17,14 @@ from support.picture import COLOURS, picture
 
 __all__ = ["bandwidth_windows", "draw_bandwidth", "run_json"]
 
-#: Intervals that a picture can show apart.
+#: Most intervals that a picture can resolve.
 _MOST_INTERVALS = 400
 
 _INCHES = (9.0, 3.4)
 
 
 def run_json(result: RunResult, config: Configuration) -> dict[str, object]:
-    """All that is known of any run of ``config``."""
+    """The numbers common to all runs of ``config``."""
     numbers: dict[str, object] = {
         "faults": [
             {
@@ -96,7 +96,7 @@ def bandwidth_windows(result: RunResult) -> tuple[float, NDArray[np.float64]]:
 
 
 def draw_bandwidth(result: RunResult, path: Path, *, caption: str) -> None:
-    """Write a picture: bandwidth read and written, one on the other, over time, below its limit.
+    """Write a picture: bandwidth of reads and writes over time, stacked, below its limit.
 
     Parameters:
         result: of a run.

@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from isa.image import DramImage
-from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
 from sim_tb.cosim.difference import COMMITS, Comparison, FirstDifference, compare_run
@@ -28,10 +27,10 @@ from .waves import waves
 
 __all__ = ["CosimRun", "cosim"]
 
-#: Bytes that the host writes to a chip at a time.
+#: Bytes per write of the host to a chip.
 _BLOCK_BYTES = 1 << 20
 _STAGE = "cosimulation (cycles)"
-#: Of a program with hazards on the timing model, whose vector unit has none.
+#: A program with hazards, on the timing model, whose vector unit has none.
 _UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engine computes"
 
 
@@ -40,13 +39,12 @@ class CosimRun(Shown):
     """A run of a program.
 
     Attributes:
-        config: of the engine, vault or chip. on: what ran it.
-        program: that ran. result: of the run.
-        comparison: of one engine with the instruction set simulator; None: there was none.
+        config: of the engine, vault or chip. on: as of :func:`cosim`.
+        program: the one that ran. result: of the run.
+        comparison: of one engine with the instruction set simulator; None: not compared.
         located: the first difference, where the Verilog differs; else None.
-        dumped: the bytes asked for.
-        activity: of the engines over time; None: the run was not
-            followed.
+        dumped: the requested bytes.
+        activity: of the engines over time; None: not recorded.
     """
 
     config: Configuration
@@ -60,18 +58,18 @@ class CosimRun(Shown):
 
     @property
     def cycles(self) -> int:
-        """Cycles of the program, of the engine that ran longest; 0 on the simulator."""
+        """Cycles of the engine that ran longest; 0 on the simulator."""
         return self.result.cycles
 
     @property
     def unknown(self) -> bool:
-        """Whether the engine's values are not known: the timing model ran a program with hazards,
-        of which it takes the cycles."""
+        """Whether the engine's values are unknown: on a program with hazards, the timing model
+        gives only the cycles."""
         hazards = self.comparison is not None and self.comparison.hazards
         return self.on == "model" and bool(hazards)
 
     def to_json(self) -> dict[str, object]:
-        """The numbers of the run as plain JSON data; None for those of a missing comparison."""
+        """The numbers of the run as plain JSON data; None where nothing was compared."""
         engine = self.config.kind == "engine"
         numbers = self._engine_json() if engine else run_json(self.result, self.config)
         activity = {} if self.activity is None else {"activity": self.activity}
@@ -119,33 +117,34 @@ def cosim(
 
     An engine is compared with the instruction set simulator:
     ``cosim(Path("kernel.s")).comparison.match`` is true if end, registers, scratchpad and memory
-    are the same; it is false for a program with hazards on the timing model, which takes their
-    cycles and computes what the simulator does. Where the Verilog differs, some twenty more runs
-    find the instruction after which it first does. Of a vault or a chip nothing is compared; a
-    chip's host drives the AXI ports. The first run of a configuration builds its simulator, which
-    takes half a minute or more.
+    are the same. It is false for a program with hazards on the timing model, which models their
+    cycles but computes the simulator's values. If the Verilog differs, about twenty more runs find
+    the instruction after which it first does. Runs of a vault or a chip are not compared; a chip's
+    host drives the AXI ports. The first run of a configuration builds its simulator, which takes
+    half a minute or more.
 
     Parameters:
-        program: a program, or the name or path of a file of one or of assembly.
+        program: a program, or the name or path of a program file or of assembly.
         config: of an engine, a vault or a chip.
         on: the Verilog, the timing model, or the instruction set simulator.
         memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
             path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
-        dump: bytes of the memory to read afterwards.
-        behaviour: of the memory beside one engine; None: the default one. Others have their own.
+        dump: bytes of memory to read after the run.
+        behaviour: of the memory beside one engine; None: the default. Vaults and chips have their
+            own.
         compare: whether to compare one engine with the simulator.
         outer: let cocotbext-axi's masters drive a chip's buses.
         trace: file for waveforms, ``.fst`` or ``.vcd``, or for events over time, ``.json``, that
             Perfetto opens.
-        pipeline: file for the way of each instruction through the pipeline, which Konata opens.
-            Both need the Verilog.
+        pipeline: file that logs each instruction's path through the pipeline, for Konata. Both need
+            the Verilog.
         window: file for the waveforms, ``.vcd``, of the last instructions up to the first
             difference from the simulator; written if there is one.
         saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)
             shows, by unit.
-        commits: how many these are, and how many are reported; at least 1.
+        commits: number of these instructions, and of those reported; at least 1.
         progress: called with the cycles so far.
 
     Raises:
@@ -249,15 +248,14 @@ def _rehearsed(
 def _explained(
     result: RunResult, program: Program, config: Configuration, comparison: Comparison | None
 ) -> RunResult:
-    """``result`` with a line about each fault; the simulator knows the operands."""
+    """``result`` with a line about each fault; the operands come from the simulator."""
     known = comparison.fault if comparison is not None and comparison.match else ""
     ends = []
     for end in result.engines:
-        fault = ""
-        if end.state == "faulted":
-            fault = end.fault or known or fault_line(program, end.cause, end.pc)
-            fault = advised(fault, program, end.cause, end.pc, config)
-        ends.append(replace(end, fault=fault))
+        if end.fault:
+            fault = advised(known or end.fault, program, end.cause, end.pc, config)
+            end = replace(end, fault=fault)
+        ends.append(end)
     return replace(result, engines=tuple(ends))
 
 
@@ -280,7 +278,7 @@ def _compared(locator: Locator, on: On, result: RunResult, image: DramImage) -> 
 
 
 def _fill(contents: Memory, image: DramImage, memory: bytes | Path | None) -> None:
-    """Put ``memory``, which fits, into a machine; a chip's host never writes all of it at once."""
+    """Write ``memory``, which fits, into a machine; a chip's host writes it in parts."""
     if contents is image:
         fill(image, memory)
         return

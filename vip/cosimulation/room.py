@@ -1,4 +1,4 @@
-"""Room on disks for the waveforms of a run, and for what is made of them."""
+"""Disk space for the waveforms of a run and for files derived from them."""
 
 import shutil
 import warnings
@@ -33,13 +33,13 @@ _BYTES: Mapping[str, tuple[int, int, int]] = {
     ".json": (3, 70, 26),
     LOG: (0, 320, 0),
 }
-#: What else makes a file of a program smaller.
+#: Other ways to make a program's file smaller.
 _LIMIT = ", or give --limit"
 _ISSUED = ("ISSUED_SCALAR", "ISSUED_VECTOR", "ISSUED_LOAD_STORE", "ISSUED_CONTROL")
 
 
 def file_bytes(ending: str, results: Iterable[RunResult]) -> int:
-    """About how many bytes a file takes.
+    """The approximate size of a file in bytes.
 
     Parameters:
         ending: of waveforms or of a trace of events; :data:`LOG`: a pipeline log.
@@ -63,14 +63,14 @@ def check_room(
     made_for: Mapping[Path, Path],
     max_cycles: int | None = None,
 ) -> None:
-    """Warn of files above :data:`LARGE` bytes, and refuse those that their disk has no room for.
+    """Warn about files above :data:`LARGE` bytes; refuse those that don't fit their disk.
 
-    Their size follows from a run on the timing model. Where it does not cover the design, such as
-    a vault on an AXI bus, nothing is checked.
+    A run on the timing model predicts their size. Nothing is checked for designs that the model
+    does not cover, such as a vault on an AXI bus.
 
     Parameters:
-        files: to be written -> the ending, as of :func:`file_bytes`.
-        made_for: file that is deleted at the end -> the one that is made of it, for messages.
+        files: files to write -> their endings, as of :func:`file_bytes`.
+        made_for: temporary file -> the file derived from it, for messages.
         max_cycles: of the run, where the work may not end; None: an error of ``rehearse`` is one.
 
     Raises:

@@ -37,9 +37,9 @@ from .waves import waves
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]
 
 #: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
-#: small chip does in a minute.
+#: small chip processes in a minute.
 _SIZES = {"engine": (64, 48), "vault": (60, 34), "chip": (32, 24)}
-#: Cycles of an engine for a message, about.
+#: Approximate cycles per message per engine.
 _CYCLES_PER_UPDATE = 81
 
 
@@ -48,11 +48,10 @@ class BpRun(Shown):
     """Belief propagation on a machine, compared with the golden model.
 
     Attributes:
-        config: of the hardware. on: what ran it. scene: the solved problem.
+        config: of the hardware. on: as of :func:`cosim_bp`. scene: the problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
-        activity: of the engines over time; None: the run was not
-            followed.
+        activity: of the engines over time; None: not recorded.
     """
 
     config: Configuration
@@ -69,7 +68,7 @@ class BpRun(Shown):
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """``[y, x]``: the label that each pixel gets."""
+        """``[y, x]``: the label of each pixel."""
         return best_labels(self.scene.problem, self.outcome.outputs)
 
     def draw(self, path: Path) -> None:
@@ -85,7 +84,7 @@ class BpRun(Shown):
         """Draw the bandwidth of a vault over time as PNG or SVG.
 
         Raises:
-            StereoError: it did not run on a vault. OSError: the file can't be written.
+            StereoError: the run was not on a vault. OSError: the file can't be written.
         """
         result = self.outcome.result
         if not result.windows:
@@ -139,14 +138,14 @@ def stereo_pair(
     Parameters:
         left, right: image files, both or none.
         config: of the hardware that solves it, for the default size.
-        width, height: of the grid in pixels, also more than the photographs have
-            (:func:`microkernels.data.stereo.stereo_scene`); None: those that ``config`` solves in
+        width, height: of the grid in pixels, possibly larger than the photographs
+            (:func:`microkernels.data.stereo.stereo_scene`); None: a size that ``config`` solves in
             a minute.
         labels: levels of disparity, at least 2.
-        disparities: their range in pixels of the photographs given.
+        disparities: their range in pixels of the photographs.
 
     Raises:
-        VipError: photographs or sizes that can't be used, or an extra that is not installed.
+        VipError: invalid photographs or sizes, or a missing extra.
     """
     size = _SIZES[design(config).kind]
     across = size[0] if width is None else width
@@ -189,10 +188,11 @@ def cosim_bp(
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
         on: the Verilog, the timing model, or the instruction set simulator.
-        behaviour: of the memory beside one engine; None: the default one. Others have their own.
-        pes: engines of a vault that work; None: all.
-        preload: put a chip's problem into its DRAM, and take the messages from there, without the
-            AXI port; None: on the timing model, but not on the Verilog.
+        behaviour: of the memory beside one engine; None: the default. Vaults and chips have their
+            own.
+        pes: number of engines of a vault to use; None: all.
+        preload: write a chip's problem to its DRAM directly, and read the messages likewise, not by
+            the AXI port; None: only on the timing model.
         outer: let cocotbext-axi's masters drive a chip's buses.
         trace, pipeline: as of :func:`vip.cosimulation.program.cosim`.
         progress: called with the cycles so far.

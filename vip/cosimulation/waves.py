@@ -1,4 +1,4 @@
-"""Waveforms of a cosimulation, and what is made of them: pipeline logs, traces of events."""
+"""Waveforms of a cosimulation, and the pipeline logs and event traces derived from them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,9 +31,9 @@ class Waves:
     """Waveforms of a run.
 
     Attributes:
-        path: file for them; None: none are wanted.
+        path: file for them; None: no waveforms.
         activity: of the engines over time (:func:`sim_tb.waves.record.activity`), once the run has
-            ended; None: it was not followed.
+            ended; None: not recorded.
     """
 
     path: Path | None
@@ -51,27 +51,27 @@ def waves(
     rehearse: Rehearsal,
     max_cycles: int | None = None,
 ) -> Iterator[Waves]:
-    """The waveforms of a run of ``program``. At the end of the ``with`` statement ``trace`` and
-    ``pipeline`` are made of them.
+    """The waveforms of a run of ``program``. At the end of the ``with`` statement, they become
+    ``trace`` and ``pipeline``.
 
     Parameters:
-        config: of the hardware. on: what runs it; the Verilog alone writes waveforms, and others
-            refuse the path that they are given (:func:`sim_tb.cosim.machine.open_machine`).
+        config: of the hardware. on: what runs it; only the Verilog writes waveforms, and others
+            refuse a path (:func:`sim_tb.cosim.machine.open_machine`).
         trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
         pipeline: Konata log.
         rehearse, max_cycles: as of :func:`vip.cosimulation.room.check_room`.
 
     Raises:
-        TraceError: the engines have no counters, for a pipeline or a trace of events, or a disk has
-            too little room.
-        MissingExtraError: what runs Verilog is not installed, or pylibfst, for ``.fst``.
+        TraceError: a pipeline log or event trace needs counters that the engines lack, or a disk
+            lacks space.
+        MissingExtraError: the Verilog simulator or, for ``.fst``, pylibfst is not installed.
         OSError: a file can't be written.
     """
     ending = "" if trace is None else trace.suffix.lower()
     events, fst = ending == EVENTS, ending == _FST
     asked = pipeline or trace
     if on != "rtl" or asked is None:
-        # A machine without waveforms refuses the file, whatever is made of them.
+        # A machine without waveforms must refuse the file, whatever is derived from it.
         yield Waves(asked)
         return
     if not config.pe.counters and (events or pipeline is not None):

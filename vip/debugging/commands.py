@@ -1,4 +1,4 @@
-"""The debugger's commands as text, the same ones at the prompt and in scripts."""
+"""The debugger's commands as text, the same at the prompt and in scripts."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Done:
-    """A command without a view has been done; ``text`` says what."""
+    """The result of a command without a view; ``text`` says what was done."""
 
     text: str
 
@@ -80,7 +80,7 @@ def read_script(path: Path) -> tuple[tuple[int, str], ...]:
     """Line number and text of the commands in a file; ``#`` begins a comment.
 
     Raises:
-        DebugError: it is not a text. OSError: it can't be read, or has more than a megabyte.
+        DebugError: not a text file. OSError: it can't be read, or exceeds a megabyte.
     """
     try:
         text = read_bytes(path, _SCRIPT_BYTES).decode()
@@ -91,21 +91,21 @@ def read_script(path: Path) -> tuple[tuple[int, str], ...]:
 
 
 class DebugSession:
-    """Commands of text on a debugger.
+    """Text commands on a debugger.
 
     Parameters:
-        debugger: that they work on.
+        debugger: the one they control.
     """
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
 
     def execute(self, line: str) -> Reply:
-        """Do one command.
+        """Execute one command.
 
         Raises:
             DebugError: an unknown command, or arguments that can't be used.
-            ExpectationError: what ``expect`` names is not so.
+            ExpectationError: the expectation of an ``expect`` fails.
         """
         words = line.split()
         command = _command(words[0] if words else "")
@@ -115,7 +115,7 @@ class DebugSession:
         return command.action(self, *arguments)
 
     def script(self, path: Path) -> Iterator[tuple[str, Reply]]:
-        """Do the commands of a file: each one and its reply.
+        """Execute the commands of a file; yield each with its reply.
 
         Raises:
             DebugError, ExpectationError: as of :meth:`execute` and :func:`read_script`; the message

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -29,7 +30,7 @@ __all__ = ["Debugger", "debug"]
 _CHECK = Checks(DebugError)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}")
 _REGISTER = re.compile(r"r([0-9]{1,2})")
-#: Words before the next instruction that a listing begins with.
+#: Words of a listing before the next instruction.
 _BEFORE = 3
 #: Most elements of a matrix.
 _MOST_ELEMENTS = 65536
@@ -39,11 +40,11 @@ class Debugger:
     """One engine (PE) that is stopped between two instructions; :func:`debug` makes it.
 
     Time is the number of executed instructions. Use it in a ``with`` statement, or call
-    :meth:`close`. :meth:`vip.debugging.commands.DebugSession` takes the same as text.
+    :meth:`close`. :class:`vip.debugging.commands.DebugSession` executes the same commands as text.
 
     Attributes:
-        program: what runs.
-        limit: most instructions of one :meth:`resume`.
+        program: the program.
+        limit: most instructions per :meth:`resume`.
         points: break- and watchpoints by number.
     """
 
@@ -82,7 +83,7 @@ class Debugger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the memory; once is enough, twice is allowed."""
+        """Release the memory; idempotent."""
         self._image.close()
 
     # Places.
@@ -154,7 +155,8 @@ class Debugger:
     # Points.
 
     def break_at(self, place: str | int) -> Breakpoint:
-        """Stop before the word at ``place``, as of :meth:`place`; one that exists is returned.
+        """Stop before the word at ``place``, as of :meth:`place`; return the breakpoint, new or
+        not.
 
         Raises:
             DebugError: as of :meth:`place`.
@@ -174,10 +176,10 @@ class Debugger:
 
         Parameters:
             space: where the bytes lie; of a register ``start`` is its number.
-            start, size: the bytes. kind: the accesses meant.
+            start, size: the bytes. kind: the accesses that stop it.
 
         Raises:
-            DebugError: bytes outside, or another access of a register than writing.
+            DebugError: bytes outside, or a register with an access other than writing.
         """
         self._extent(space, start, size)
         if space == "register" and kind != "write":
@@ -212,12 +214,12 @@ class Debugger:
         return self._stop("point" if met else "steps")
 
     def back(self, count: int = 1) -> Stop:
-        """Be where the program stood ``count`` instructions, at least 1, ago, or at the launch."""
+        """Go back ``count`` instructions, at least 1, or to the launch."""
         _CHECK.at_least("steps", count, 1)
         return self.go(max(0, self._run.now - count))
 
     def go(self, time: int) -> Stop:
-        """Be at ``time``, or at the program's end if that comes first.
+        """Go to ``time``, or to the program's end if that comes first.
 
         Raises:
             DebugError: it is negative, or more than ``limit`` instructions ahead.
@@ -235,6 +237,11 @@ class Debugger:
     def reverse(self) -> Stop:
         """Go back to the last time at which a point was met, or to the launch."""
         return self._stop("point" if self._run.reverse() else "launch")
+
+    @property
+    def executed(self) -> Mapping[str, int]:
+        """How often each instruction was executed since the launch, by its key."""
+        return self._run.simulator.executed
 
     def where(self) -> Stop:
         """Where the program stands."""
@@ -281,7 +288,7 @@ class Debugger:
     # Views.
 
     def registers(self, *numbers: int) -> Registers:
-        """The registers ``numbers``; without them all that are not 0.
+        """The registers ``numbers``; None: all that are not 0.
 
         Raises:
             DebugError: a register that the engine lacks.
@@ -301,7 +308,7 @@ class Debugger:
             rows, columns: 1..65536 elements together. kind: their type.
 
         Raises:
-            DebugError: another size, or bytes outside.
+            DebugError: an invalid size, or bytes outside.
         """
         if rows < 1 or columns < 1 or rows * columns > _MOST_ELEMENTS:
             raise DebugError(f"{rows}x{columns}: a matrix has 1 to {_MOST_ELEMENTS} elements")
@@ -341,12 +348,12 @@ def debug(
     """A debugger of a program on the instruction set simulator, at its launch.
 
     Parameters:
-        program: a program, or the name or path of a file of one or of assembly.
+        program: a program, or the name or path of a program file or of assembly.
         config: of the engine.
         memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
             path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
-        limit: most instructions of one :meth:`Debugger.resume`, at least 1.
+        limit: most instructions per :meth:`Debugger.resume`, at least 1.
         progress: called with the instructions so far.
 
     Raises:

@@ -6,8 +6,8 @@ __all__ = ["DebugError", "ExpectationError"]
 
 
 class DebugError(VipError):
-    """A command, place, address or type that can't be used; one line."""
+    """An invalid command, place, address or type; one line."""
 
 
 class ExpectationError(VipError):
-    """A value is not the one that a script expects; one line names both."""
+    """A value differs from the one a script expects; one line names both."""

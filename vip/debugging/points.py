@@ -16,7 +16,7 @@ class Breakpoint:
     """Stops before the word at ``address`` is executed.
 
     Attributes:
-        number: by which it is deleted. address: of a word of the program.
+        number: its identifier. address: of a word of the program.
     """
 
     number: int
@@ -32,9 +32,9 @@ class Watchpoint:
     """Stops after an instruction that touches a byte.
 
     Attributes:
-        number: by which it is deleted. space: where the bytes lie.
+        number: its identifier. space: where the bytes lie.
         start, size: the bytes; of a register its number, and 1.
-        kind: the accesses meant; of a register ``write``.
+        kind: the accesses that stop it; ``write`` for a register.
     """
 
     number: int
@@ -57,13 +57,13 @@ Point = Breakpoint | Watchpoint
 
 @dataclass(frozen=True)
 class Hit:
-    """A point that a program has met.
+    """A point at which a program has stopped.
 
     Attributes:
         point: its number.
         pc: word of the breakpoint, or of the instruction that accessed the bytes.
-        wrote: whether it wrote them; None of a breakpoint.
-        before, after: the watched bytes before and after it, little-endian; empty of a breakpoint.
+        wrote: whether it wrote them; None for a breakpoint.
+        before, after: the watched bytes before and after it, little-endian; empty for a breakpoint.
     """
 
     point: int

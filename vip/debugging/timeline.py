@@ -1,9 +1,9 @@
 """A program's run, forwards and backwards.
 
 Time is the number of executed instructions. Every :data:`INTERVAL` instructions the engine's state
-becomes a checkpoint; of the memory, the bytes that each store replaces are kept in order. Any
-earlier time is reached by taking back stores up to the last checkpoint before it and executing
-again from there (docs/decisions/machine.md).
+becomes a checkpoint; the bytes of memory that each store replaces are logged in order. To reach an
+earlier time, undo stores back to the last checkpoint before it, and execute again from there
+(docs/decisions/machine.md).
 """
 
 from dataclasses import dataclass
@@ -31,22 +31,26 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of kept stores until
-    then."""
+    """The engine at a time; ``visits``: of each word until then; ``settings``: VL, MR and FX;
+    ``stores``: number of kept stores until then."""
 
-    time: int
+    visits: tuple[int, ...]
     pc: int
     registers: tuple[int, ...]
     scratchpad: bytes
     settings: tuple[int, int, int]
     stores: int
 
+    @property
+    def time(self) -> int:
+        return sum(self.visits)
+
 
 class Timeline:
     """The run of ``program`` on one engine.
 
     Parameters:
-        program: what runs. memory: its memory, which the run changes.
+        program: the program. memory: its memory, which the run changes.
         limits: sizes of the engine. parameters: start register r5.
         progress: called with the instructions so far.
 
@@ -73,7 +77,6 @@ class Timeline:
         self._passing = False
         self._state: ProcessorState | None = None
         self._stores: list[tuple[int, bytes]] = []
-        self._base = 0
         self.end: Outcome | None = None
         self.simulator = self._launch(None)
         self._checkpoints = [self._checkpoint()]
@@ -81,7 +84,7 @@ class Timeline:
     @property
     def now(self) -> int:
         """Instructions executed since the launch."""
-        return self._base + sum(self.simulator.visits)
+        return sum(self.simulator.visits)
 
     def forward(self, until: int) -> bool:
         """Execute until time ``until`` is reached, a point is met, or the program ends.
@@ -119,7 +122,7 @@ class Timeline:
         return bool(self.hits)
 
     def go(self, time: int) -> None:
-        """Be at ``time``, 0..now, whatever points lie between."""
+        """Go to ``time``, 0..now, past all points between."""
         self._restore(self._before(time + 1))
         points = dict(self.breakpoints), dict(self.watchpoints)
         self.breakpoints.clear()
@@ -176,6 +179,7 @@ class Timeline:
         )
         if start is not None:
             simulator.registers[:] = start.registers
+            simulator.visits[:] = start.visits
             simulator.pc = start.pc
             if self._state is not None:
                 self._state.vl, self._state.mr, self._state.fx = start.settings
@@ -184,7 +188,7 @@ class Timeline:
     def _checkpoint(self) -> _Checkpoint:
         simulator = self.simulator
         return _Checkpoint(
-            time=self.now,
+            visits=tuple(simulator.visits),
             pc=simulator.pc,
             registers=tuple(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
@@ -195,13 +199,13 @@ class Timeline:
     def _restore(self, target: _Checkpoint) -> None:
         while len(self._stores) > target.stores:
             self._memory.write(*self._stores.pop())
-        self.simulator, self._base, self.end = self._launch(target), target.time, None
+        self.simulator, self.end = self._launch(target), None
         self.hits.clear()
 
     def _observe(
         self, state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
     ) -> Operation:
-        """The operation, which stops at a point and keeps what a store replaces."""
+        """The operation, which stops at a point and logs the bytes that a store replaces."""
         self._state = state
         find = accesses(state, row, word)
         stores = row.memory is not None and not row.loads

@@ -1,4 +1,4 @@
-"""What a debugger shows: the place where a program stands, its words, registers, and matrices."""
+"""The debugger's views: the position in the program, its words, registers and matrices."""
 
 import re
 from collections.abc import Sequence
@@ -75,8 +75,8 @@ class ListedWord:
         address: of the word. word: its 32 bits.
         text: its instruction in assembly; ``.word`` if it is none.
         labels: at this address.
-        file, line, source: the line that it was assembled from; "" and 0 if that is not known.
-        current: whether it is the next one. point: number of the breakpoint here, or None.
+        file, line, source: the line that it was assembled from; "" and 0 if unknown.
+        current: whether it is the next one. point: number of its breakpoint, or None.
     """
 
     address: int
@@ -96,7 +96,7 @@ class ListedWord:
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a program stands.
+    """The position at which a program has stopped.
 
     Attributes:
         state: ``stopped``, ``halted`` or ``faulted``. cause: of a fault, else ``NONE``.
@@ -105,7 +105,7 @@ class Stop:
         time: instructions executed since the launch.
         pc: word address of the next instruction, or of the one that ended the program.
         place: ``pc`` as a label and a distance, if a label stands before it.
-        hits: points that are met here. next: the word at ``pc``; None: it is outside the program.
+        hits: points met at this position. next: the word at ``pc``; None: outside the program.
         vl, mr, fx: the vector settings.
     """
 

@@ -56,9 +56,8 @@ _ROW = 1.2
 def placed(graph: Links, columns: int = 0) -> dict[str, DiagramPlace]:
     """Places of the blocks.
 
-    An engine's are those of a table; tiles of a chip make a grid, with what is beside them at its
-    left, without the ports that belong to a tile each; other units make a circle, with the ports
-    around it.
+    An engine's are in a table. Tiles of a chip form a grid, without the ports of each tile, and
+    with all other blocks at its left. Other units form a circle, with the ports around it.
 
     Parameters:
         columns: of the torus of a chip.
@@ -141,7 +140,7 @@ _SAMPLES = 24
 _LABELS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.28, 0.72)
 #: Half of a number's width and height.
 _LABEL_WIDE, _LABEL_HIGH = 0.08, 0.07
-#: Bits from which on a link is drawn dark.
+#: Fewest bits of a link drawn dark.
 _WIDE_LINK = 32
 _SIZES: Mapping[str, Callable[[PeConfig], str]] = {
     "fetch": lambda pe: f"{pe.instruction_words:,} words",
@@ -158,7 +157,7 @@ class Diagram(Shown):
 
     Attributes:
         config: of the design. path: of the picture.
-        graph: blocks and all links, those that are not drawn, too.
+        graph: blocks and all links, including those not drawn.
         least_bits: links of fewer are not drawn.
     """
 
@@ -193,7 +192,7 @@ def diagram(
     """Draw the units of a module and the bits that go from one to another.
 
     ``diagram("pe", "engine.svg")`` draws an engine. Units and links are those of the Verilog, so
-    the picture is that of this configuration. Clocks and resets are left out. Gates between units
+    the picture matches this configuration. Clocks and resets are left out. Gates between units
     belong to the links through them.
 
     Parameters:
@@ -296,7 +295,6 @@ def _curve(source: DiagramPlace, target: DiagramPlace, bend: float, part: float)
 def _crossed(
     source: DiagramPlace, target: DiagramPlace, bend: float, obstacles: Sequence[DiagramPlace]
 ) -> int:
-    """Blocks that an arrow crosses."""
     points = [_curve(source, target, bend, n / _SAMPLES) for n in range(1, _SAMPLES)]
     return sum(
         any(

@@ -15,7 +15,7 @@ from support.scratch import scratch_folder
 
 __all__ = ["TILE", "DiagramBlock", "DiagramError", "DiagramLink", "Links", "find_links"]
 
-#: Names of a chip's tiles. Each has ports of the chip of its own, so these keep their numbers.
+#: Names of a chip's tiles. Each has its own ports of the chip, so they keep their numbers.
 TILE = re.compile(r"tile_(\d+)")
 
 #: Clocks and resets go to every unit.
@@ -28,11 +28,11 @@ class DiagramError(VipError):
 
 @dataclass(frozen=True)
 class DiagramBlock:
-    """A unit, or several equal ones; or ports of the module, of one bundle.
+    """A unit, several equal units, or one bundle of the module's ports.
 
     Attributes:
         name: of the instance, without the number where there are several; of the bundle.
-        module: its Verilog module; "": it is a port. number: of instances.
+        module: its Verilog module; "" for ports. number: of instances.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Independent tasks on several processors: processes of this machine, or a Dask cluster."""
+"""Independent tasks on several processors: local processes, or a Dask cluster."""

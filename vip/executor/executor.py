@@ -1,4 +1,4 @@
-"""Where tasks run: processes of this machine, or the workers of a Dask cluster."""
+"""Where tasks run: local processes, or the workers of a Dask cluster."""
 
 import json
 import os
@@ -21,19 +21,19 @@ from .work import ExecutorError, Task, do_checked, other_version, own_version
 __all__ = ["Executor", "check_scheduler", "cluster", "local", "opened"]
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[\w.:\[\]-]+:[0-9]{1,5}")
-#: Tasks that a process does, one after the other, at most.
+#: Most tasks per process, one after the other.
 _PART = 6
-#: Parts for each process, at least, where there are so many tasks: few tasks are long ones.
+#: Fewest parts per process, if there are enough tasks: few tasks are long ones.
 _PARTS = 8
-#: Seconds until a scheduler must have answered.
+#: Seconds within which a scheduler must answer.
 _PATIENCE = 10
 
 
 class Executor(Protocol):
-    """Runs tasks on several processors; results come as they are done."""
+    """Runs tasks on several processors; results arrive as tasks finish."""
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The number of each task, and its result. A task that fails, other than by bad input, has
+        """The number of each task, and its result. A task that fails, except for invalid input, has
         the result ``lost``: one line."""
 
 
@@ -42,8 +42,8 @@ def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
     """Processes of this machine (:mod:`vip.executor.worker`), which end with this one.
 
     Parameters:
-        work: what they do with tasks; see :mod:`vip.executor.work`.
-        jobs: how many; None: one a processor.
+        work: the function applied to tasks; see :mod:`vip.executor.work`.
+        jobs: number of processes; None: one per processor.
     """
     count = jobs or len(os.sched_getaffinity(0))
     with workers(count) as pool, scratch_folder("tasks") as folder:
@@ -64,7 +64,7 @@ def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
 def _work(
     work: str, tasks: list[tuple[int, Task]], file: Path, done: "Queue[tuple[int, dict[str, Any]]]"
 ) -> None:
-    """Run tasks, one after the other, in a process. The one that ends the process is lost."""
+    """Run tasks one after the other in a process. A task that kills the process is lost."""
     while tasks:
         try:
             write_file(file, json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
@@ -87,15 +87,15 @@ def _work(
 
 @contextmanager
 def cluster(work: str, address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler. A task whose worker ends is run by another one.
+    """The workers of a Dask scheduler. If a worker ends, another one runs its task.
 
     Parameters:
         work: as of :func:`local`.
         address: of the scheduler, such as ``tcp://10.0.0.1:8786``.
 
     Raises:
-        ExecutorError: no scheduler answers there, it has no worker, or a worker has another version
-            of VIP, also while tasks run; the message names it.
+        ExecutorError: no scheduler answers, it has no worker, or (possibly while tasks run) a
+            worker has another version of VIP; the message names it.
         MissingExtraError: Dask is not installed.
     """
     need("distributed", "tasks on a cluster")
@@ -158,7 +158,7 @@ def _check_workers(client: Any, address: str, expected: str) -> None:
         raise ExecutorError(f"the scheduler at {address} has no worker")
     for worker, version in sorted(versions.items()):
         if isinstance(version, Exception):
-            # Without VIP, or with one that is so old that it has no such function.
+            # Without VIP, or with a version too old to have this function.
             reason = f"{version}".splitlines()[0]
             raise ExecutorError(f"worker {worker} has no VIP {expected}: {reason}")
         if version != expected:

@@ -1,7 +1,7 @@
-"""What a process, on whatever machine, does with a task, and the version of VIP that it has.
+"""How a process on any machine handles a task, and the process's version of VIP.
 
-A work is a function from plain data to plain data, by the name ``module:function``, so that every
-process can find it.
+Work is a function from plain data to plain data, named ``module:function`` so that every process
+can import it.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def do(work: str, task: Task) -> dict[str, Any]:
 
 
 def do_checked(work: str, task: Task, expected: str) -> dict[str, Any]:
-    """:func:`do` on a worker of a cluster, which may have come after the others were looked at.
+    """:func:`do` on a worker of a cluster, which may have joined after the check of the others.
 
     Parameters:
         expected: version that the worker must have.

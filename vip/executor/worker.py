@@ -1,5 +1,4 @@
-"""A process that does tasks: those in a file, one after the other, each with a result as a line of
-JSON.
+"""A process that runs the tasks in a file in turn, and writes each result as a line of JSON.
 
 ``python -m vip.executor.worker FILE`` is started by :func:`vip.executor.executor.local`.
 """

@@ -253,7 +253,6 @@ def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
 
 
 def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
-    """The network's job on inputs of zeros."""
     model = calibrated.model
     elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(

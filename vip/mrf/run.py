@@ -162,7 +162,6 @@ class _BpSolver:
         self._choose = options.on != "golden" and self._labels_fit()
 
     def _labels_fit(self) -> bool:
-        """Whether engines can choose the labels."""
         problem = self._problem
         tail = UpdateVariant(problem.weights is not None).tail
         room = self._options.config.pe.scratchpad_bytes

@@ -49,7 +49,7 @@ class Report:
         netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
-        scaling: by parameter. placed: on devices, if that was asked for.
+        scaling: by parameter. placed: on devices, if requested.
     """
 
     name: str
@@ -75,8 +75,8 @@ def collect(
     """Measure everything; finished syntheses are cached, so a second time is quick.
 
     Parameters:
-        name: of the configuration. devices: FPGAs to place on, which takes minutes a seed.
-        seeds: placements on each. jobs: tools at a time. step: called with the name of the next
+        name: of the configuration. devices: FPGAs to place on, which takes minutes per seed.
+        seeds: placements on each. jobs: tools in parallel. step: called with the name of the next
             step.
 
     Raises:

@@ -32,7 +32,7 @@ _PARTS = {
 _THESIS_MW = {"bp": 27.0, "conv": 38.0}
 #: Room for the labels at the ends of bars, as a share of the axis.
 _ROOM = 0.1
-#: MHz that the engine is to reach.
+#: The engine's target clock in MHz.
 _GOAL_MHZ = 1000
 
 

@@ -45,21 +45,21 @@ def report(
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
     ``report("pe", "build/report").page`` needs no other file; the figures stand beside it as PNG
-    and SVG. It takes some ten minutes the first time; finished units are cached.
+    and SVG. The first call takes about ten minutes; finished units are cached.
 
     Parameters:
         config: of an engine.
-        folder: made if missing.
+        folder: created if missing.
         devices: FPGAs to place on (:func:`synth.physical.devices.find_placed`), which takes minutes
-            a seed.
+            per seed.
         seeds: placements on each, at least 1.
-        jobs: tools at a time; None: one a processor.
+        jobs: tools in parallel; None: one per processor.
         progress: called with each step.
 
     Raises:
-        VipError: an unknown preset or device, an engine that does not fit, or a tool or extra that
-            is missing.
-        OSError: a file that can't be written.
+        VipError: an unknown preset or device, an engine that does not fit, or a missing tool or
+            extra.
+        OSError: a file can't be written.
     """
     need("matplotlib", "pictures")
     need("skimage", "photographs")

@@ -290,7 +290,6 @@ def _rows(
 
 
 def _tasks(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[Task]:
-    """The runs of the kernels."""
     shared: dict[str, Any] = {"configuration": config}
     on = spec.on(choice)
     return [

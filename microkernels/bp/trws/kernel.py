@@ -38,8 +38,6 @@ def trws_builder(shape: TrwsShape, block: int) -> KernelBuilder:
 
 
 class _TrwsKernel:
-    """The TRW-S kernel."""
-
     def __init__(self, shape: TrwsShape, block: int) -> None:
         labels, bits, weighted = shape.labels, shape.bits, shape.weighted
         self.weighted = weighted

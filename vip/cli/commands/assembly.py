@@ -17,7 +17,13 @@ from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
-from vip.cli.tables.machine import show_dump, show_hazards, show_registers, show_saturated
+from vip.cli.tables.machine import (
+    show_dump,
+    show_hazards,
+    show_registers,
+    show_saturated,
+    show_unset_length,
+)
 from vip.output import write_json
 from vip.programs import LIMIT
 
@@ -234,17 +240,11 @@ def run(
         raise typer.Exit(1)
 
 
-def _is_vector(key: str) -> bool:
-    """Whether the instruction ``key`` computes elements."""
-    return key.startswith(("v.", "m.v.")) and key != "v.drain"
-
-
 def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())
-    if "set.vl" not in result.executed and any(map(_is_vector, result.executed)):
-        warn("vectors ran with VL 1: no set.vl was executed")
+    show_unset_length(result.executed)
     state = "still running" if outcome.state == "limit" else outcome.state
     length = counted(outcome.instructions, "instruction")
     console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")

@@ -11,6 +11,7 @@ from rich.table import Column, Table
 import vip
 from support.errors import counted
 from vip.cli.console import console, warn
+from vip.cli.tables.machine import show_unset_length
 from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
@@ -53,7 +54,7 @@ class _Prompt(cmd.Cmd):
             warn(str(error))
             return False
         self._note(line, reply.to_json())
-        show_reply(reply, self._session.debugger.points)
+        show_reply(reply, self._session.debugger)
         return False
 
     def completenames(self, text: str, *ignored: object) -> list[str]:
@@ -131,7 +132,7 @@ def debug(
         session = DebugSession(debugger)
         failed = False
         if script is None:
-            show_reply(debugger.where(), {})
+            show_reply(debugger.where(), debugger)
             _Prompt(session, note).cmdloop()
         else:
             failed = not _run_script(session, script, note)
@@ -146,7 +147,7 @@ def _run_script(session: DebugSession, script: Path, note: Callable[[str, object
         for line, reply in session.script(script):
             console.print(f"{_Prompt.prompt}{line}", soft_wrap=True)
             note(line, reply.to_json())
-            show_reply(reply, session.debugger.points)
+            show_reply(reply, session.debugger)
     except ExpectationError as error:
         warn(str(error))
         return False
@@ -160,15 +161,13 @@ _NUMBER_BYTES = 8
 _SHOWN_BYTES = 16
 
 
-def show_reply(reply: Reply, points: dict[int, Point]) -> None:
-    """Print the reply to a command.
-
-    Parameters:
-        points: all break- and watchpoints by number.
-    """
+def show_reply(reply: Reply, debugger: vip.Debugger) -> None:
+    """Print the reply to a command of ``debugger``."""
     match reply:
         case Stop():
-            _show_stop(reply, points)
+            _show_stop(reply, debugger.points)
+            if reply.reason == "end":
+                show_unset_length(debugger.executed)
         case Registers():
             _show_registers(reply)
         case Matrix():

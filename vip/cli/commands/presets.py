@@ -91,4 +91,5 @@ def presets(
     console.print(origin, soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: uses at most {parts} of the device", soft_wrap=True)
+    console.print("other sizes: vip generate --config FILE, an edited vip.json of vip generate")
     write_json(json, listed.to_json())

@@ -139,7 +139,6 @@ def _launches(
         bool, typer.Option("--allow-fault", help="If a program faults, compare up to the fault.")
     ] = False,
 ) -> vip.Launches:
-    """How the programs run."""
     return vip.Launches(
         parameters=parameters,
         behaviour=MemoryBehaviour(latency=latency),

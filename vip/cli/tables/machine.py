@@ -1,6 +1,6 @@
 """Hazards, saturated values and registers of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from isa.program import Program
@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from isa.hazards import Hazard
     from vip.programs import Dump
 
-__all__ = ["show_dump", "show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
+__all__ = [
+    "show_dump",
+    "show_hazards",
+    "show_model_saturated",
+    "show_registers",
+    "show_saturated",
+    "show_unset_length",
+]
 
 #: Numbers of a dump printed, and those per line.
 _DUMPED, _IN_LINE = 64, 8
@@ -62,6 +69,18 @@ def show_saturated(program: Program, saturated: Sequence[int]) -> None:
         f"saturation: {counted(sum(saturated), 'value')} saturated to the width of the element, "
         f"{saturated[word]} at {place}"
     )
+
+
+def show_unset_length(executed: Iterable[str]) -> None:
+    """Print a line on standard error if vectors ran, and no instruction set their length.
+
+    Parameters:
+        executed: keys of instructions.
+    """
+    keys = set(executed)
+    vectors = any(key.startswith(("v.", "m.v.")) for key in keys - {"v.drain"})
+    if vectors and "set.vl" not in keys:
+        warn("vectors ran with VL 1: no set.vl was executed")
 
 
 def show_model_saturated(values: int) -> None:

@@ -1,8 +1,7 @@
-"""What the figures of a page are made of: bars, areas over time, treemaps, a roofline, tables.
+"""The elements of a page's figures: bars, areas over time, treemaps, a roofline, tables.
 
-All of it is HTML and SVG that need no library. Each mark has a text that the page shows when it is
-pointed at, or when the keyboard's focus is on it. Sizes are percent, so that figures fit a phone
-and paper.
+All are HTML and SVG without a library. The page shows a mark's text when the pointer or the
+keyboard's focus is on it. Sizes are percent, so that figures fit a phone and paper.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +70,7 @@ def legend(colours: Mapping[str, str]) -> str:
 
 
 def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str:
-    """Stacked bars, one per row, of which ``largest`` takes the full width."""
+    """Stacked bars, one per row; ``largest`` takes the full width."""
     thin = " thin" if len(rows) > 24 else ""
     lines = []
     for row in rows:
@@ -224,7 +223,7 @@ PEAK = 2 * WORD_BYTES // 2
 _PORT = 8
 _WIDTH, _HEIGHT = 640, 340
 _LEFT, _RIGHT, _BOTTOM = 60, 30, 70
-#: Values that may have a line.
+#: Values that may have a grid line.
 _POWERS = [10.0**power for power in range(-6, 7)]
 
 

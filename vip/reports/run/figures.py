@@ -1,4 +1,4 @@
-"""Figures of a result, each from what its JSON has; one that lacks it is left out."""
+"""Figures of a result's JSON; those without data are left out."""
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ _MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
 
 
 def picture(content: _Content) -> str:
-    """The picture that the command wrote, if it is still there."""
+    """The picture that the command wrote, if it still exists."""
     path = Path(str(content.get("picture") or ""))
     kind = {".png": "png", ".svg": "svg+xml"}.get(path.suffix)
     if kind is None or not path.is_file() or path.stat().st_size > _PICTURE_BYTES:
@@ -67,7 +67,7 @@ def picture(content: _Content) -> str:
 
 
 def engines(content: _Content) -> list[Mapping[str, int]]:
-    """Counters of each engine; empty: the result has none."""
+    """Counters of each engine; empty if the result has none."""
     counters = content.get("counters")
     every = (
         [counters] if isinstance(counters, dict) else counters if isinstance(counters, list) else []
@@ -105,7 +105,7 @@ def cycles(content: _Content) -> str:
 
 
 def over_time(content: _Content) -> str:
-    """What each engine did over time, of runs that were followed cycle by cycle."""
+    """The activity of each engine over time, for runs recorded cycle by cycle."""
     activity = content.get("activity")
     if not isinstance(activity, dict):
         return ""

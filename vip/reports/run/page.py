@@ -82,7 +82,7 @@ if(mark.dataset.series===button.dataset.series)mark.classList.toggle('hidden',!o
 """.strip()
 
 
-#: What a figure meets where a result has a part of its name, but of another form.
+#: Exceptions of a figure for a part of the result that has its name but another form.
 _OTHER_FORM = (AttributeError, ArithmeticError, IndexError, KeyError, TypeError, ValueError)
 
 
@@ -100,7 +100,7 @@ def run_page(name: str, content: Mapping[str, Any], folder: Path = Path()) -> st
     Parameters:
         name: of the result, its title.
         content: what a command wrote with ``--json``.
-        folder: of the result; its picture is named from there.
+        folder: of the result; the path of its picture is relative to it.
     """
     origin = content.get("provenance")
     origin = origin if isinstance(origin, dict) else {}
@@ -123,13 +123,13 @@ def run_page(name: str, content: Mapping[str, Any], folder: Path = Path()) -> st
     )
 
 
-#: Bytes that a result and its page may have.
+#: Most bytes of a result, and of its page.
 _RESULT_BYTES = 2 << 20
 _PAGE_BYTES = 3 << 20
 
 
 class ResultError(VipError):
-    """A file that is not a result of a command; one line says why."""
+    """A file that is not a result; one line says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,16 +148,16 @@ class WrittenPage(Shown):
 def report_run(result: Path, page: Path) -> WrittenPage:
     """Write an interactive page on a result of any command.
 
-    ``report_run(Path("bp.json"), Path("bp.html"))`` draws what the result has: where the cycles of
-    each engine went, roofline, DRAM bandwidth and rows, links of the torus, area before and after
-    trimming, power. The page needs no other file and no network.
+    ``report_run(Path("bp.json"), Path("bp.html"))`` draws what the result contains: where the
+    cycles of each engine went, roofline, DRAM bandwidth and rows, links of the torus, area before
+    and after trimming, power. The page needs no other file and no network.
 
     Parameters:
         result: file that a command wrote with ``--json``, up to 2 MB.
         page: HTML file to write, below 3 MB.
 
     Raises:
-        ResultError: it is not such a file, or of another minor version of VIP.
+        ResultError: not a result, or of another minor version of VIP.
         OSError: a file can't be read or written.
     """
     text = run_page(result.stem, _content(result), result.parent)
