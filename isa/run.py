@@ -70,8 +70,7 @@ class EngineEnd:
         in_flight: entries of the array range check, and memory requests, in use at once, as far as
             that decides whether anything waits; None unless the engine is watched.
         pe, vault, slot: the engine's numbers in the chip, of its vault, and in its vault.
-        fault: one line about it, as of :func:`isa.iss.explain.fault_line`; "" without one, and from
-            machines that have no simulator beside them, whose callers ask for the line.
+        fault: one line about it, as of :func:`isa.iss.explain.fault_line`; "" without one.
         executed: instructions, where the machine counts them.
     """
 

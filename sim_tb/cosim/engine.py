@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from isa.image import DramImage
-from isa.program import still_running
+from isa.program import Program, still_running
 from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
@@ -148,15 +148,16 @@ class PeSimulation(Machine):
             CosimError: a job that can't be run.
             sim_tb.runner.session.SessionError: the simulator ended by itself.
         """
-        limits: list[int] = []
+        running: list[HostJob] = []
 
         def handed_over() -> Iterator[HostJob]:
             for job in jobs:
-                limits.append(job.max_cycles)
+                running.append(job)
                 yield job
 
         for result in self._session.run_many(handed_over(), progress):
-            yield self._result(result, limits.pop(0))
+            job = running.pop(0)
+            yield self._result(result, Program(tuple(job.words)), job.max_cycles)
 
     def run(
         self,
@@ -175,7 +176,7 @@ class PeSimulation(Machine):
         """
         job = self.job(launch, image, **surroundings)
         (ended,) = self._session.run_many([job], progress)
-        result = self._result(ended, launch.max_cycles)
+        result = self._result(ended, launch.program, launch.max_cycles)
         if isinstance(result, CosimError):
             raise result
         return result
@@ -237,7 +238,9 @@ class PeSimulation(Machine):
             stop_after=NEVER if launch.stop_after is None else launch.stop_after,
         )
 
-    def _result(self, result: HostResult, max_cycles: int) -> RunResult | CosimError:
+    def _result(
+        self, result: HostResult, program: Program, max_cycles: int
+    ) -> RunResult | CosimError:
         reasons = {
             # Verilog shows the fetch address, a few words ahead of execution.
             Outcome.TOO_LONG: still_running("the program", max_cycles, "cycle"),
@@ -253,7 +256,7 @@ class PeSimulation(Machine):
         pad = bool(read_roles(self.config))
         if readable and not (result.registers and (result.scratchpad or not pad)):
             return CosimError("the memories of the simulated engine are not where they should be")
-        end = result.end(self.config)
+        end = result.end(program, self.config)
         end = replace(
             end,
             counters={

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.image import DramImage
-from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import Launch
 from microkernels.bp.jobs import bp_job
@@ -116,7 +115,7 @@ def record_program(
         with PeSimulation(config, trace=trace, ports_only=True) as simulation:
             end = simulation.run(launch, memory, memory=behaviour).engine
         if not end.halted:
-            raise CosimError(fault_line(program, end.cause, end.pc))
+            raise CosimError(end.fault)
         return _recorded(trace, {})
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import EngineEnd, Launch
 from isa.table import BY_KEY, REGISTERS
@@ -199,8 +198,7 @@ def measure(
     result = measured.result
     if not result.halted and not work.may_fault:
         subject = f"{work.name}: the program" if work.name else "the program"
-        why = fault_line(work.program, result.cause, result.pc)
-        raise ProgramFaultError(f"{subject} faults on the full engine: {why}")
+        raise ProgramFaultError(f"{subject} faults on the full engine: {result.fault}")
     return measured
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from isa.image import DramImage
-from isa.iss.explain import fault_line
 from isa.program import Program, still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
@@ -147,9 +146,9 @@ def _result(
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]
-    ends = tuple(engine.end(config.pe, slot) for slot, engine in enumerate(result.engines))
+    ends = tuple(engine.end(program, config.pe, slot) for slot, engine in enumerate(result.engines))
     if late:
-        raise CosimError("; ".join([*fault_lines(program, ends), late[0]]))
+        raise CosimError("; ".join([*fault_lines(ends), late[0]]))
     return vault_result(
         ends,
         config,
@@ -160,13 +159,9 @@ def _result(
     )
 
 
-def fault_lines(program: Program, ends: Iterable[EngineEnd]) -> list[str]:
+def fault_lines(ends: Iterable[EngineEnd]) -> list[str]:
     """One line per faulted engine."""
-    return [
-        f"engine {end.slot}: {fault_line(program, end.cause, end.pc)}"
-        for end in ends
-        if end.state == "faulted"
-    ]
+    return [f"engine {end.slot}: {end.fault}" for end in ends if end.fault]
 
 
 def vault_result(

@@ -15,6 +15,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from isa.faults import FaultCause
+from isa.iss.explain import fault_line
+from isa.program import Program
 from isa.run import EngineEnd
 from pe.config import PeConfig
 from pe.interface import ControlPort, HistoryCounter, IdentityPort, PeCounter, PeState
@@ -241,21 +243,22 @@ class HostResult:
     in_flight: tuple[int, int] | None = None
     history: Mapping[str, int] = field(default_factory=dict)
 
-    def end(self, config: PeConfig, slot: int = 0) -> EngineEnd:
+    def end(self, program: Program, config: PeConfig, slot: int = 0) -> EngineEnd:
         """The end of the engine of ``config`` in ``slot``, as the host saw it."""
-        return engine_end(self, PeState(self.state).name.lower(), config, slot)
+        return engine_end(self, PeState(self.state).name.lower(), program, config, slot)
 
 
-def engine_end(ended: Any, state: str, config: PeConfig, slot: int) -> EngineEnd:
+def engine_end(ended: Any, state: str, program: Program, config: PeConfig, slot: int) -> EngineEnd:
     """The end in ``state`` of the engine of ``config`` in ``slot`` of its vault.
 
     Parameters:
-        ended: the numbers of a :class:`HostResult`, or of a timing model.
+        ended: the numbers of a :class:`HostResult`, or of a timing model. program: that ran.
     """
+    cause = FaultCause(ended.cause)
     counters = {item.name: ended.counters[item] for item in PeCounter} if config.counters else {}
     return EngineEnd(
         state=state,
-        cause=FaultCause(ended.cause),
+        cause=cause,
         pc=ended.pc,
         memory_error=ended.memory_error,
         cycles=counters.get("CYCLES", max(ended.cycles - overhead_cycles(config), 0)),
@@ -263,6 +266,7 @@ def engine_end(ended: Any, state: str, config: PeConfig, slot: int) -> EngineEnd
         counters=counters,
         pe=slot,
         slot=slot,
+        fault=fault_line(program, cause, ended.pc) if state == "faulted" else "",
     )
 
 

@@ -160,7 +160,7 @@ def test_a_faulting_program_proves_nothing_unless_allowed(engines):
     config = PeConfig()
     faulted = {"state": "faulted", "cause": FaultCause.DRAM_RANGE}
     work = SimpleNamespace(words=(0,))
-    engines(_result(**faulted, pc=3))
+    engines(_result(**faulted, pc=3, fault="word 3 is outside"))
     with pytest.raises(ProgramFaultError, match="faults on the full engine: word 3 is outside"):
         check_trimmed(Workload(program=work), config, config)
     engines(_result(**faulted, pc=3), _result(**faulted, pc=3))

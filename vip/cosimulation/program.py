@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from isa.image import DramImage
-from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
 from sim_tb.cosim.difference import COMMITS, Comparison, FirstDifference, compare_run
@@ -253,11 +252,10 @@ def _explained(
     known = comparison.fault if comparison is not None and comparison.match else ""
     ends = []
     for end in result.engines:
-        fault = ""
-        if end.state == "faulted":
-            fault = end.fault or known or fault_line(program, end.cause, end.pc)
-            fault = advised(fault, program, end.cause, end.pc, config)
-        ends.append(replace(end, fault=fault))
+        if end.fault:
+            fault = advised(known or end.fault, program, end.cause, end.pc, config)
+            end = replace(end, fault=fault)
+        ends.append(end)
     return replace(result, engines=tuple(ends))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from isa.compiled.library import Engine
 from isa.compiled.simulator import CompiledSimulator
 from isa.iss.simulator import Observer
+from isa.program import Program
 from isa.run import EngineEnd
 from isa.table import (
     FIELD_A,
@@ -152,10 +153,10 @@ class EngineResult(Record):
     history: Annotated[Any, C(c_uint64 * len(HistoryCounter))]
     history_turn: int
 
-    def end(self, config: PeConfig, slot: int = 0) -> EngineEnd:
+    def end(self, program: Program, config: PeConfig, slot: int = 0) -> EngineEnd:
         """The end of the engine of ``config`` in ``slot`` of its vault."""
         state = "running" if self.running else "faulted" if self.cause else "halted"
-        return engine_end(self, state, config, slot)
+        return engine_end(self, state, program, config, slot)
 
     def history_counts(self) -> dict[str, int]:
         """The counters of :class:`pe.interface.HistoryCounter`, by name."""

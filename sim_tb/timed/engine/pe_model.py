@@ -10,7 +10,7 @@ from functools import cache
 from isa.assembly.disassembler import located
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.program import still_running
+from isa.program import Program, still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
@@ -158,7 +158,7 @@ class PeModel(Machine):
             self._scratchpad = bytes(state.scratchpad)
             self._turn = result.history_turn
             library.vip_timed_end(run)
-        end = self._end(result, engine)
+        end = self._end(result, launch.program, engine)
         return RunResult(
             engines=(end,), simulated_cycles=result.cycles, seconds=time.perf_counter() - started
         )
@@ -173,9 +173,9 @@ class PeModel(Machine):
                 progress(done)
         return True
 
-    def _end(self, result: EngineResult, engine: Engine) -> EngineEnd:
+    def _end(self, result: EngineResult, program: Program, engine: Engine) -> EngineEnd:
         config = self.config
-        end = result.end(config)
+        end = result.end(program, config)
         return replace(
             end,
             counters={

@@ -215,7 +215,7 @@ def _result(
     if violation := device.violation(0):
         raise CosimError(f"DRAM rule broken: {violation}")
     return vault_result(
-        tuple(_engine(started, slot) for slot in range(engines)),
+        tuple(_engine(started, launch.program, slot) for slot in range(engines)),
         config,
         counters=tuple(counters),
         commands=device.counts(0),
@@ -226,16 +226,16 @@ def _result(
 
 def _late(started: StartedTile, program: Program, max_cycles: int) -> str:
     """The engines that have faulted, and the first that still runs."""
-    ends = [_engine(started, slot) for slot in range(started.engines)]
+    ends = [_engine(started, program, slot) for slot in range(started.engines)]
     late = next(end for end in ends if end.state == "running")
     place = f"engine {late.slot}: {located(program, late.pc)}"
-    return "; ".join([*fault_lines(program, ends), still_running(place, max_cycles, "cycle")])
+    return "; ".join([*fault_lines(ends), still_running(place, max_cycles, "cycle")])
 
 
-def _engine(started: StartedTile, slot: int) -> EngineEnd:
+def _engine(started: StartedTile, program: Program, slot: int) -> EngineEnd:
     result = EngineResult()
     started.library.vip_tile_engine(started.pointer, slot, byref(result))
-    return result.end(started.config.pe, slot)
+    return result.end(program, started.config.pe, slot)
 
 
 def record_trace(
