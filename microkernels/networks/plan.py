@@ -100,6 +100,12 @@ class _Slices:
                 first=sources[0] == INPUT,
             )
 
+    def neighbours(self, name: str) -> set[str]:
+        """Other groups that a group's readers and writers use."""
+        layers = self.users[name]
+        tensors = {source for layer in layers for source in self.network.sources[layer]}
+        return {self.group[tensor] for tensor in tensors | layers.keys()} - {name}
+
     def overflow(self, name: str, depth: int) -> str:
         """The first layer that can't read a group's slices, and what does not fit; "": all can."""
         for reader, size in self.readers[name]:
@@ -174,10 +180,14 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     free = [name for name in depths if name not in fixed]
     for name in free:
         depths[name] = slices.readable(name, depths[name], 1)
+    # Groups whose neighbours have changed since they were chosen.
+    stale = set(free)
     for _ in range(_SWEEPS):
-        changed = [slices.choose(name) for name in free]
-        if not any(changed):
-            break
+        for name in free:
+            if name in stale:
+                stale.remove(name)
+                if slices.choose(name):
+                    stale |= slices.neighbours(name)
     for layer_name, name, channels in one_slice:
         if depths[group[name]] != channels:
             raise KernelError(
