@@ -175,7 +175,7 @@ def test_a_sequence_without_projection_stays_near_floating_point() -> None:
 def test_data_that_do_not_fit_are_refused() -> None:
     weights = layer(PROJECTED, 1, FRACTION)
     x = np.zeros((2, 3, 10), int)
-    with pytest.raises(KernelError, match="without a projection there are as many outputs"):
+    with pytest.raises(KernelError, match="without a projection, outputs must equal cells"):
         LstmShape(inputs=1, cells=3, outputs=2, projected=False)
     for values, found in (
         (x[:, :, :4], r"\(2, 3, 4\)"),
