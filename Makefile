@@ -33,7 +33,7 @@ test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s e
 test-slow: $(INSTALLED) ## the tests that take longer
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-pages: $(INSTALLED) ## run every command and program of README and the guides, in order (hours)
+pages: $(INSTALLED) ## run the commands and programs of README and the guides, in order (hours)
 	$(BIN)/python -m pytest -s -m "slow or not slow" tests/vip/guides/test_pages.py
 
 lint: $(INSTALLED) ## style, types, dead code, and which room may import which

@@ -101,9 +101,9 @@ def byte_convolution() -> Iterator[Measurement]:
     """A convolution of bytes against one of 16-bit elements, in Verilog.
 
     3 x 3, 64 to 64 channels, 14 x 14 pixels, in 16 bits, from bytes to sums of 16 bits, and from
-        bytes to bytes: cycles on one engine and on the four of a vault, and their ratio to those in
-        16 bits. Every output is compared with the golden model's. Also the area of an engine
-        without and with the instruction for it.
+    bytes to bytes: cycles on one engine and on the four of a vault, and their ratio to those in
+    16 bits. Every output is compared with the golden model's. Also the area of an engine
+    without and with the instruction for it.
     """
     for sharers in _SHARERS:
         cycles_by_kind = _measure(SIDE, sharers)

@@ -61,7 +61,7 @@ def bp_energies(
     """How fast BP-M's energy falls, on one level and on two.
 
     Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. Computed
-        by the golden models, which equal the machine's messages bit for bit.
+    by the golden models, which equal the machine's messages bit for bit.
 
     Example: vip bench bp_energies --width 370 --height 250 --picture energies.png
     """

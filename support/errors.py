@@ -76,8 +76,8 @@ class VipError(ValueError):
 class Shown:
     """A result that shows itself: as one line, and as tables in a notebook.
 
-    Both come from :meth:`_facts`: numbers, text and truth values; a collection counts as its size
-    in the line, and mappings of mappings are tables of their own in a notebook.
+    Both come from :meth:`_facts`: numbers, text and truth values; a collection counts as its size,
+    and mappings are tables of their own in a notebook.
     """
 
     def __init_subclass__(cls, **settings: object) -> None:

@@ -15,7 +15,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
-from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
 from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.depthwise import (
     DepthwiseLayout,
@@ -128,8 +128,7 @@ class Conv(_Filter):
     def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
         large = super().unreadable(size, depth, scratchpad_bytes)
         if large and depth == 1:
-            # Its message has the largest kernel that fits.
-            best_depth(self.shape(size), out_depth=1, scratchpad_bytes=scratchpad_bytes)
+            raise filter_overflow(self.shape(size), scratchpad_bytes)
         return large
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:

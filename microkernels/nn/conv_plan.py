@@ -37,7 +37,7 @@ from support.errors import counted
 
 from .conv_shape import MOST_NARROW, ConvShape, check_shifts
 
-__all__ = ["SHARERS", "ConvPlan", "best_depth", "plan_conv"]
+__all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
 
 #: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
 #: stored; two more that become bytes.
@@ -446,13 +446,18 @@ def best_depth(
         # Among the fastest, the thinnest slices.
         best = min(best or (plan.cycles, depth), (plan.cycles, depth))
     if best is None:
-        limit = _largest_kernel(shape, scratchpad_bytes)
-        raise KernelError(
-            f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes, even one channel at a time: "
-            + (f"at most {limit} x {limit} pixels do" if limit else "none does")
-        )
+        raise filter_overflow(shape, scratchpad_bytes)
     return best[1]
+
+
+def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
+    """The error for a filter that fits no scratchpad of this size, with the largest that does."""
+    limit = _largest_kernel(shape, scratchpad_bytes)
+    return KernelError(
+        f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
+        f"{scratchpad_bytes} bytes, even one channel at a time: "
+        + (f"at most {limit} x {limit} pixels do" if limit else "none does")
+    )
 
 
 def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:

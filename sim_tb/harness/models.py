@@ -223,8 +223,7 @@ def _c_name(port: Port) -> str:
 
 def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str, ...]:
     """Arguments of a simulator with two clocks (:func:`two_clock_module`): even periods in ps, and
-    the
-    most by which an edge of the memory's clock is early or late."""
+    the most by which an edge of the memory's clock is early or late."""
     return (
         f"+engine_half_ps={engine_ps // 2}",
         f"+memory_half_ps={memory_ps // 2}",
@@ -236,8 +235,7 @@ def two_clock_module(
     name: str, engine: Sequence[tuple[Model, int]], memory: Sequence[tuple[Model, int]]
 ) -> str:
     """Like :func:`module`, with a second clock ``clk_mem``, at which the ``memory`` models are
-    called.
-    The simulator's arguments set the periods (:func:`clock_arguments`)."""
+    called. The simulator's arguments set the periods (:func:`clock_arguments`)."""
     groups = [("clk", engine), ("clk_mem", memory)]
     every = [model for _, instances in groups for model, _ in instances]
     imports = "".join(model.imported for model in dict.fromkeys(every))

@@ -47,6 +47,16 @@ def test_an_output_is_no_other_output_by_any_name(files: FileArguments, name: st
         files.writes(Path(name), "--json")
 
 
+def test_a_missing_program_may_be_another_files_name_and_a_missing_image_not(
+    files: FileArguments,
+) -> None:
+    Path("sums.s").write_text("halt")
+    with pytest.raises(UserError, match=r"did you mean sums\.s\?$"):
+        files.reads(Path("sums"), "PROGRAM")
+    with pytest.raises(UserError, match=r"No such file or directory$"):
+        files.reads(Path("sums"), "--memory")
+
+
 def test_different_files_go_together(files: FileArguments) -> None:
     files.reads(Path("a"), "SOURCE")
     files.reads(Path("link"), "--memory")

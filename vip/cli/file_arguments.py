@@ -63,7 +63,9 @@ class FileArguments:
             if not os.access(path, os.R_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise UserError(f"{path}: can't be read: {error.strerror}{_meant(path)}") from error
+            is_program = isinstance(error, FileNotFoundError) and not role.startswith("--")
+            meant = _meant(path) if is_program else ""
+            raise UserError(f"{path}: can't be read: {error.strerror}{meant}") from error
         place = _place(path, role)
         for output in self._outputs:
             if output.is_same(place):
@@ -180,11 +182,8 @@ class FileArguments:
 
 def _meant(path: Path) -> str:
     """A question: the programs whose names are ``path`` plus an ending."""
-    try:
-        meant = [name for end in (".s", ".vip") if os.path.isfile(name := f"{path}{end}")]
-    except ValueError:
-        meant = []
-    return f"; did you mean {' or '.join(meant)}?" if meant and not path.exists() else ""
+    meant = [name for end in (".s", ".vip") if os.path.isfile(name := f"{path}{end}")]
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _place(path: Path, role: str) -> _Place:

@@ -15,6 +15,7 @@ what the reader has.
 import re
 import shlex
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import indent
 
@@ -95,11 +96,17 @@ def steps(page: str) -> list[Step]:
     return found
 
 
+@cache
+def _programs() -> list[str]:
+    """The text of all examples and experiments."""
+    files = [*ROOT.glob("examples/*.py"), *ROOT.glob("bench/*.py")]
+    return [file.read_text("utf-8") for file in files]
+
+
 def _is_excerpt(block: str) -> bool:
     """Whether an example or an experiment has the text of a block."""
-    files = [*ROOT.glob("examples/*.py"), *ROOT.glob("bench/*.py")]
     return any(
-        text in file.read_text("utf-8") for file in files for text in (block, indent(block, "    "))
+        text in program for program in _programs() for text in (block, indent(block, "    "))
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from isa.program import Program
-from isa.table import find
+from isa.table import BY_KEY, Unit, find
 from support.errors import counted
 from vip.cli.console import console, table, warn
 
@@ -78,7 +78,7 @@ def show_unset_length(executed: Iterable[str]) -> None:
         executed: keys of instructions.
     """
     keys = set(executed)
-    vectors = any(key.startswith(("v.", "m.v.")) for key in keys - {"v.drain"})
+    vectors = any(BY_KEY[key].unit is Unit.VECTOR for key in keys)
     if vectors and "set.vl" not in keys:
         warn("vectors ran with VL 1: no set.vl was executed")
 
