@@ -37,7 +37,7 @@ _CHECK = Checks(MemoryConfigError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaultConfig(Shown):
+class VaultConfig(Shown, line=False):
     """One vault's memory. The defaults are the thesis's (5.2, Table 7.1): 256 MiB.
 
     Attributes:

@@ -28,7 +28,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkConfig(Shown):
+class NetworkConfig(Shown, line=False):
     """A torus of ``columns`` x ``rows`` vaults. The defaults are the thesis's chip (5.1, 5.2).
 
     Vault ``v`` is in column ``v % columns`` and row ``v // columns``. A chip's byte address has

@@ -65,7 +65,7 @@ def serves_history(instructions: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeConfig(Shown):
+class PeConfig(Shown, line=False):
     """One processing engine. The defaults are the thesis's machine (chapter 5, section 7.1.3).
 
     Attributes:

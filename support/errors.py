@@ -77,13 +77,15 @@ class Shown:
     """A result that shows itself: as one line, and as tables in a notebook.
 
     Both come from :meth:`_facts`: numbers, text and truth values; a collection counts as its size,
-    and mappings are tables of their own in a notebook.
+    and mappings are tables of their own in a notebook. A class with ``line=False`` keeps its
+    representation: configurations do, as failures of random ones are reproduced from it.
     """
 
-    def __init_subclass__(cls, **settings: object) -> None:
+    def __init_subclass__(cls, *, line: bool = True, **settings: object) -> None:
         super().__init_subclass__(**settings)
-        # A dataclass keeps a representation that its class has, but not an inherited one.
-        cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
+        if line:
+            # A dataclass keeps a representation that its class has, but not an inherited one.
+            cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
 
     def _facts(self) -> Mapping[str, object]:
         """What is shown: ``to_json``, else the fields."""

@@ -6,6 +6,7 @@ from typing import Any
 from amaranth.hdl import Module, Signal
 
 from hdl.emission import emit
+from hdl.parameters import describe
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
@@ -115,6 +116,6 @@ def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | Non
         check_tools()
         return "".join(emit(_memory(config, requesters, clocks), _DUT).modules.values())
 
-    identity = f"{config} {requesters}" + (f" {clocks}" if clocks is not None else "")
+    identity = describe((config, requesters, clocks))
     verilog = cached_verilog(identity, _SOURCES, emitted)
     return surrounded(VaultTop(config, requesters, clocks), {"vault_memory.v": verilog})

@@ -23,7 +23,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipConfig(Shown):
+class ChipConfig(Shown, line=False):
     """A torus of vaults with processing engines (PEs), and a host port.
 
     The defaults are the thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.

@@ -28,7 +28,7 @@ _CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaultTileConfig(Shown):
+class VaultTileConfig(Shown, line=False):
     """Processing engines (PEs) and their vault. The defaults are the thesis's (5.2).
 
     Attributes:

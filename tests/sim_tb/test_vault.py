@@ -6,6 +6,7 @@ import pytest
 
 from memory.config import VaultConfig
 from memory.controller.counters import VaultCounter
+from sim_tb.dut.memory import vault_design
 from sim_tb.harness.traffic import Pattern, TrafficJob
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.workloads.stress import random_case, run_stress
@@ -23,6 +24,14 @@ def test_random_accesses_to_a_random_vault():
     assert 0 < report.longest <= report.bound
     assert report.commands["read"] + report.commands["write"] <= report.accesses
     assert min(report.commands.values()) > 10
+
+
+def test_memories_that_differ_in_one_number_have_verilog_of_their_own() -> None:
+    config = VaultConfig()
+    slower = replace(config, timing=config.timing.refresh_mode(1))
+    designs = [vault_design(one, 1) for one in (config, slower)]
+    first, second = (design.verilog["vault_memory.v"] for design in designs)
+    assert first != second
 
 
 @pytest.mark.parametrize(
