@@ -239,8 +239,6 @@ SLOT_BYTES = PIECE_ELEMENTS * ELEMENT_BYTES
 _MOST_SLOTS = 14
 _HEADER_WORDS = 3
 _MOVE_WORDS = 4
-#: What is read while the last move begins.
-_END = [0] * _MOVE_WORDS
 #: Approximate cycles per piece, per element and per description; used only for sharing.
 _PIECE_COST, _ELEMENT_COST, _MOVE_COST = 40, 0.5, 120
 #: Moves are halved until each is at most this fraction of an engine's work.
@@ -311,7 +309,7 @@ def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
     """Bytes of :func:`move_block`, which takes longer to compute."""
     limit = _most(moves, sharers)
     parts = sum(_parts(move.elements, move.count, limit) for move in moves)
-    tables = 2 * (_MOVE_WORDS * parts + len(_END) * sharers)
+    tables = 2 * _MOVE_WORDS * parts
     return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
 
@@ -328,15 +326,13 @@ def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
     parts = []
     start = base + sharers * WORD_BYTES
     for share in _shares(moves, sharers):
-        table = _MOVE_WORDS * len(share) + len(_END)
+        table = _MOVE_WORDS * len(share)
         loads = start + _HEADER_WORDS * WORD_BYTES
         words = [sum(move.count for move in share), loads, loads + table * WORD_BYTES]
         for move in share:
             words += [move.source, move.source_step, move.elements, move.count]
-        words += _END
         for move in share:
             words += [move.target, move.target_step, move.elements, move.count]
-        words += _END
         parts.append(words)
         start += len(words) * WORD_BYTES
     return block_bytes(base, parts)
@@ -379,10 +375,8 @@ def move_program(
     w.op("beq", to_load, w.zero, "idle")
     w.op("mov", to_store, to_load)
     for side in (load, store):
-        side.read()
-        w.op("mov", side.slot, w.zero)
-    for side in (load, store):
         side.describe()
+        w.op("mov", side.slot, w.zero)
     w.note("Fill the slots.")
     w.op("li", missing, slots)
     w.label("fill")
@@ -419,22 +413,11 @@ class _Side:
         self.elements = w.register(f"{name}_elements", "elements of a piece")
         self.count = w.register(f"{name}_count", "pieces left of the move")
         self.slot = w.register(f"{name}_slot", "its place in the scratchpad")
-        self._move = (self.memory, self.step, self.elements, self.count)
-        self._next = tuple(
-            w.register(f"next_{name}_{word}", "of the next move")
-            for word in ("memory", "step", "elements", "count")
-        )
-
-    def read(self) -> None:
-        """Begin to read the next move's description, a move before it is needed."""
-        for word in self._next:
-            self._writer.read(word, self._table)
 
     def describe(self) -> None:
-        """Begin the next move."""
-        for word, following in zip(self._move, self._next, strict=True):
-            self._writer.op("mov", word, following)
-        self.read()
+        """Read the next move."""
+        for word in (self.memory, self.step, self.elements, self.count):
+            self._writer.read(word, self._table)
 
     def advance(self, label: str, end: str) -> None:
         """Advance to the next piece and slot."""

@@ -301,9 +301,9 @@ def test_shares_of_moves_hold_every_piece_once(sharers: int) -> None:
         count, *tables = words[start // 8 : start // 8 + 3]
         sides = []
         for table in tables:
-            described = []
+            described: list[tuple[int, ...]] = []
             place = table // 8
-            while words[place + 3]:
+            while sum(number for *_, number in described) < count:
                 described.append(tuple(map(int, words[place : place + 4])))
                 place += 4
             sides.append(pieces(described))
