@@ -268,7 +268,7 @@ class ConvPlan:
         return self.product_beats >= VECTOR_LATENCY
 
     @property
-    def vector_cycles(self) -> int:
+    def vector_cycles(self) -> float:
         """Estimated vector unit cycles per window."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
         # Bytes are picked from their sums at one per cycle.
