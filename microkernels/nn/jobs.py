@@ -366,14 +366,8 @@ def dense_job(
         chunk=chunk,
         scratchpad_bytes=scratchpad_bytes,
     )
-    source = Vectors.packed(base, shape.inputs, shape.batch)
-    target = Vectors.packed(round_up(source.end, ROW_BYTES), shape.outputs, shape.batch)
-    layout = DenseLayout(
-        plan=plan,
-        source=source,
-        target=target,
-        base=round_up(target.end, ROW_BYTES),
-    )
+    target = Vectors.packed(base, shape.outputs, shape.batch)
+    layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
 
     def model() -> Elements:
         sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
@@ -381,8 +375,8 @@ def dense_job(
         return dense(every, bias, relu=relu)
 
     def prepare(memory: Writable) -> None:
-        source.store(memory, inputs)
         layout.store(memory, weights, bias, relu=relu)
+        layout.inputs.store(memory, inputs)
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment)
 
