@@ -14,7 +14,7 @@ from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
-from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.common.fixed_point import Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
@@ -322,7 +322,7 @@ def pool_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=added + golden.values.size * each_output,
+        operations=(added + golden.values.size * each_output) * packed(shape.bits),
     )
 
 
@@ -514,5 +514,5 @@ def element_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=golden.values.size * shape.operations,
+        operations=golden.values.size * shape.operations * packed(shape.bits),
     )
