@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isa.image import DramImage
 
 __all__ = [
+    "ENDINGS",
     "LIMIT",
     "Dump",
     "DumpError",
@@ -31,7 +32,7 @@ __all__ = [
 #: Default limit of instructions or cycles per run.
 LIMIT = 100_000_000
 #: Of files of assembly.
-_ENDINGS = (".s", ".asm")
+ENDINGS = (".s", ".asm")
 
 
 class DumpError(VipError):
@@ -136,7 +137,7 @@ def assemble(
         AssemblyError: a mistake in the source, or an unreadable file.
         ProgramError: the source has no instruction, or the text is a file name.
     """
-    if isinstance(source, str) and source.endswith(_ENDINGS) and "\n" not in source:
+    if isinstance(source, str) and source.endswith(ENDINGS) and "\n" not in source:
         raise ProgramError(f"{source!r} is not assembly; to read a file: Path({source!r})")
     if isinstance(source, Path):
         program = assemble_file(source, constants=constants, max_words=max_words)
@@ -165,7 +166,7 @@ def load_program(program: Program | Path | str, words: int | None = None) -> Pro
         program = Path(program)
     where = f"{program}: " if isinstance(program, Path) else ""
     if isinstance(program, Path):
-        if program.suffix in _ENDINGS:
+        if program.suffix in ENDINGS:
             program = assemble(program, max_words=None)
         else:
             program = Program.load(program)

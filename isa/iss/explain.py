@@ -1,6 +1,6 @@
 """Faults in words: where, which instruction, with what operands, and what is allowed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from isa.assembly.disassembler import located
 from isa.faults import FaultCause
@@ -37,16 +37,22 @@ _MEANS = {
 
 
 def fault_line(
-    program: Program, cause: FaultCause, pc: int, state: ProcessorState | None = None
+    program: Program | Sequence[int],
+    cause: FaultCause,
+    pc: int,
+    state: ProcessorState | None = None,
 ) -> str:
     """One line for a person: ``unal.s:3: ld.reg [64-bit] r9, r1: address 0x3 (r1) is not a multiple
     of 8``.
 
     Parameters:
-        program: that ran. pc: word address that the engine reports.
+        program: that ran; words alone have no source lines. pc: word address that the engine
+            reports.
         state: of the engine, which the instruction has left as it was; None: not known, so that the
             line has no values.
     """
+    if not isinstance(program, Program):
+        program = Program(tuple(program))
     if cause is FaultCause.PC_OUT_OF_PROGRAM or not 0 <= pc < len(program.words):
         return _out_of_program(program, pc)
     row = find(program.words[pc])

@@ -280,14 +280,10 @@ class Simulator:
         if self._end is None:
             self._end = self._execute(limit)
             if self._end is not None and self._end.state == "faulted":
-                self._end = replace(self._end, fault=self._fault(self._end))
+                end = self._end
+                fault = fault_line(self._source, end.cause, end.pc, self._state)
+                self._end = replace(end, fault=fault)
         return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self.visits))
-
-    def _fault(self, end: Outcome) -> str:
-        program = self._source
-        if not isinstance(program, Program):
-            program = Program(tuple(program))
-        return fault_line(program, end.cause, end.pc, self._state)
 
     def _execute(self, limit: int | None) -> Outcome | None:
         """Execute until the program ends; None: it goes on after ``limit`` instructions."""

@@ -14,7 +14,7 @@ from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
-from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.common.fixed_point import Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
@@ -192,8 +192,7 @@ def conv_layout(
     """A convolution's layout, whose image starts at ``base`` and is followed by everything else.
 
     Parameters:
-        depth: elements of a pixel per slice of the image; None: all for outputs of bytes, otherwise
-            the fastest.
+        depth: elements of a pixel per slice of the image; None: the fastest.
         filters: at once; None: the fastest.
         out_depth: filters whose outputs form a slice of the output; even for outputs of bytes.
             None: at most :data:`DEFAULT_OUT_DEPTH`.
@@ -217,9 +216,7 @@ def conv_layout(
     packed = 1 if narrow is None else 2
     if out_depth is None:
         out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
-    if depth is None and narrow is not None:
-        depth = shape.channels
-    elif depth is None:
+    if depth is None:
         depth = best_depth(shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
     plan = plan_conv(
         shape,
@@ -322,7 +319,7 @@ def pool_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=added + golden.values.size * each_output,
+        operations=(added + golden.values.size * each_output) * packed(shape.bits),
     )
 
 
@@ -508,5 +505,5 @@ def element_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=golden.values.size * shape.operations,
+        operations=golden.values.size * shape.operations * packed(shape.bits),
     )

@@ -1,7 +1,7 @@
 """Cosimulation of one processing engine: runs programs on its Verilog and returns their final
 state."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ class PeSimulation(Machine):
 
         for result in self._session.run_many(handed_over(), progress):
             job = running.pop(0)
-            yield self._result(result, Program(tuple(job.words)), job.max_cycles)
+            yield self._result(result, job.words, job.max_cycles)
 
     def run(
         self,
@@ -239,7 +239,7 @@ class PeSimulation(Machine):
         )
 
     def _result(
-        self, result: HostResult, program: Program, max_cycles: int
+        self, result: HostResult, program: Program | Sequence[int], max_cycles: int
     ) -> RunResult | CosimError:
         reasons = {
             # Verilog shows the fetch address, a few words ahead of execution.

@@ -4,7 +4,7 @@ Registers and scratchpad of the simulated engine are accessed directly, not thro
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -243,16 +243,19 @@ class HostResult:
     in_flight: tuple[int, int] | None = None
     history: Mapping[str, int] = field(default_factory=dict)
 
-    def end(self, program: Program, config: PeConfig, slot: int = 0) -> EngineEnd:
+    def end(self, program: Program | Sequence[int], config: PeConfig, slot: int = 0) -> EngineEnd:
         """The end of the engine of ``config`` in ``slot``, as the host saw it."""
         return engine_end(self, PeState(self.state).name.lower(), program, config, slot)
 
 
-def engine_end(ended: Any, state: str, program: Program, config: PeConfig, slot: int) -> EngineEnd:
+def engine_end(
+    ended: Any, state: str, program: Program | Sequence[int], config: PeConfig, slot: int
+) -> EngineEnd:
     """The end in ``state`` of the engine of ``config`` in ``slot`` of its vault.
 
     Parameters:
-        ended: the numbers of a :class:`HostResult`, or of a timing model. program: that ran.
+        ended: the numbers of a :class:`HostResult`, or of a timing model.
+        program: that ran, or its words.
     """
     cause = FaultCause(ended.cause)
     counters = {item.name: ended.counters[item] for item in PeCounter} if config.counters else {}

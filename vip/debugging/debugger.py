@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -239,9 +238,9 @@ class Debugger:
         return self._stop("point" if self._run.reverse() else "launch")
 
     @property
-    def executed(self) -> Mapping[str, int]:
-        """How often each instruction was executed since the launch, by its key."""
-        return self._run.simulator.executed
+    def executed(self) -> set[str]:
+        """Keys of the instructions executed until the latest time that was reached."""
+        return self._run.executed
 
     def where(self) -> Stop:
         """Where the program stands."""

@@ -31,19 +31,15 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The engine at a time; ``visits``: of each word until then; ``settings``: VL, MR and FX;
-    ``stores``: number of kept stores until then."""
+    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of kept stores until
+    then."""
 
-    visits: tuple[int, ...]
+    time: int
     pc: int
     registers: tuple[int, ...]
     scratchpad: bytes
     settings: tuple[int, int, int]
     stores: int
-
-    @property
-    def time(self) -> int:
-        return sum(self.visits)
 
 
 class Timeline:
@@ -77,6 +73,8 @@ class Timeline:
         self._passing = False
         self._state: ProcessorState | None = None
         self._stores: list[tuple[int, bytes]] = []
+        self._executed: set[str] = set()
+        self._launched = 0
         self.end: Outcome | None = None
         self.simulator = self._launch(None)
         self._checkpoints = [self._checkpoint()]
@@ -84,7 +82,12 @@ class Timeline:
     @property
     def now(self) -> int:
         """Instructions executed since the launch."""
-        return sum(self.simulator.visits)
+        return self._launched + sum(self.simulator.visits)
+
+    @property
+    def executed(self) -> set[str]:
+        """Keys of the instructions executed at any time, on the way back, too."""
+        return self._executed | self.simulator.executed.keys()
 
     def forward(self, until: int) -> bool:
         """Execute until time ``until`` is reached, a point is met, or the program ends.
@@ -179,7 +182,6 @@ class Timeline:
         )
         if start is not None:
             simulator.registers[:] = start.registers
-            simulator.visits[:] = start.visits
             simulator.pc = start.pc
             if self._state is not None:
                 self._state.vl, self._state.mr, self._state.fx = start.settings
@@ -188,7 +190,7 @@ class Timeline:
     def _checkpoint(self) -> _Checkpoint:
         simulator = self.simulator
         return _Checkpoint(
-            visits=tuple(simulator.visits),
+            time=self.now,
             pc=simulator.pc,
             registers=tuple(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
@@ -199,7 +201,8 @@ class Timeline:
     def _restore(self, target: _Checkpoint) -> None:
         while len(self._stores) > target.stores:
             self._memory.write(*self._stores.pop())
-        self.simulator, self.end = self._launch(target), None
+        self._executed = self.executed
+        self._launched, self.simulator, self.end = target.time, self._launch(target), None
         self.hits.clear()
 
     def _observe(

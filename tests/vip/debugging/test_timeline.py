@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
@@ -142,3 +143,12 @@ def test_an_interrupt_leaves_a_time_of_the_run(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(run, "_progress", silent)
         run.forward(20)
         assert state(run.simulator, memory, program) == states[20]
+
+
+def test_the_way_back_forgets_no_executed_instruction() -> None:
+    program = assemble("mov r1, #40\nloop: sub r1, r1, #1\nbne r1, r0, loop\nhalt")
+    with DramImage(1 << CONFIG.address_bits) as memory:
+        run = Timeline(program, memory, CONFIG.limits, 0, silent)
+        run.forward(30)
+        run.go(20)
+        assert run.executed == {"mov.imm", "sub.imm", "bne"}

@@ -25,7 +25,7 @@ from vip.cli.tables.machine import (
     show_unset_length,
 )
 from vip.output import write_json
-from vip.programs import LIMIT
+from vip.programs import ENDINGS, LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
@@ -143,7 +143,7 @@ def disasm(
 
     Example: vip disasm kernel.vip -o kernel.s
     """
-    if program.suffix in (".s", ".asm"):
+    if program.suffix in ENDINGS:
         raise UserError(f"{program}: is assembly already; vip asm {program} assembles it")
     loaded = Program.load(program)
     text = disassemble(loaded)
