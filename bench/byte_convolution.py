@@ -65,7 +65,7 @@ def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
     return {
         "elements": job(),
         "sums": job(pairs=True),
-        "bytes": job(pairs=True, narrow=_NARROW),
+        "bytes": job(pairs=True, narrow=_NARROW, depth=_CHANNELS // 2),
     }
 
 

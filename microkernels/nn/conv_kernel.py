@@ -33,6 +33,7 @@ timing of the memory:
   pixels than the pipeline holds ends with an empty pipeline.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 
 from isa.program import Program
@@ -242,9 +243,12 @@ class _ConvKernel:
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # All outputs of bytes have one slice, and therefore the same threshold.
-        limits = 3 if plan.narrow is None else 0
+        # Pixels of several passes, with different thresholds, are in the pipeline unless outputs
+        # become bytes.
+        limits = 3 if plan.narrow is None else int(plan.narrows_sums)
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
+        if plan.narrows_sums:
+            self.sum = reg("sum", "address of the youngest pixel's partial sum")
         self.tmp = reg("tmp", "temporary")
         self.tmp1 = reg("tmp1", "temporary")
         self.tmp2 = reg("tmp2", "temporary")
@@ -253,7 +257,8 @@ class _ConvKernel:
         self.filters = w.constant("filters", plan.filters, "filters at once")
         self.part = w.constant("part", plan.filters * plan.length, "weights of a part")
         self.lowest = w.constant("lowest", plan.thresholds, "threshold that changes nothing")
-        self.relu = w.constant("relu", plan.thresholds + ELEMENT_BYTES, "threshold of the outputs")
+        if not plan.narrows_sums:
+            self.relu = w.constant("relu", plan.thresholds + ELEMENT_BYTES, "threshold of outputs")
         self.stream = ConvStream(plan, layout.source, w, rows=self.rows, first=self.first)
 
     def build(self) -> KernelBuilder:
@@ -265,12 +270,16 @@ class _ConvKernel:
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
         pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
-        if plan.slices > 1 and min(filter(None, pixels)) < plan.pixels:
+        if plan.narrows_sums:
+            w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
+            self._flush()
+        elif plan.slices > 1 and min(filter(None, pixels)) < plan.pixels:
             w.note("So few pixels: empty the pipeline before their sums are loaded again.")
             self._flush()
         self._next_pass()
         w.label("finish")
-        self._flush()
+        if not plan.narrows_sums:
+            self._flush()
         w.label("idle")
         w.op("halt")
         return w
@@ -341,16 +350,18 @@ class _ConvKernel:
             if part == 0:
                 self._threshold(2)
             if plan.narrow is not None and part == min(1, plan.parts - 1):
-                self._shift_byte(3)
+                with self._bytes():
+                    self._shift_byte(3)
             if plan.narrow is not None and part == min(2, plan.parts - 1):
-                self._pick_bytes(4)
+                with self._bytes():
+                    self._pick_bytes(4)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
 
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
-        w.op("and", self.tmp, self.out[0], self.earlier)
+        w.op("and", self.tmp, self.sum if plan.narrows_sums else self.out[0], self.earlier)
         w.op("add", self.tmp, self.tmp, self.earlier_base)
         w.offset(self.tmp1, self.result[0], plan.earlier)
         w.load(self.tmp1, self.tmp, self.filters, note="earlier sums")
@@ -391,8 +402,15 @@ class _ConvKernel:
         w.vector("v.v.add", result, result, self.tmp, note=f"add {operand}")
 
     def _threshold(self, age: int) -> None:
-        result, limit = self.result[age], self.limit[age] if self.limit else self.relu
+        result = self.result[age]
+        limit = self.limit[min(age, len(self.limit) - 1)] if self.limit else self.relu
         self.writer.vector("v.s.max", result, result, limit, note="raise to the threshold")
+
+    def _bytes(self) -> AbstractContextManager[None]:
+        """A context for instructions that only passes whose outputs are bytes execute."""
+        if not self.plan.narrows_sums:
+            return nullcontext()
+        return self.writer.unless("beq", self.limit[0], self.lowest)
 
     def _shift_byte(self, age: int) -> None:
         """Shift each sum's byte to its element's high byte."""
@@ -415,6 +433,9 @@ class _ConvKernel:
         if self.plan.narrow is not None:
             elements = self.tmp
             w.op("li", elements, self.plan.group_elements)
+        if self.plan.narrows_sums:
+            with w.unless("bne", self.limit[0], self.lowest):
+                w.op("mov", elements, self.filters)
         w.store(self.out[age], self.result[age], elements, note=note)
 
     def _reload(self, part: int, *, pad: bool = False) -> None:
@@ -435,6 +456,10 @@ class _ConvKernel:
         for ring in (self.result, self.out, self.limit):
             for age in range(len(ring) - 1, 0, -1):
                 w.op("mov", ring[age], ring[age - 1])
+        if plan.narrows_sums:
+            with w.unless("bne", self.limit[0], self.lowest):
+                w.op("mov", self.out[1], self.sum)
+            w.offset(self.sum, self.sum, plan.group_bytes)
         w.op("mov", self.result[0], self.tmp)
         w.note("Next window.")
         w.op("mov", self.stream.count, plan.advance)
@@ -476,21 +501,28 @@ class _ConvKernel:
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)
         w.op("mov", self.out[0], self.out_base)
+        if plan.narrows_sums:
+            w.offset(self.sum, self.spare, self.layout.sums)
         if self.limit:
             w.op("mov", self.limit[0], self.lowest)
             w.op("bne", self.slices_left, self.one, "pixel")
-            w.op("mov", self.limit[0], self.relu, note="the last slice's sums are the outputs")
+            note = "the last slice's sums are the outputs"
+            if plan.narrows_sums:
+                w.offset(self.limit[0], self.lowest, ELEMENT_BYTES, note=note)
+            else:
+                w.op("mov", self.limit[0], self.relu, note=note)
         w.op("jmp", "pixel")
 
     def _complete_bytes(self) -> None:
         """Complete the bytes of all pixels that have their sums."""
         w = self.writer
-        for age in range(1, 4):
-            self._shift_byte(age)
-        w.op("v.drain")
-        for age in range(1, 5):
-            self._pick_bytes(age)
-        w.op("v.drain")
+        with self._bytes():
+            for age in range(1, 4):
+                self._shift_byte(age)
+            w.op("v.drain")
+            for age in range(1, 5):
+                self._pick_bytes(age)
+            w.op("v.drain")
 
     def _flush(self) -> None:
         """Complete all pixels in the pipeline."""

@@ -11,7 +11,8 @@ parameter block::
     3  address of the input that its first window starts at
     4  address of its weights, one pass after the other
     5  address of the thresholds
-    6  address of a dummy area that is written while the pipeline fills
+    6  address of a dummy area that is written while the pipeline fills; partial sums that become
+       bytes follow it
     7  for each group: address of its first output, and of its biases; two words more
 
 The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
@@ -116,7 +117,19 @@ class ConvLayout(BlockLayout):
         return self.thresholds + COLUMN_BYTES
 
     @property
+    def sums(self) -> int:
+        """Bytes from an engine's dummy area to its partial sums that become bytes."""
+        return self._bias_step
+
+    @property
     def _spare_step(self) -> int:
+        pixels = 0
+        if self.plan.narrows_sums:
+            pixels = max(len(rows) for rows, _ in self.shares) * self.plan.shape.out_width
+        return self.sums + round_up(pixels * self.plan.group_bytes, COLUMN_BYTES)
+
+    @property
+    def _bias_step(self) -> int:
         return round_up(self.plan.group_bytes, COLUMN_BYTES)
 
     @property
@@ -127,7 +140,7 @@ class ConvLayout(BlockLayout):
     @property
     def weights(self) -> int:
         """Address of the weights."""
-        return self.bias + self.plan.groups * self._spare_step
+        return self.bias + self.plan.groups * self._bias_step
 
     @property
     def end(self) -> int:
@@ -173,7 +186,7 @@ class ConvLayout(BlockLayout):
         for _, groups in self.shares:
             block = np.ascontiguousarray(passes[groups.start :: groups.step])
             memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
-        biases = np.zeros((plan.groups, self._spare_step // ELEMENT.itemsize), ELEMENT)
+        biases = np.zeros((plan.groups, self._bias_step // ELEMENT.itemsize), ELEMENT)
         biases[:, : plan.filters] = np.pad(bias, (0, padding)).reshape(plan.groups, plan.filters)
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
@@ -202,7 +215,7 @@ class ConvLayout(BlockLayout):
         ]
         for group in groups if rows else ():
             words.append(self.target.address(0, rows.start, group * self.plan.group_elements))
-            words.append(self.bias + group * self._spare_step)
+            words.append(self.bias + group * self._bias_step)
         return words + [0] * (size - len(words))
 
 

@@ -186,6 +186,11 @@ class ConvPlan:
         return _RESULTS + (_NARROWED if self.narrow is not None else 0)
 
     @property
+    def narrows_sums(self) -> bool:
+        """Whether outputs are bytes of several slices: partial sums are kept apart."""
+        return self.narrow is not None and self.slices > 1
+
+    @property
     def byte_shift(self) -> int:
         """Bits from a byte's place in its sum to its element's high byte."""
         return 0 if self.narrow is None else MOST_NARROW - self.narrow
@@ -263,11 +268,11 @@ class ConvPlan:
         return self.product_beats >= VECTOR_LATENCY
 
     @property
-    def vector_cycles(self) -> int:
+    def vector_cycles(self) -> float:
         """Estimated vector unit cycles per window."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
         # Bytes are picked from their sums at one per cycle.
-        picked = 0 if self.narrow is None else short + self.filters + _SHORT_COST
+        picked = 0 if self.narrow is None else (short + self.filters + _SHORT_COST) / self.slices
         return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
     def bus_cycles(self, sharers: int) -> float:
@@ -359,7 +364,7 @@ def plan_conv(
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
-        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
+        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -376,10 +381,10 @@ def plan_conv(
     joined = column * shape.kernel <= MAX_VL
     if narrow is not None:
         check_shifts(0, narrow)
-        if out_depth % _PAIR or depth < shape.channels:
+        if out_depth % _PAIR:
             raise KernelError(
                 f"outputs of bytes need an even number of filters in a slice of the output, not "
-                f"{out_depth}, and one slice of the input: all {shape.channels} elements of a pixel"
+                f"{out_depth}"
             )
     candidates = _filter_counts(filters, out_depth, narrow)
     slides = shape.stride < shape.kernel

@@ -1,6 +1,7 @@
 """Convolutions of bytes on the instruction set simulator against their golden model, and that model
 against sums in Python."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_shape import (
-    BYTE,
-    ConvShape,
-    convolve_bytes,
-    pair_bytes,
-    split_pairs,
-)
+from microkernels.common.fixed_point import BYTE, Elements
+from microkernels.nn.conv_shape import ConvShape, convolve_bytes, pair_bytes, split_pairs
 from microkernels.nn.jobs import conv_job, conv_layout
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
@@ -152,12 +147,30 @@ def test_outputs_of_bytes_are_of_bytes() -> None:
         conv_layout(ConvShape(width=6, height=6, channels=4, filters=4), narrow=4)
 
 
-def test_outputs_of_bytes_need_all_channels_at_once() -> None:
-    shape = ConvShape(width=3, height=3, channels=600, filters=4)
-    with pytest.raises(KernelError, match="a column of 3 pixels of 300 channels has 900 elements"):
-        bytes_job(shape, *data(shape, 1), fraction=3, narrow=4)
-    with pytest.raises(KernelError, match="all 300 elements of a pixel"):
-        bytes_job(shape, *data(shape, 1), fraction=3, narrow=4, depth=50)
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    shape=shapes(),
+    seed=st.integers(0, 1 << 20),
+    channels=st.integers(3, 90),
+    slices=st.integers(2, 5),
+    sharers=st.integers(1, 4),
+    narrow=st.integers(0, 8),
+    relu=st.booleans(),
+)
+def test_sums_of_several_slices_become_bytes(
+    shape: ConvShape,
+    seed: int,
+    channels: int,
+    slices: int,
+    sharers: int,
+    narrow: int,
+    relu: bool,
+) -> None:
+    shape = replace(shape, channels=channels)
+    depth = max(1, min(-(-channels // 2) // slices, 40 // shape.down))
+    numbers = {"fraction": seed % 7, "narrow": narrow, "relu": relu, "depth": depth}
+    more = {"reuse": bool(seed % 2), "sharers": sharers, "out_padding": seed % 3 % 2}
+    check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
 
 
 def test_numbers_that_are_no_bytes() -> None:
