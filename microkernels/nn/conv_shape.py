@@ -26,6 +26,7 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import (
+    BYTE,
     ELEMENT,
     Elements,
     add,
@@ -38,7 +39,6 @@ from microkernels.common.fixed_point import (
 from .strided_shape import StridedShape
 
 __all__ = [
-    "BYTE",
     "MOST_NARROW",
     "ConvShape",
     "check_shifts",
@@ -168,8 +168,6 @@ def convolve(
     return total.reshape(shape.out_height, shape.out_width, shape.filters)
 
 
-#: Type of a number in a map of bytes.
-BYTE = np.dtype("i1")
 _LOWEST, _HIGHEST = -128, 127
 
 
