@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 from .errors import CHECK, KernelError
 
 __all__ = [
+    "BYTE",
     "ELEMENT",
     "ELEMENT_BYTES",
     "FRACTION_LIMIT",
     "HIGHEST",
     "LOWEST",
+    "NUMBERS",
     "Elements",
     "SaturationCount",
     "add",
@@ -51,6 +53,10 @@ LOWEST = -(1 << 15)
 HIGHEST = (1 << 15) - 1
 #: Maximum fraction bits of an element.
 FRACTION_LIMIT = 15
+#: Type of a number in a map of bytes.
+BYTE = np.dtype("i1")
+#: Types of numbers, by their bits.
+NUMBERS: dict[int, np.dtype[Any]] = {16: ELEMENT, 8: BYTE}
 
 
 @dataclass(eq=False)

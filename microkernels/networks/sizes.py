@@ -11,7 +11,25 @@ from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
 
-__all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "pads", "size2"]
+__all__ = [
+    "MapCut",
+    "MapRegion",
+    "MapSize",
+    "Pads",
+    "Place",
+    "Size2",
+    "cuts",
+    "numbers_per_element",
+    "pads",
+    "size2",
+]
+
+_ELEMENT_BITS = 16
+
+
+def numbers_per_element(bits: int) -> int:
+    """Numbers of this many bits that an element in memory holds."""
+    return _ELEMENT_BITS // bits
 
 
 class MapSize(NamedTuple):
@@ -25,6 +43,10 @@ class MapSize(NamedTuple):
     def elements(self) -> int:
         """Total number of elements."""
         return self.width * self.height * self.channels
+
+    def stored(self, bits: int) -> "MapSize":
+        """Size in elements of a map of numbers of this many bits, as it is in memory."""
+        return self._replace(channels=-(-self.channels // numbers_per_element(bits)))
 
     def __str__(self) -> str:
         return " x ".join(map(str, self))

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import BYTE, Elements
 from microkernels.nn.conv_shape import (
-    BYTE,
     ConvShape,
     convolve_bytes,
     pair_bytes,
