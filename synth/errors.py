@@ -1,4 +1,4 @@
-"""Errors of this room."""
+"""Errors of synthesis and trimming."""
 
 from support.errors import VipError
 
@@ -6,16 +6,16 @@ __all__ = ["CoverageError", "DeclarationError", "SynthesisError", "TrimError"]
 
 
 class SynthesisError(VipError):
-    """A synthesis that can't be done; one line says what, where and what is allowed."""
+    """Synthesis is impossible; one line says what, where and what is allowed."""
 
 
 class TrimError(SynthesisError):
-    """A program that no processing engine can be trimmed to; one line says why."""
+    """No processing engine can be trimmed to a program; one line says why."""
 
 
 class CoverageError(TrimError):
-    """A profile that does not cover its program; the line names the branches."""
+    """A profile does not cover its program; the line names the branches."""
 
 
 class DeclarationError(TrimError):
-    """Declared constants or ranges that the memory or the program contradicts; names the place."""
+    """The memory or the program contradicts a declared constant or range; the line says where."""

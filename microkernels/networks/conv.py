@@ -11,7 +11,7 @@ import numpy as np
 from isa.program import Program
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
@@ -35,7 +35,7 @@ from microkernels.runtime.ring import ChipEngines
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize, Size2, numbers_per_element
+from .sizes import MapSize, Size2
 from .stored import Windows
 
 __all__ = ["Conv", "Depthwise"]
@@ -99,7 +99,7 @@ class Conv(SumLayer, _Filter):
         return (self.filters, height, width, source.channels)
 
     def operations(self, plan: LayerPlan) -> int:
-        return 2 * self.shape(plan.input).macs * numbers_per_element(self.bits)
+        return 2 * self.shape(plan.input).macs * packed(self.bits)
 
     def _divided(
         self, shape: ConvShape, depth: int, out_depth: int, scratchpad_bytes: int, *, strips: bool

@@ -14,7 +14,7 @@ from isa.declared import Declared
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, Elements
+from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
@@ -23,7 +23,7 @@ from support.checks import shown
 
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
-from .sizes import MapCut, MapSize, cuts, numbers_per_element
+from .sizes import MapCut, MapSize, cuts
 from .stored import OutputMaps, StoredMaps, Windows
 
 __all__ = [
@@ -288,7 +288,7 @@ class Layer(ABC):
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        CHECK.one_of("bits", self.bits, (8, 16))
+        CHECK.one_of("bits", self.bits, tuple(NUMBERS))
         if self.bits < 16 and not self.reads_bytes:
             raise KernelError(f"{type(self).__name__} layers can't read maps of bytes")
         # Each launch has a name: a layer's name and a word.
@@ -319,7 +319,7 @@ class Layer(ABC):
     @property
     def packed(self) -> int:
         """Numbers per element of its output."""
-        return numbers_per_element(self.output_bits)
+        return packed(self.output_bits)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -10,26 +10,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
+from microkernels.common.fixed_point import packed
 
-__all__ = [
-    "MapCut",
-    "MapRegion",
-    "MapSize",
-    "Pads",
-    "Place",
-    "Size2",
-    "cuts",
-    "numbers_per_element",
-    "pads",
-    "size2",
-]
-
-_ELEMENT_BITS = 16
-
-
-def numbers_per_element(bits: int) -> int:
-    """Numbers of this many bits that an element in memory holds."""
-    return _ELEMENT_BITS // bits
+__all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "pads", "size2"]
 
 
 class MapSize(NamedTuple):
@@ -46,7 +29,7 @@ class MapSize(NamedTuple):
 
     def stored(self, bits: int) -> "MapSize":
         """Size in elements of a map of numbers of this many bits, as it is in memory."""
-        return self._replace(channels=-(-self.channels // numbers_per_element(bits)))
+        return self._replace(channels=-(-self.channels // packed(bits)))
 
     def __str__(self) -> str:
         return " x ".join(map(str, self))

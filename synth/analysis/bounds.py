@@ -1,4 +1,4 @@
-"""Sizes that an engine needs for some programs, each with its basis and its reason."""
+"""Sizes that an engine needs to run some programs, with the basis and reason of each."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ __all__ = [
     "check_covered",
 ]
 
-#: Most branches that a message names.
+#: Maximum branches that a message names.
 _NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A program with the facts known about it.
+    """A program and what is known about it.
 
     Attributes:
         name: for messages; "" if there is only one program. values: proved facts. profile: observed
@@ -46,19 +46,19 @@ class Study:
     in_flight: InFlight | None
 
     def place(self, address: int) -> str:
-        """The place of a word, for a message."""
+        """Where a word is, for a message."""
         prefix = f"{self.name}: " if self.name else ""
         return prefix + place(self.program, address)
 
 
 def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
-    """Check that profiles cover all that their programs can do.
+    """Check that profiles cover everything that their programs can do.
 
     Parameters:
         remedy: declarations that would make the profiles unnecessary.
 
     Raises:
-        CoverageError: a profile does not; the message names the branches, with source lines.
+        CoverageError: a profile does not; the message names branches and source lines.
     """
     for study in studies:
         if study.profile is None:
@@ -68,7 +68,7 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
         sides += [(a, "always taken") for a in (can.passed & did.executed) - did.passed]
         missing = [f"{study.place(a)} is {side}" for a, side in sorted(sides)]
         if not missing:
-            # These words follow a fault that ended the runs.
+            # These words come after a fault that ended the runs.
             missing = [
                 f"{study.place(a)} is not reached" for a in sorted(can.executed - did.executed)
             ]
@@ -79,9 +79,8 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
             raise CoverageError(f"the profile does not cover the program: {text}{helps}")
 
 
-#: Basis of a size: proved for all runs; profiled, so that hardware faults in runs that need more;
-#: or
-#: given by the user.
+#: Basis of a size: proved for all runs; profiled, so that runs that need more fault; or given by
+#: the user.
 Basis = Literal["proved", "profiled", "given"]
 
 _LEAST_SCRATCHPAD = 64
@@ -94,15 +93,15 @@ class Bound:
     """One size.
 
     Attributes:
-        name: attribute of :class:`pe.config.PeConfig`, or ``fx``, for which hardware has no limit.
-        value: need of the programs. size: of the trimmed engine, the next larger one that can be
-            built.
+        name: attribute of :class:`pe.config.PeConfig`, or ``fx``, which hardware does not limit.
+        value: what the programs need. size: of the trimmed engine, ``value`` rounded up to what can
+            be built.
         full: of the full engine.
-        basis: of ``value``. why: the word that needs it, or the reason, one line.
-        guard: effect on a run that needs more; "" if there can't be any.
-        profiled: names of the programs with runs that might need more.
+        basis: of ``value``. why: the word that needs it, or the reason, in one line.
+        guard: effect on a run that needs more; "" if no run can.
+        profiled: names of programs with runs that might need more.
         remedy: declarations of memory that would bound what depends on data; "" if there are none,
-            or if no size would become smaller.
+            or if they would not make a size smaller.
     """
 
     name: str
@@ -137,12 +136,12 @@ def _signed_bits(ends: tuple[int, int]) -> int:
     return max((end if end >= 0 else ~end).bit_length() for end in ends) + 1
 
 
-#: Represents the launch where the address of a word is expected.
+#: Stands for the launch where a word address is expected.
 _LAUNCH = -1
-#: Bits of a register that holds 16 bits of identity.
+#: Bits of a register for an unsigned identity of 16 bits.
 _IDENTITY_BITS = 17
 
-#: Function from facts to the need of each word and of the launch.
+#: Maps facts to what each word and the launch need.
 _Needed = Callable[[Study, Facts], Mapping[int, int]]
 
 
@@ -153,12 +152,12 @@ def bounds_of(
     address_bits: int | None = None,
     tight: bool = False,
 ) -> tuple[Bound, ...]:
-    """The sizes that all programs need, within those of ``config``.
+    """The sizes that all programs need, up to those of ``config``.
 
-    A proved size counts, unless it is the full engine's; then the profile counts.
+    Proved sizes are used, except where they equal the full engine's: there the profile decides.
 
     Parameters:
-        tight: the profile also counts where it shows less than the proof.
+        tight: use the profile wherever it shows less than the proof.
         address_bits: the memory's, from the user; None: as many as needed.
     """
     scratchpad = _settle(
@@ -196,15 +195,15 @@ def bounds_of(
 
 
 def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
-    """Alignment of addresses. A smaller alignment needs a larger engine, so the bound counts the
-    places in a word of the scratchpad at which accesses may begin."""
+    """Alignment of addresses. Since a smaller alignment needs a larger engine, the bound counts the
+    positions in a scratchpad word at which accesses may begin."""
 
     def needed(study: Study, facts: Facts) -> dict[int, int]:
         found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
         for word in study.values.facts.executed:
             row = study.values.flow.rows[word]
             if row.reduction is not None and row.width is not None:
-                # A row of a matrix begins at any element, so the instruction alone needs this
+                # A row of a matrix can begin at any element, so the instruction itself needs this
                 # alignment.
                 found[word] = max(found.get(word, 1), WORD_BYTES // row.width.bytes)
         return found
@@ -238,7 +237,7 @@ def _set_by(opcode: Opcode, start: int) -> _Needed:
 def _address(
     studies: Sequence[Study], config: PeConfig, address_bits: int | None, tight: bool
 ) -> Bound:
-    """Bits of a DRAM address; the launch's parameter must be one."""
+    """Bits of a DRAM address, also of the launch's parameter."""
     if address_bits is not None:
         return Bound(
             name="address_bits",
@@ -246,7 +245,7 @@ def _address(
             size=address_bits,
             full=config.address_bits,
             basis="given",
-            why="the memory's, as given",
+            why="address bits of the memory",
             guard=FaultCause.DRAM_RANGE.name,
         )
 
@@ -254,7 +253,7 @@ def _address(
         ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
         if study.profile is not None and facts is study.profile.facts:
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
-        # A parameter that no instruction reads can be 0.
+        # If no instruction reads the parameter, it can be 0.
         most = (
             study.values.launch.parameters[1].bit_length() if study.values.reads_parameters else 0
         )
@@ -280,7 +279,7 @@ def _settle(
     guard: str,
     tight: bool,
 ) -> Bound:
-    """The size that all studies need, each by proof or by profile."""
+    """The largest size that any study needs, each by proof or profile."""
     chosen: list[tuple[int, str]] = []
     proved: list[int] = []
     remedies: dict[str, None] = {}
@@ -322,8 +321,8 @@ def _settle(
 def _profiled(
     study: Study, needed: _Needed, fit: Callable[[int], int], full: int
 ) -> dict[int, int]:
-    """Needs of words in the profiled runs; for words that no run reached, the proved needs, if
-    any."""
+    """What words need in the profiled runs; for words that no run reached, what they provably need,
+    if that is less than everything."""
     assert study.profile is not None
     seen = study.profile.facts
     needs = dict(needed(study, seen))
@@ -342,9 +341,9 @@ def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
 
 
 def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound]:
-    """Entries of the array range check and of the load-store queue. They affect only cycles, so
+    """Entries of the array range check and of the load-store queue. They affect only timing, so
     sizes observed on the hardware are safe for every run. If all runs take the same cycles, one run
-    proves that the cycles don't change."""
+    proves that timing does not change."""
 
     transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
     entries = _waiting(
@@ -374,7 +373,7 @@ def _waiting(
     size_of: Callable[[InFlight], int],
     least: int,
 ) -> Bound:
-    """A size beyond which a run waits."""
+    """A size that makes runs wait if they need more."""
     value, why, guard = least, "no word uses it", ""
     basis: Basis = "proved"
     slower = 0.0
@@ -386,7 +385,7 @@ def _waiting(
             continue
         in_flight = study.in_flight
         if in_flight is not None and study.profile is None and not study.values.steady:
-            # Only proofs count, and with other data the cycles may differ.
+            # Only proofs count, and other data may take different cycles.
             in_flight = None
         if in_flight is None:
             return Bound(
@@ -404,7 +403,7 @@ def _waiting(
         if not study.values.steady:
             profiled.append(study.name)
     if profiled:
-        basis, guard = "profiled", "waits: the same results, later"
+        basis, guard = "profiled", "waits: same results, but later"
     elif studies and why != "no word uses it":
         why = f"the fewest with which runs take {_cycles(slower)}; data can't change them"
     return Bound(
@@ -429,7 +428,7 @@ def _cycles(slower: float) -> str:
 
 
 def _no_measure(study: Study) -> str:
-    """Why the number of a program's transfers in flight is unknown."""
+    """Why it is unknown how many transfers a program has in flight."""
     if study.in_flight is None:
-        return "no run on the hardware tells how many are needed"
-    return f"data decide about cycles, first at {study.place(min(study.values.varying))}"
+        return "no run on the hardware shows how many are needed"
+    return f"timing depends on data, first at {study.place(min(study.values.varying))}"

@@ -1,4 +1,4 @@
-"""Contents of memory that an analysis knows: declared constants and bounded numbers."""
+"""Known contents of memory: declared constants and bounded numbers."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from .interval import Interval, Value, bounds, join, step_of
 
 __all__ = ["NOTHING_KNOWN", "SELF_WRITTEN_BYTES", "Contents", "contents_of"]
 
-#: Bytes of a number that the program itself stores in memory.
+#: Size in bytes of a bounded number that the program itself may store.
 SELF_WRITTEN_BYTES = 8
-#: Most numbers of a table from which one load may choose.
+#: Maximum numbers of a table among which one load may choose.
 _MOST_CHOICES = 4096
 
 
@@ -22,8 +22,8 @@ class Contents:
     """Known memory.
 
     Attributes:
-        constants: bytes by their first address; spans neither overlap nor touch.
-        numbers: bounded numbers, which overlap nothing.
+        constants: bytes by first address; spans neither overlap nor touch.
+        numbers: bounded numbers, which don't overlap anything.
     """
 
     constants: Mapping[int, bytes] = field(default_factory=dict)
@@ -40,7 +40,8 @@ class Contents:
     _numbered: list[Span] = field(init=False, repr=False, compare=False)
 
     def load(self, place: Value, width: int) -> Value | None:
-        """The signed number of ``width`` bytes at ``place``, a multiple of ``width``; None: any."""
+        """The signed number of ``width`` bytes at ``place``, a multiple of ``width``; None if
+        unknown."""
         if isinstance(place, int):
             return self._load(place, width)
         low, high = bounds(place)
@@ -71,10 +72,10 @@ class Contents:
         return low if low == high else Interval(low, high)
 
     def check_same(self, other: "Contents") -> None:
-        """Check that the constants of ``other``, with the same declarations, are the same.
+        """Check that ``other``, with the same declarations, has the same constants.
 
         Raises:
-            DeclarationError: a byte differs; the message has its address.
+            DeclarationError: a byte differs; the message names its address.
         """
         for start, constant in self.constants.items():
             for offset, (one, two) in enumerate(zip(constant, other.constants[start], strict=True)):
@@ -85,7 +86,7 @@ class Contents:
                     )
 
     def numbers_at(self, address: int, width: int) -> Numbers | None:
-        """The bounded numbers of which the ``width`` bytes at ``address`` are one."""
+        """The bounded numbers that include the ``width`` bytes at ``address``."""
         for numbers in self.numbers:
             span = numbers.span
             if numbers.width == 8 * width and span.start <= address < span.end:
@@ -101,23 +102,24 @@ class Contents:
         return None
 
 
-#: Contents of a memory in which everything is data.
+#: Contents of a memory about which nothing is known.
 NOTHING_KNOWN = Contents()
 
 
 def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
-    """The contents of a memory with the declarations ``declared``.
+    """What ``declared`` says about a memory.
 
     Parameters:
-        memory: contents from address 0 on; zeros follow. size: bytes of the memory.
+        memory: contents from address 0 on, followed by zeros. size: of the memory in bytes.
 
     Raises:
-        DeclarationError: declarations that lie outside the memory, overlap or contradict it.
+        DeclarationError: a declaration lies outside the memory, overlaps another, or contradicts
+            the memory.
     """
     spans = [*declared.constants, *(bounded.span for bounded in declared.numbers)]
     for span in spans:
         if span.size < 1:
-            raise DeclarationError(f"{span}: at least 1 byte must be declared")
+            raise DeclarationError(f"{span}: declare at least 1 byte")
         if span.start < 0 or span.end > size:
             raise DeclarationError(f"{span}: the memory has {size:#x} bytes")
     for numbers in declared.numbers:
@@ -141,7 +143,7 @@ def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
 
 
 def _check_numbers(numbers: Numbers, memory: bytes) -> None:
-    """Refuse bounds that are invalid, or that the memory contradicts."""
+    """Refuse bounds that are invalid or that the memory contradicts."""
     width = numbers.width // 8
     span = numbers.span
     if numbers.width not in (8, 16, 32, 64):
@@ -150,11 +152,11 @@ def _check_numbers(numbers: Numbers, memory: bytes) -> None:
         raise DeclarationError(f"{numbers}: address and bytes must be multiples of {width}")
     lowest, highest = -(1 << (numbers.width - 1)), (1 << (numbers.width - 1)) - 1
     if not lowest <= numbers.low <= numbers.high <= highest:
-        raise DeclarationError(f"{numbers}: bounds must ascend within {numbers.width} bits, signed")
+        raise DeclarationError(f"{numbers}: bounds must ascend and fit {numbers.width} signed bits")
     content = memory[span.start : span.end].ljust(span.size, b"\0")
     for offset in range(0, span.size, width):
         value = int.from_bytes(content[offset : offset + width], "little", signed=True)
         if not numbers.low <= value <= numbers.high:
             raise DeclarationError(
-                f"{numbers}: the memory holds {value} at {span.start + offset:#x}, beyond the range"
+                f"{numbers}: the memory has {value} at {span.start + offset:#x}, outside the range"
             )

@@ -1,4 +1,4 @@
-"""Effects of single instructions on states of the analysis: one closure per word, created once."""
+"""Effects of instructions on states of the analysis: one closure per word, created once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,17 +37,17 @@ from .needs import FX, MR, SLOTS, VL
 
 __all__ = ["Effects", "Overwrite", "Registers", "SelfWritten", "held_range"]
 
-#: Values of all registers, then of VL, MR and FX, then of the numbers in memory that the program
-#: itself stores.
+#: Values of all registers, then VL, MR and FX, then the numbers in memory that the program itself
+#: stores.
 Registers = list[Value]
 
 
-#: Changes the registers; returns whether a run can go on after the word.
+#: Updates the registers; returns whether a run can continue after the word.
 Effect = Callable[[Registers], bool]
 
 
 def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[int, int]:
-    """Numbers that an engine must be able to hold to execute a scalar instruction without a fault.
+    """Numbers that registers must be wide enough for, so that a scalar instruction does not fault.
 
     Usually its ``result``; an ``sll`` that loses bits and an ``srl`` of a negative number need all
     bits (:meth:`isa.table.ScalarOp.evaluate_narrow`).
@@ -74,26 +74,25 @@ class Overwrite(Exception):
 
 @dataclass
 class SelfWritten(Exception):
-    """The program stores the bounded number at ``place``: it needs a slot of the state."""
+    """The program stores the bounded number at ``place``, which therefore needs a state slot."""
 
     place: int
 
 
 class Effects:
-    """Creates the effects of words on an engine of ``config``, which record their facts in
-    ``facts``.
+    """Creates the effects of words on an engine of ``config``; they record facts in ``facts``.
 
-    A word that certainly faults ends the run; after one that may fault, its operands have only
-    values with which it does not.
+    A word that certainly faults ends the run. If a word may fault, its operands are narrowed
+    afterwards to values with which it does not.
 
     Parameters:
         contents: known memory.
         self_written: addresses of the numbers in it that the program stores, in the order of their
-            slots of the state.
+            state slots.
 
     Attributes:
         varying: words whose addresses, lengths or settings depend on data.
-        unknown: word that loads an unknown number -> first address and end of its possible place.
+        unknown: word that loads an unknown number -> first address and end of where it may be.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class Effects:
         }
 
     def of(self, row: Instruction, word: int, address: int) -> Effect:
-        """The effect of ``word``, which encodes ``row`` and is neither a branch nor ``halt``."""
+        """The effect of ``word``, an encoding of ``row`` that is neither a branch nor ``halt``."""
         opcode = Opcode.ALU_REG if row.scalar is not None else Opcode(row.opcode)
         if row.scalar is not None:
             return self._scalar(row, word, address)
@@ -142,7 +141,7 @@ class Effects:
         return lambda registers: True
 
     def _declare(self, word: int, address: int) -> Effect:
-        """``set.ws``, whose descriptor may name any image and window."""
+        """The effect of ``set.ws``, whose descriptor may name any image and window."""
         a, facts, memory = FIELD_A.extract(word), self.facts, self.memory
 
         def effect(registers: Registers) -> bool:
@@ -240,10 +239,10 @@ class Effects:
     def _inside(
         self, registers: Registers, register: int, smallest: int, largest: int
     ) -> int | None:
-        """End of the scratchpad bytes that a word touches from the address in ``register`` on.
+        """End of the scratchpad bytes that a word accesses from the address in ``register`` on.
 
         Parameters:
-            smallest, largest: bytes.
+            smallest, largest: number of bytes.
 
         Returns:
             None if it certainly faults.
@@ -318,12 +317,12 @@ class Effects:
         return effect
 
     def _load(self, registers: Registers, address: int, place: Value, width: int) -> Value | None:
-        """The number that word ``address`` loads; None: any."""
+        """The number that word ``address`` loads; None if unknown."""
         first, last = bounds(place)
         slot = self.self_written.get(first)
         if slot is not None and first == last and width == SELF_WRITTEN_BYTES:
             return registers[slot]
-        # One of several places: a number that the program has changed may be among them.
+        # It may load from several places, and the program may have changed one of them.
         changed = any(
             first < number + SELF_WRITTEN_BYTES and number < last + width
             for number in self.self_written
@@ -342,7 +341,7 @@ class Effects:
     def _store(
         self, registers: Registers, address: int, place: Value, width: int, value: Value
     ) -> None:
-        """Word ``address`` stores ``value``, which is forgotten outside declared memory."""
+        """Store ``value`` by word ``address``; it is remembered only in declared memory."""
         first, last = bounds(place)
         span = self.contents.held_in(first, last + width)
         if span is None:

@@ -1,6 +1,6 @@
 """Facts about the words of a program: proved for all runs, or observed in some.
 
-Both kinds have the same form, so they can be compared word by word.
+Both have the same form, so they can be compared word by word.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ class Facts:
     """Facts by word address.
 
     Attributes:
-        executed: words that are, or may be, executed without a fault.
+        executed: words that are, or may be, executed without fault.
         taken, passed: branches that are, or may be, taken and not taken.
         written: lowest and highest signed number written to a register.
         settings: lowest and highest number written to VL, MR or FX.
-        scratchpad: end (the byte after the last) of the scratchpad bytes touched; 0: none.
-        dram: end of the memory bytes touched.
-        alignment: 1, 2, 4 or 8, a divisor of all scratchpad addresses and of the memory
-            addresses of scratchpad transfers.
+        scratchpad: end (last + 1) of the scratchpad bytes accessed; 0: none.
+        dram: end of the memory bytes accessed.
+        alignment: 1, 2, 4 or 8, which divides all scratchpad addresses and the memory addresses of
+            scratchpad transfers.
     """
 
     executed: set[int] = field(default_factory=set)
@@ -45,27 +45,27 @@ class Facts:
     alignment: dict[int, int] = field(default_factory=dict)
 
     def writes(self, address: int, low: int, high: int) -> None:
-        """A register gets a number from ``low`` to ``high``."""
+        """Record that a register is set to a number from ``low`` to ``high``."""
         _add_range(self.written, address, low, high)
 
     def sets(self, address: int, low: int, high: int) -> None:
-        """VL, MR or FX gets a number from ``low`` to ``high``."""
+        """Record that VL, MR or FX is set to a number from ``low`` to ``high``."""
         _add_range(self.settings, address, low, high)
 
     def touches(self, address: int, end: int) -> None:
-        """Scratchpad bytes below ``end`` are touched."""
+        """Record an access to scratchpad bytes below ``end``."""
         self.scratchpad[address] = max(end, self.scratchpad.get(address, 0))
 
     def reaches(self, address: int, end: int) -> None:
-        """Memory bytes below ``end`` are touched."""
+        """Record an access to memory bytes below ``end``."""
         self.dram[address] = max(end, self.dram.get(address, 0))
 
     def lies(self, address: int, step: int) -> None:
-        """Addresses are multiples of ``step``."""
+        """Record that addresses are multiples of ``step``."""
         self.alignment[address] = min(step, self.alignment.get(address, step))
 
     def include(self, other: "Facts") -> None:
-        """Add all that ``other`` holds."""
+        """Add the facts of ``other``."""
         self.executed |= other.executed
         self.taken |= other.taken
         self.passed |= other.passed
@@ -103,10 +103,10 @@ class Facts:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Facts":
-        """The facts that :meth:`to_json` wrote.
+        """The inverse of :meth:`to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: ``content`` is something else.
+            KeyError, TypeError, ValueError: ``content`` was not written by it.
         """
         facts = cls(
             executed=_addresses(content["executed"]),
@@ -127,10 +127,10 @@ class Facts:
 
 
 def whole(value: Any) -> int:
-    """``value``, from JSON data, which must be a whole number.
+    """``value`` from JSON data, if it is a whole number.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not.
     """
     if type(value) is not int:
         raise ValueError(f"{value!r} is not a whole number")

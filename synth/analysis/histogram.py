@@ -1,4 +1,4 @@
-"""Instructions of programs by unit and type, as a picture like SCRATCH's Figure 4."""
+"""A plot of the instructions of programs by unit and type, like SCRATCH's Figure 4."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,24 +11,24 @@ from .trim import TrimReport
 
 __all__ = ["draw_needs", "draw_types"]
 
-#: Colour of a unit; its types range from it to a light tint.
+#: Colour of each unit; its types range from this to a light tint.
 _UNIT_COLOURS = {
     Unit.SCALAR: COLOURS[0],
     Unit.VECTOR: COLOURS[1],
     Unit.LOAD_STORE: COLOURS[2],
     Unit.ISSUE: "#4d4d4d",
 }
-#: Share of the colour in the lightest tint.
+#: Fraction of the colour in the lightest tint.
 _LIGHTEST = 0.25
 _INCHES_WIDE = 9.0
 
 
 def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
-    """Draw, for each program and for all together, a bar of the reachable words by unit and type,
-    in percent.
+    """Draw a bar for each program and one for all together, with the percentages of reachable words
+    by unit and type.
 
     Parameters:
-        cut: of the programs. name: of the program, where there is one.
+        cut: of the programs. name: of the program, if there is only one.
         path: file to write; replaced only when the picture is complete.
 
     Raises:
@@ -38,7 +38,7 @@ def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
 
 
 def draw_needs(programs: Mapping[str, Needs], path: Path) -> None:
-    """:func:`draw_types` from the needs of programs by their names."""
+    """:func:`draw_types` from the needs of each program by name."""
     if len(programs) > 1:
         programs = {**programs, "all": union(programs.values())}
     counts = {label: needs.types() for label, needs in programs.items()}

@@ -1,7 +1,7 @@
 """Intervals of signed 64-bit numbers, and the effect of scalar instructions and branches on them.
 
-A known value is a plain number, any other an :class:`Interval`. All functions are sound: for all
-numbers in the operands, the result is in the value returned.
+A known value is a plain number, any other an :class:`Interval`. All functions are sound: the value
+returned includes the result for every choice of numbers in the operands.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ _LOW = -(1 << 63)
 _M64 = (1 << 64) - 1
 
 
-#: Largest step distinguished: the bytes of a scratchpad word.
+#: Largest step that is tracked: the bytes of a scratchpad word.
 _MOST = 8
 
 
@@ -40,7 +40,7 @@ class Interval(NamedTuple):
     """Numbers from ``low`` to ``high`` inclusive, at least two.
 
     Attributes:
-        step: 1, 2, 4 or 8; all are multiples of it.
+        step: 1, 2, 4 or 8; all numbers are multiples of it.
     """
 
     low: int
@@ -56,12 +56,12 @@ ANY = Interval(_LOW, _HIGH)
 
 
 def signed(pattern: int) -> int:
-    """The signed number with the 64-bit ``pattern`` (0..2**64 - 1)."""
+    """The signed number with the bits of ``pattern`` (0..2**64 - 1)."""
     return pattern - (1 << 64) if pattern >> 63 else pattern
 
 
 def bounds(value: Value) -> tuple[int, int]:
-    """The lowest and the highest number that ``value`` can be."""
+    """The lowest and highest number that ``value`` can be."""
     return (value, value) if isinstance(value, int) else (value.low, value.high)
 
 
@@ -77,7 +77,7 @@ def _value(low: int, high: int, step: int = 1) -> Value:
 
 
 def _fitting(low: int, high: int, step: int) -> Value:
-    """``low``..``high``; any multiple of ``step`` if that can wrap."""
+    """``low``..``high``, or any multiple of ``step`` if these may wrap."""
     fits = low >= _LOW and high <= _HIGH
     return _value(low, high, step) if fits else Interval(_LOW, _HIGH, step)
 
@@ -89,12 +89,12 @@ def join(one: Value, other: Value) -> Value:
 
 
 def clip(value: Value, low: int, high: int) -> Value | None:
-    """The part of ``value`` in ``low``..``high``; None if there is none."""
+    """The part of ``value`` within ``low``..``high``; None if there is none."""
     a, b = bounds(value)
     if isinstance(value, int):
         return value if low <= value <= high else None
     step = value.step
-    # The multiples nearest to the ends.
+    # Round the ends inwards to multiples.
     a, b = -(-max(a, low) // step) * step, min(b, high) // step * step
     return _value(a, b, step) if a <= b else None
 
@@ -127,7 +127,7 @@ def _shift(operation: ScalarOp, value: Value, amount: Value) -> Value:
         return _value(0, _M64 >> amount)
     if operation is ScalarOp.SLL or (operation is ScalarOp.SRL and low < 0):
         return ANY
-    # Towards 0, or towards -1.
+    # Shifting right moves towards 0 or -1.
     return _value(min(low, 0), max(high, -1))
 
 
@@ -142,12 +142,11 @@ def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int], step: 
 
 
 def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Value] | None:
-    """Values of ``a`` and ``b`` if a branch on them is taken, or not; None if that is
-    impossible."""
+    """Values of ``a`` and ``b`` after a branch on them is taken or not; None if impossible."""
     if branch is BranchOp.JMP:
         return (a, b) if taken else None
     if branch in (BranchOp.BGE, BranchOp.BNE):
-        # The negation of the other branch.
+        # Same as the inverse branch going the other way.
         branch = BranchOp.BLT if branch is BranchOp.BGE else BranchOp.BEQ
         taken = not taken
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
@@ -176,7 +175,7 @@ class VectorOperand(NamedTuple):
 
     Attributes:
         register: number of the register with its address.
-        vl, mr: whether it has VL elements, and MR rows of them; with neither it is one element.
+        vl, mr: whether it has VL elements, and MR rows of them; with neither it has one element.
     """
 
     register: int
@@ -193,8 +192,8 @@ class Transfer(NamedTuple):
 
 
 class RegisterAccess(NamedTuple):
-    """Registers of ``ld.reg`` and ``st.reg``: with the DRAM address, loaded, and stored; one of the
-    last two is None."""
+    """Registers of ``ld.reg`` and ``st.reg``: the DRAM address, the register loaded, and the one
+    stored; one of the last two is None."""
 
     far: int
     loaded: int | None
@@ -202,7 +201,7 @@ class RegisterAccess(NamedTuple):
 
 
 def vector_spans(row: Instruction, word: int) -> tuple[VectorOperand, ...]:
-    """Scratchpad operands and result of the vector instruction ``word``, which encodes ``row``."""
+    """Scratchpad operands and result of the vector instruction ``word``, an encoding of ``row``."""
     return tuple(
         VectorOperand(operand.field.extract(word), operand.extent.by_vl, operand.extent.by_mr)
         for operand in row.scratchpad
@@ -214,13 +213,13 @@ def _registers(row: Instruction, word: int) -> dict[Role, int]:
 
 
 def transfer(row: Instruction, word: int) -> Transfer:
-    """Registers of ``word``, which encodes ``row``, a load or store of the scratchpad."""
+    """Registers of ``word``, an encoding of ``row``: a load or store of the scratchpad."""
     named = _registers(row, word)
     return Transfer(named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS], named[Role.LENGTH])
 
 
 def register_access(row: Instruction, word: int) -> RegisterAccess:
-    """Registers of ``word``, which encodes ``row``, a load or store of a register."""
+    """Registers of ``word``, an encoding of ``row``: a load or store of a register."""
     named = _registers(row, word)
     return RegisterAccess(
         named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION), named.get(Role.SOURCE)

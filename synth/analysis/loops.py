@@ -1,10 +1,10 @@
-"""Loops whose registers advance by constants: many turns in one step of the analysis.
+"""Loops whose registers advance by constants: many iterations in one step of the analysis.
 
-Between two turns each register that matters is the same or has advanced by a constant. With the
-turn's number i, such a register is ``base + slope * i``. One symbolic pass along the turn's words
-shows that this holds from turn to turn, and for how many turns all branches go the same way. A
-second pass records the facts of all these turns: as all numbers are linear in i, their bounds are
-those of the first and the last turn. So nothing is lost against turns one by one.
+From one turn (iteration) to the next, each register that matters stays the same or advances by a
+constant, so in turn i it is ``base + slope * i``. One symbolic pass over the words of a turn shows
+that this remains true, and for how many turns all branches go the same way. A second pass records
+the facts of all these turns: since all numbers are linear in i, the first and the last turn bound
+them. The result is as precise as that of following each turn.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ from .needs import SLOTS, Flow, reads, writes
 
 __all__ = ["EVER", "Branch", "Loops", "Ramp", "computed", "outcome"]
 
-#: More turns than any loop has.
+#: More turns than any loop can have.
 EVER = 1 << 64
 
 
@@ -43,7 +43,7 @@ class Ramp(NamedTuple):
     slope: int
 
     def over(self, turns: int) -> Value:
-        """All of them from turn 0 to ``turns`` - 1."""
+        """Its values in turns 0 to ``turns`` - 1."""
         if not self.slope:
             return self.base
         ends = self.base, self.base + self.slope * (turns - 1)
@@ -52,7 +52,7 @@ class Ramp(NamedTuple):
 
 
 def computed(operation: ScalarOp, b: Ramp | None, c: Ramp | None) -> Ramp | None:
-    """Result of a scalar instruction; None: no line."""
+    """Result of a scalar instruction; None if it is not linear."""
     if b is None or c is None:
         return None
     if not (b.slope or c.slope):
@@ -64,7 +64,7 @@ def computed(operation: ScalarOp, b: Ramp | None, c: Ramp | None) -> Ramp | None
     if operation is ScalarOp.SUB:
         return Ramp(b.base - c.base, b.slope - c.slope)
     if operation is ScalarOp.AND and not c.slope and c.base >= 0:
-        # Whole turns of a ring of buffers leave the place in it as it is.
+        # Advancing by a multiple of a ring's size does not change the position in the ring.
         ring = 1 << c.base.bit_length()
         return Ramp(b.base & c.base, 0) if b.slope % ring == 0 else None
     if operation is ScalarOp.SLL and not c.slope:
@@ -74,7 +74,7 @@ def computed(operation: ScalarOp, b: Ramp | None, c: Ramp | None) -> Ramp | None
 
 
 def outcome(operation: BranchOp, a: Ramp, b: Ramp) -> tuple[bool, int]:
-    """Whether a branch is taken in turn 0, and the number of turns from there on with the same."""
+    """Whether a branch is taken in turn 0, and for how many turns from there it does the same."""
     base, slope = a.base - b.base, a.slope - b.slope
     if operation in (BranchOp.BLT, BranchOp.BGE):
         less = base < 0
@@ -93,19 +93,19 @@ def outcome(operation: BranchOp, a: Ramp, b: Ramp) -> tuple[bool, int]:
     return equal == (operation is BranchOp.BEQ), count
 
 
-#: Fewest turns that are worth it.
+#: Minimum turns that are worth skipping.
 _TURNS = 3
-#: Most words of a turn.
+#: Maximum words of a turn.
 _WORDS = 50_000
-#: Most times that a loop comes back to its head until all repeats: a kernel's ring of buffers.
+#: Maximum iterations until a loop repeats, as with a kernel's ring of buffers.
 _PERIOD = 16
-#: Most turns between two attempts.
+#: Maximum turns between attempts.
 _PAUSE = 64
 _HIGH = (1 << 63) - 1
 
 
 class Branch(NamedTuple):
-    """A branch: its operation, whether it has a condition, the registers compared, its target."""
+    """A branch: operation, whether it is conditional, registers compared, target."""
 
     operation: BranchOp
     conditional: bool
@@ -115,10 +115,10 @@ class Branch(NamedTuple):
 
 
 class Loops:
-    """Takes many turns of a loop at once.
+    """Skips many turns of a loop at once.
 
     Parameters:
-        facts: that turns record. branches: by word address. self_written: see
+        facts: updated with those of skipped turns. branches: by word address. self_written: see
             :class:`synth.analysis.effects.Effects`.
     """
 
@@ -141,17 +141,17 @@ class Loops:
         self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._lines: dict[int, Callable[[list[Ramp | None]], Ramp | None]] = {}
-        #: Registers at the latest turns, by head.
+        #: Loop head -> registers in its latest turns.
         self._seen: dict[int, list[tuple[Value, ...]]] = {}
         self._pauses: dict[int, tuple[int, int]] = {}
 
     def begin(self) -> None:
-        """Another run is followed: no loop has had a turn in it."""
+        """Start to follow another run, in which no loop has had a turn."""
         self._seen.clear()
 
     def skip(self, head: int, registers: Registers) -> dict[int, tuple[int, int]]:
-        """Take all turns but the last few of the loop that has just come back to ``head`` with
-        these registers, if that is possible.
+        """Skip all but the last few turns of the loop that has just returned to ``head`` with these
+        registers, if possible.
 
         Returns:
             Loads of unknown numbers in these turns, as
@@ -201,7 +201,7 @@ class Loops:
         start: list[Ramp | None],
         registers: Registers,
     ) -> tuple[int, dict[int, tuple[int, int]]] | None:
-        """The number of turns taken and the loads of unknown numbers; None: nothing is done."""
+        """The number of turns skipped and the loads of unknown numbers; None if none was."""
         turn = self._turn(head, period, start)
         if turn is None:
             return None
@@ -233,8 +233,8 @@ class Loops:
     def _turn(
         self, head: int, period: int, start: list[Ramp | None]
     ) -> tuple[list[int], int, list[Ramp | None]] | None:
-        """The words of a turn, which comes back to ``head`` ``period`` times, the number of turns
-        that go the same way, and the registers after the first; None if that is not known."""
+        """The words of a turn, which returns to ``head`` ``period`` times, the number of turns that
+        go the same way, and the registers after the first; None if unknown."""
         lines = list(start)
         words: list[int] = []
         turns = EVER
@@ -267,7 +267,7 @@ class Loops:
         return None
 
     def _advance(self, pc: int, lines: list[Ramp | None]) -> Ramp | None:
-        """Change ``lines`` as the word does; its result, where it has one."""
+        """Apply the word to ``lines``; returns its result, if any."""
         line = self._lines.get(pc)
         if line is None:
             line = self._lines[pc] = self._line(pc)
@@ -277,7 +277,7 @@ class Loops:
         return result
 
     def _line(self, pc: int) -> Callable[[list[Ramp | None]], Ramp | None]:
-        """The result of a word as a line; None where it is none that is known."""
+        """A function for the result of a word as a line, or None if it isn't a known line."""
         row, word = self._control.rows[pc], self._program.words[pc]
         a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
         if row.scalar is not None:
@@ -320,7 +320,7 @@ class Loops:
         start: list[Ramp | None],
         registers: Registers,
     ) -> bool:
-        """Record the facts of all turns; False if they can't be known, or one may fault."""
+        """Record the facts of all turns; False if they are unknown or a turn may fault."""
         lines = list(start)
         values: Registers = [
             registers[slot] if line is None else line.over(turns) for slot, line in enumerate(start)
@@ -340,11 +340,11 @@ class Loops:
                 continue
             if not self._record_word(pc, turns, lines, values):
                 return False
-        # What is not a line must not become more from turn to turn.
+        # Values that are not lines must not grow from turn to turn.
         return all(start[slot] is not None or _within(values[slot], begun[slot]) for slot in live)
 
     def _chooses(self, row: Instruction, word: int, lines: list[Ramp | None], turns: int) -> bool:
-        """Whether ``word`` loads another declared number in each turn."""
+        """Whether ``word`` loads a different declared number in each turn."""
         assert row.width is not None
         place = lines[register_access(row, word).far]
         if place is None or not place.slope:
@@ -365,7 +365,7 @@ class Loops:
         result = self._advance(pc, lines)
         written = writes(row, word)
         if row.scalar is not None and all_lines and result is None:
-            # Turn by turn more is known of it.
+            # Following each turn would tell more.
             return False
         self._found.executed.add(pc)
         if row.scalar is not None and result is not None and advances:
@@ -383,7 +383,7 @@ class Loops:
                 if not step(values):
                     return False
             except Overwrite:
-                # Of all turns together; a single one may not.
+                # The turns together may overwrite; each on its own may not.
                 return False
             unwritten = [values[slot] for slot in used if slot not in written]
             if unwritten != [v for s, v in zip(used, inputs, strict=True) if s not in written]:
@@ -397,7 +397,8 @@ class Loops:
 
 
 def _periods(seen: list[tuple[Value, ...]]) -> Iterator[int]:
-    """Numbers of turns in which all whole numbers have advanced as in as many turns before."""
+    """Periods p such that all known numbers advanced equally in the last p turns and in the p turns
+    before."""
     latest = seen[-1]
     for period in range(1, min(_PERIOD, (len(seen) - 1) // 2) + 1):
         before, first = seen[-1 - period], seen[-1 - 2 * period]

@@ -1,4 +1,4 @@
-"""Needs of a program from a processing engine: its instructions, by unit, width and type."""
+"""What a program needs of a processing engine: instructions, by unit, width and type."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 _REGISTERS = FIELD_A.range.stop
-#: The vector settings, as registers after the others.
+#: The vector settings, numbered after the registers.
 VL, MR, FX = range(_REGISTERS, _REGISTERS + 3)
-#: Registers with the vector settings.
+#: Number of registers and vector settings.
 SLOTS = _REGISTERS + 3
 
 
@@ -37,11 +37,11 @@ class Flow:
 
     Attributes:
         rows: word address -> its row of the instruction table, ascending.
-        following: word address -> addresses at which a run can go on; those outside the program
-            end it in a fault. Of a conditional branch the next word, then the target.
+        following: word address -> addresses at which a run can continue (for a conditional branch
+            the next word, then the target); an address outside the program ends it in a fault.
         live: word address -> registers and vector settings (:data:`VL`, :data:`MR`, :data:`FX`)
             whose value before it can matter.
-        joins: addresses at which ways meet, word 0 included if there is one back to it.
+        joins: addresses at which paths meet, including word 0 if a path leads back to it.
     """
 
     rows: dict[int, Instruction]
@@ -51,7 +51,7 @@ class Flow:
 
 
 def place(program: Program, address: int) -> str:
-    """Place of a word, for a message: its address and, if known, its source line."""
+    """Where a word is, for a message: its address and, if known, its source line."""
     line = program.source.get(address)
     return f"word {address}" if line is None else f"word {address} ({line.file}:{line.line})"
 
@@ -60,7 +60,7 @@ def flow(program: Program) -> Flow:
     """The control flow of ``program`` from word 0.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is not an instruction.
+        TrimError: the program is empty, or a reachable word is not an instruction.
     """
     words = program.words
     if not words:
@@ -85,7 +85,7 @@ def flow(program: Program) -> Flow:
                 came_from.setdefault(after, []).append(address)
                 pending.append(after)
     joins = {address for address, sources in came_from.items() if len(sources) > 1}
-    # A way back to the start meets the launch.
+    # A path back to the start meets the launch.
     joins |= {0} & came_from.keys()
     return Flow(
         rows=dict(sorted(rows.items())),
@@ -109,7 +109,7 @@ def _following(row: Instruction, word: int, address: int) -> tuple[int, ...]:
 def _live(
     words: tuple[int, ...], rows: dict[int, Instruction], came_from: dict[int, list[int]]
 ) -> dict[int, tuple[int, ...]]:
-    """Registers that live before each word, found backwards, as sets of bits."""
+    """Registers that are live before each word, as bit sets, by a backward analysis."""
     read = {address: _bits(reads(row, words[address])) for address, row in rows.items()}
     written = {address: _bits(writes(row, words[address])) for address, row in rows.items()}
     before = dict(read)
@@ -132,7 +132,7 @@ def _bits(slots: Iterable[int]) -> int:
 
 
 def reads(row: Instruction, word: int) -> list[int]:
-    """Registers and vector settings that ``word``, which encodes ``row``, reads."""
+    """Registers and vector settings that ``word``, an encoding of ``row``, reads."""
     slots = [field.extract(word) for field in row.reads]
     if row.unit is Unit.VECTOR:
         slots.append(VL)
@@ -144,7 +144,7 @@ def reads(row: Instruction, word: int) -> list[int]:
 
 
 def writes(row: Instruction, word: int) -> list[int]:
-    """The register or vector setting that ``word``, which encodes ``row``, writes, if any."""
+    """The register or vector setting that ``word``, an encoding of ``row``, writes, if any."""
     setting = {"set.vl": VL, "set.mr": MR, "set.fx": FX}.get(row.key)
     if setting is not None:
         return [setting]
@@ -153,16 +153,16 @@ def writes(row: Instruction, word: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Needs:
-    """Needs of one program, or of several.
+    """What one or several programs need.
 
     Attributes:
-        uses: key of each instruction that can be reached -> where, one line per word (address,
-            source line if known, program if there are several); in the table's order.
-        words: length of the program in words; of the longest.
-        reachable: how many words can be reached, in all programs.
+        uses: key of each reachable instruction -> where it is, one line per word (address, source
+            line if known, program if there are several); in the table's order.
+        words: length of the longest program in words.
+        reachable: number of reachable words in all programs.
         highest_register: highest register that a reachable instruction names or the launch sets.
-        immediates: smallest and largest constant by field (``imm14``, ``imm20``, ``distance`` of
-            branches), of those that are used.
+        immediates: smallest and largest constant of each field in use (``imm14``, ``imm20``,
+            ``distance`` of branches).
     """
 
     uses: Mapping[str, tuple[str, ...]]
@@ -173,11 +173,11 @@ class Needs:
 
     @property
     def instructions(self) -> frozenset[str]:
-        """Keys of the instructions that can be reached."""
+        """Keys of the reachable instructions."""
         return frozenset(self.uses)
 
     def histogram(self) -> dict[Unit, dict[str, int]]:
-        """Reachable words by functional unit and element width (``-`` where there is none)."""
+        """Reachable words by functional unit and element width (``-`` if it has none)."""
         return self._counts(lambda row: "-" if row.width is None else str(row.width.bits))
 
     def types(self) -> dict[Unit, dict[str, int]]:
@@ -219,15 +219,15 @@ class Needs:
 
 
 def needed(program: Program, executed: Collection[int] | None = None, name: str = "") -> Needs:
-    """The needs of ``program``.
+    """What ``program`` needs.
 
     Parameters:
-        executed: addresses of the words that count; None: all that control flow can reach from word
-            0 along both sides of every branch.
-        name: put before the places of words; "" for none.
+        executed: addresses of the words that count; None: all words reachable from word 0 along
+            both sides of every branch.
+        name: prefix for the places of words, or "".
 
     Raises:
-        TrimError: an empty program, or a reachable word that is not an instruction.
+        TrimError: the program is empty, or a reachable word is not an instruction.
     """
     rows = flow(program).rows
     if executed is not None:
@@ -257,7 +257,7 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
 
 
 def union(parts: Iterable[Needs]) -> Needs:
-    """The needs of several programs that run one after the other; ``parts`` has at least one."""
+    """What several programs, at least one, need if they run one after the other."""
     all_parts = list(parts)
     uses = {
         row.key: places

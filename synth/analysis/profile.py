@@ -1,7 +1,7 @@
 """Profiles: facts about a program from runs on the instruction set simulator.
 
-A profile file is JSON. It names the program by a digest of its words and the version of the
-instruction set, so that it can't be taken for another program's.
+A profile is a JSON file. It identifies the program by a digest of its words and the version of the
+instruction set, so that it can't be used for another program.
 """
 
 import hashlib
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 
-#: Records what an instruction has done, after it.
+#: Records what an instruction has just done.
 _Note = Callable[[], None]
 
 
 def recorder(facts: Facts) -> Observer:
-    """An observer that records the program's actions in ``facts``, but not the words executed
-    (:attr:`isa.iss.simulator.Simulator.visits` has those)."""
+    """An observer that records in ``facts`` what the program does, except which words it executes
+    (see :attr:`isa.iss.simulator.Simulator.visits`)."""
 
     def observe(
         state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
@@ -69,7 +69,7 @@ def recorder(facts: Facts) -> Observer:
 def _note(
     facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
 ) -> _Note | None:
-    """What is recorded of an instruction after it; None: nothing."""
+    """A function that records an instruction's facts after it; None if there are none."""
     if row.unit is Unit.VECTOR:
         return _vector(facts, state, row, word, address)
     if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
@@ -95,7 +95,7 @@ def _branch(
     facts: Facts, row: Instruction, word: int, address: int, operation: Operation
 ) -> Operation:
     next_word = address + 1
-    # Both sides of a branch to the next word are the same.
+    # A branch to the next word goes to the same place either way.
     to_next = row.operands[-1].field.extract(word) == 1
 
     def observed() -> int:
@@ -207,7 +207,7 @@ def _declare(facts: Facts, state: ProcessorState, word: int, address: int) -> _N
 
 
 _FORMAT = "vip-profile"
-#: Bytes that a profile file may have.
+#: Maximum size of a profile in bytes.
 PROFILE_BYTES = 1 << 26
 _STEP = 200_000
 
@@ -218,7 +218,7 @@ class InFlight:
 
     Attributes:
         arc_entries: entries of the array range check. requests: memory requests in flight.
-        slower: more cycles that are allowed, as a fraction of those with all places.
+        slower: additional cycles allowed, as a fraction of those of the full engine.
     """
 
     arc_entries: int
@@ -238,10 +238,10 @@ class InFlight:
 
     @classmethod
     def from_json(cls, content: Any) -> "InFlight":
-        """The sizes that :meth:`to_json` wrote; older files have no third number.
+        """The inverse of :meth:`to_json`; older files have no third number.
 
         Raises:
-            LookupError, TypeError, ValueError: ``content`` is something else.
+            LookupError, TypeError, ValueError: ``content`` was not written by it.
         """
         slower = float(content[2]) if len(content) > 2 else 0.0
         if not 0 <= slower < 1:
@@ -256,8 +256,8 @@ class Profile:
     Attributes:
         digest: of the program (:func:`program_digest`).
         facts: about its words. runs: number of runs.
-        parameters: highest address of a parameter block that a launch named.
-        in_flight: of runs on the hardware; None: there were none.
+        parameters: highest parameter block address of the launches.
+        in_flight: of runs on the hardware; None if there were none.
     """
 
     digest: str
@@ -270,10 +270,10 @@ class Profile:
         """The profile of the runs of both.
 
         Raises:
-            TrimError: they are of different programs.
+            TrimError: they belong to different programs.
         """
         if self.digest != other.digest:
-            raise TrimError("profiles of different programs can't be joined")
+            raise TrimError("can't join profiles of different programs")
         facts = Facts()
         facts.include(self.facts)
         facts.include(other.facts)
@@ -287,7 +287,7 @@ class Profile:
         )
 
     def save(self, path: Path) -> None:
-        """Write the profile to a file, at once or not at all.
+        """Write the profile to a file, completely or not at all.
 
         Raises:
             OSError: it can't be written.
@@ -306,7 +306,7 @@ class Profile:
 
     @classmethod
     def load(cls, path: Path) -> "Profile":
-        """Read a profile from a file that :meth:`save` wrote.
+        """Read a profile written by :meth:`save`.
 
         Raises:
             TrimError: the file can't be read, is not a profile, or belongs to another version of
@@ -343,7 +343,7 @@ class Profile:
 
 
 def program_digest(program: Program) -> str:
-    """Names a program by its words."""
+    """A digest of the words of a program."""
     words = b"".join(word.to_bytes(4, "little") for word in program.words)
     return hashlib.sha256(words).hexdigest()
 
@@ -365,14 +365,14 @@ def profile_run(
     """Run ``program`` on the simulator and record its facts.
 
     Parameters:
-        image: the memory; the program changes it. config: of the engine.
+        image: the memory; the program modifies it. config: of the engine.
         parameters, pe_index, vault, slot, pe_count: of the launch.
-        limit: instructions after which it is given up.
-        may_fault: whether a run that faults is taken, up to its fault.
-        progress: called now and then with the number of instructions so far.
+        limit: maximum instructions.
+        may_fault: whether to accept a run that faults, up to its fault.
+        progress: called from time to time with the number of instructions so far.
 
     Raises:
-        TrimError: the program faults and may not, or does not end within ``limit``.
+        TrimError: the program faults and ``may_fault`` is false, or does not end within ``limit``.
         isa.iss.simulator.SimulatorError: it does not fit the engine.
     """
     facts = Facts()
@@ -400,7 +400,7 @@ def profile_run(
 
 
 def profile_of(program: Program, simulator: Simulator, facts: Facts, parameters: int) -> Profile:
-    """The profile of a run that ``simulator`` did for the observer of ``facts``
-    (:func:`recorder`), launched with ``parameters``."""
+    """The profile of a run of ``simulator`` that was launched with ``parameters`` and observed by
+    the :func:`recorder` of ``facts``."""
     facts.executed |= {address for address, count in enumerate(simulator.visits) if count}
     return Profile(digest=program_digest(program), facts=facts, parameters=parameters)

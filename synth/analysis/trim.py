@@ -1,9 +1,9 @@
-"""Trimming: the smaller processing engine that runs some programs with the same answer and cycles.
+"""Trimming: a smaller processing engine that runs some programs with the same results and cycles.
 
-Trimming turns one configuration into another and never touches Verilog. Instructions, registers and
-words that no run can use are proved away. Sizes that depend on data are proved where constants
-decide about them (:mod:`synth.analysis.values`); else they are those of profiled runs, and a run
-that needs more faults. Either way the engine behaves as the full one or stops. Source: SCRATCH,
+Trimming turns one configuration into another and never touches Verilog. It removes instructions,
+registers and words that provably no run can use. Sizes that depend on data are proved if constants
+determine them (:mod:`synth.analysis.values`); otherwise they come from profiled runs, and a run
+that needs more faults. Either way the engine behaves like the full one or stops. Source: SCRATCH,
 section 3; docs/decisions/machine.md.
 """
 
@@ -34,10 +34,10 @@ class Known:
     """What all launches of a program have in common.
 
     Attributes:
-        contents: of its memory; the rest holds anything.
+        contents: known contents of its memory.
         parameters: start register of that name; None: any address.
-        slots: it runs in the slots below.
-        one_vault: the machine is one vault with so many engines.
+        slots: it runs in slots below this number.
+        one_vault: the machine is one vault with this many engines.
     """
 
     contents: Contents = NOTHING_KNOWN
@@ -46,7 +46,7 @@ class Known:
     one_vault: bool = False
 
     def launch(self, config: PeConfig) -> StartRanges:
-        """The launches on engines of ``config``."""
+        """Ranges of the start registers on engines of ``config``."""
         last_address = (1 << config.address_bits) - 1
         start = self.parameters
         slots = (0, self.slots - 1)
@@ -73,27 +73,27 @@ def trim(
 ) -> PeConfig:
     """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
 
-    Its instructions are those that a run can reach and ``halt``, by which the host's stop ends a
-    program too. A load history stays if they load from a workspace. A run that needs more than a
+    It has the instructions that a run can reach, and ``halt``, which the host needs to stop a
+    program. A load history stays if they load from a workspace. A run that needs more than its
     profile shows faults.
 
     Parameters:
-        profiles: of any of the programs. Those without one get the sizes proved for all runs.
-        known: what is known of the launches of each program; empty: nothing. A program may be given
-            several times, with other memory.
-        timed: profiles of further runs, of which only the transfers in flight count, of programs
-            whose runs all take the same cycles.
-        keep_counters: the performance counters stay.
+        profiles: of some of the programs. Those without get the sizes proved for all runs.
+        known: what is known of the launches of each program; empty: nothing. A program may be
+            listed several times, with different memories.
+        timed: profiles of further runs, of programs whose runs all take the same cycles; only their
+            transfers in flight count.
+        keep_counters: keep the performance counters.
         rom: build the program, exactly one, into a ROM.
-        allow_uncovered: take profiles that do not go wherever the program can go.
-        tight: sizes of the profile also where a larger one is proved to be enough for all runs.
+        allow_uncovered: accept profiles that don't cover their programs.
+        tight: use sizes of the profile even if a larger size is proved for all runs.
         address_bits: of the memory; None: as many as the programs need.
 
     Raises:
-        TrimError: a program that does not run on ``config`` or holds words that are
-            not instructions; a profile of another program.
-        DeclarationError: a program that may overwrite memory declared as constant or bounded.
-        CoverageError: a profile that does not cover its program, where a size depends on it.
+        TrimError: a program does not run on ``config`` or has words that are not instructions, or a
+            profile belongs to another program.
+        DeclarationError: a program may overwrite memory declared as constant or bounded.
+        CoverageError: a size depends on a profile that does not cover its program.
     """
     return report(
         programs,
@@ -123,7 +123,7 @@ def report(
     tight: bool = False,
     address_bits: int | None = None,
 ) -> "TrimReport":
-    """:func:`trim` with its reasons.
+    """:func:`trim` with the reasons for its result.
 
     Parameters:
         names: of the programs, for messages.
@@ -179,12 +179,12 @@ def _studies(
     names: Sequence[str],
     known: Sequence[Known],
 ) -> list[Study]:
-    """What is known of each program; parameters and errors as for :func:`report`."""
+    """What is known about each program; parameters and errors as for :func:`report`."""
     labels = list(names) if names else [f"program {n}" for n in range(1, len(programs) + 1)]
     if len(programs) == 1:
         labels = [""]
     if len(set(labels)) < len(programs) or len(labels) != len(programs):
-        raise TrimError(f"each program needs a name of its own, not {', '.join(labels)}")
+        raise TrimError(f"each program needs a unique name, not {', '.join(labels)}")
     studies = []
     for program, name, profile, seen, launches in zip(
         programs,
@@ -205,7 +205,7 @@ def _studies(
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Add the program to the message of a declaration that it contradicts."""
+    """Prefix the message of a contradicted declaration with the program's name."""
     try:
         yield
     except DeclarationError as error:
@@ -215,7 +215,7 @@ def _named(name: str) -> Iterator[None]:
 def profile_of_each(
     programs: Sequence[Program], profiles: Sequence[Profile]
 ) -> list[Profile | None]:
-    """For each program, the profile of all its runs, or None.
+    """The joined profile of each program, or None.
 
     Raises:
         TrimError: a profile belongs to none of the programs.
@@ -226,7 +226,7 @@ def profile_of_each(
         joined[profile.digest] = profile if merged is None else merged | profile
     digests = [program_digest(program) for program in programs]
     if joined.keys() - set(digests):
-        raise TrimError("a profile belongs to none of the programs: it was made with other words")
+        raise TrimError("a profile belongs to none of the programs: its program had other words")
     return [joined.get(digest) for digest in digests]
 
 
@@ -250,7 +250,7 @@ def _check(parts: Mapping[str, Needs], config: PeConfig) -> None:
 
 
 def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:
-    """Sizes that the words themselves decide about."""
+    """Sizes that the words alone determine."""
     return tuple(
         Bound(
             name=name,
@@ -284,10 +284,10 @@ class TrimReport:
     """Result of trimming: the removed parts, and the reasons for the remaining ones.
 
     Attributes:
-        needs: of the programs. parts: of each, by its name; "" if there is one.
+        needs: of all programs. parts: of each, by name; "" if there is only one.
         full, trimmed: configurations before and after.
         bounds: sizes, with how each is known.
-        exact: every state that the analysis found belongs to a run with some data; else it joined
+        exact: every state in the analysis belongs to a run with some data; otherwise it joined
             states, and the proved sizes may be more than any run needs.
     """
 
@@ -300,12 +300,12 @@ class TrimReport:
 
     @property
     def removed(self) -> dict[Unit, tuple[str, ...]]:
-        """Instructions that were removed, by functional unit, in the table's order."""
+        """Removed instructions by functional unit, in the table's order."""
         return self._by_unit(self.full.instructions - self.trimmed.instructions)
 
     @property
     def kept(self) -> dict[Unit, tuple[str, ...]]:
-        """Remaining instructions, by functional unit, in the table's order."""
+        """Remaining instructions by functional unit, in the table's order."""
         return self._by_unit(self.trimmed.instructions)
 
     @staticmethod
@@ -316,8 +316,8 @@ class TrimReport:
         }
 
     def why(self, key: str) -> str:
-        """Why instruction ``key``, or the functional unit of that name, is in the trimmed engine,
-        or that it is not; one sentence.
+        """Why the instruction or functional unit ``key`` is or isn't in the trimmed engine, in one
+        sentence.
 
         Raises:
             TrimError: there is no such instruction or unit.
@@ -332,13 +332,13 @@ class TrimReport:
             return f"{key} is needed by {count} {places[0]}"
         if key in self.trimmed.instructions:
             return f"{key} is in every engine: without it no program could end"
-        return f"{key} is gone: no word that can be reached needs it"
+        return f"{key} is removed: no reachable word needs it"
 
     def why_unit(self, unit: Unit) -> str:
-        """Why functional unit ``unit`` is still there, or that nothing needs it; one sentence."""
+        """Why functional unit ``unit`` remains, or that nothing needs it, in one sentence."""
         used = [key for key in self.kept[unit] if key in self.needs.uses]
         if not used:
-            return f"{unit.value}: no word that can be reached needs it"
+            return f"{unit.value}: no reachable word needs it"
         words = sum(len(self.needs.uses[key]) for key in used)
         rarest = min(used, key=lambda key: len(self.needs.uses[key]))
         return (
@@ -358,10 +358,10 @@ class TrimReport:
 
 
 def check_reason(key: str) -> None:
-    """Refuse what :meth:`TrimReport.why` can't explain.
+    """Refuse names that :meth:`TrimReport.why` can't explain.
 
     Raises:
         TrimError: ``key`` is neither an instruction nor a functional unit.
     """
     if key not in BY_KEY and all(key != unit.value for unit in Unit):
-        raise TrimError(f"there is no instruction {key!r}, nor a unit of that name")
+        raise TrimError(f"there is no instruction or unit {key!r}")

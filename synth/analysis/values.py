@@ -1,9 +1,9 @@
 """Possible behaviour of a program with any data: abstract interpretation from the launch.
 
 Programs mostly compute with constants, so states with known registers are followed one by one. A
-branch on data that is not known goes both ways. At a branch where that never ends, states are
-joined into intervals, so that the analysis always ends. Its results hold for every run: of any
-memory contents, and of any launch within :class:`StartRanges`.
+branch on unknown data goes both ways. If this would never end, states after the branch are joined
+into intervals, so the analysis always terminates. Its results hold for every run, with any memory
+contents and any launch within :class:`StartRanges`.
 """
 
 from collections import Counter, defaultdict
@@ -33,19 +33,19 @@ __all__ = [
 ]
 
 _IDENTITY = (0, (1 << 16) - 1)
-#: Steps in one attempt. Beyond, the branch that forked most is joined.
+#: Maximum steps of one attempt. The next one joins at the branch that forked most.
 _STEPS = 250_000
-#: Steps as long as no branch has forked: half a minute.
+#: Maximum steps as long as no branch has forked: half a minute.
 _STEADY_STEPS = 4_000_000
-#: Forks of one branch in one attempt.
+#: Maximum forks of one branch in one attempt.
 _FORKS = 2_000
-#: Attempts before all places where ways meet are joined.
+#: Attempts before states are joined wherever paths meet.
 _ATTEMPTS = 6
-#: Changes of the joined state of one place after which a value that still grows can be anything.
+#: Changes of a joined state after which a value that still grows becomes unbounded.
 _CHANGES = 60
-#: Slots that are followed one by one.
+#: Maximum slots that are followed one by one.
 _SEPARATE = 16
-#: Constants that one branch compares with, if they are limits.
+#: Maximum constants that a branch compares with, if they are limits.
 _FEW = 4
 
 
@@ -65,15 +65,15 @@ class Values:
     """Result of :func:`analyse`.
 
     Attributes:
-        flow: control flow of the program. facts: all that it can do, at most.
+        flow: control flow of the program. facts: everything that it may do.
         exact: no states were joined: every fact belongs to a run with some memory contents.
-        reads_parameters: some run can read the register of the parameter block.
-        varying: words at which data decide what is done when: branches that go either way, and
-            words with addresses, lengths or settings that data decide about. Without any, all runs
-            in a slot take the same cycles on memories that answer alike.
-        steady: no word varies, nor do slots differ, so that all runs take the same cycles.
-        unknown: word that loads any number -> first address and end of where it may be.
-        launch: that all holds for.
+        reads_parameters: a run may read the register of the parameter block.
+        varying: words whose timing can depend on data: branches that go either way, and words with
+            addresses, lengths or settings from data. Without any, all runs in a slot take the same
+            cycles on memories with the same timing.
+        steady: no word varies and slots don't differ, so all runs take the same cycles.
+        unknown: word that loads an unknown number -> first address and end of where it may be.
+        launch: for which all of this is true.
     """
 
     flow: Flow
@@ -89,15 +89,13 @@ class Values:
 def analyse(
     program: Program, config: PeConfig, launch: StartRanges, contents: Contents = NOTHING_KNOWN
 ) -> Values:
-    """All that runs of ``program`` on an engine of ``config`` can do.
-
-    A run that faults does so on this engine; its instructions after the fault do not count.
+    """Everything that runs of ``program`` on an engine of ``config`` can do, up to a fault.
 
     Parameters:
-        contents: known memory. All else holds anything.
+        contents: known memory; the rest is arbitrary.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is not an instruction.
+        TrimError: the program is empty, or a reachable word is not an instruction.
         DeclarationError: a run may overwrite declared memory.
     """
     control = flow(program)
@@ -134,7 +132,7 @@ def _analyse(
 
 
 def _constants(program: Program, control: Flow) -> frozenset[int]:
-    """Numbers at which growing intervals stop for a while: constants of the program."""
+    """Constants of the program, as thresholds for growing intervals."""
     numbers = {0, 1}
     for address, row in control.rows.items():
         for operand in row.operands:
@@ -144,8 +142,8 @@ def _constants(program: Program, control: Flow) -> frozenset[int]:
 
 
 class _Attempt:
-    """One analysis, which joins the states after the branches in ``widened``; None: the states at
-    every place where ways meet, so that it ends however long the program runs."""
+    """One analysis, which joins states after the branches in ``widened``. If that is None, it joins
+    them wherever paths meet, so that it ends however long the program runs."""
 
     def __init__(
         self,
@@ -167,7 +165,7 @@ class _Attempt:
         self.facts = Facts()
         self.forks: Counter[int] = Counter()
         self._most_forks = 0
-        #: Constants that unknown values were compared with, by branch.
+        #: Branch -> constants that unknown values were compared with.
         self._compared: dict[int, set[int]] = {}
         self._varying: set[int] = set()
         self._several = False
@@ -194,7 +192,7 @@ class _Attempt:
         )
 
     def values(self, launch: StartRanges) -> Values:
-        """The result, after :meth:`run` with ``launch``."""
+        """The result of :meth:`run` with ``launch``."""
         live = {START_REGISTERS.get(slot) for slot in self.control.live[0]}
         varying = frozenset(self._effects.varying | self._varying)
         return Values(
@@ -218,17 +216,17 @@ class _Attempt:
         return _STEPS if self.forks else _STEADY_STEPS
 
     def limits(self) -> frozenset[int]:
-        """Constants that unknown values were compared with; those of a branch on a counter, which
-        has many, are not limits."""
+        """Constants that unknown values were compared with, except at branches with many, which
+        compare with a counter."""
         few = [compared for compared in self._compared.values() if len(compared) <= _FEW]
         return frozenset(value for compared in few for value in compared)
 
     def run(self, launch: StartRanges) -> bool:
-        """Follow all runs; False if that was broken off because they are too many.
+        """Follow all runs; False if there are too many.
 
         Raises:
             DeclarationError: a run may overwrite declared memory.
-            SelfWritten: the program stores a number of declared memory that is not followed yet.
+            SelfWritten: the program stores a declared number that has no slot in the state yet.
         """
         try:
             return self._follow_all(launch)
@@ -240,7 +238,7 @@ class _Attempt:
                 f"{place(self._program, word)} may store to {error.first:#x} to "
                 f"{error.end - 1:#x}, which overlaps {error.span}, declared as constant or bounded"
                 + helps
-                + ("" if self.exact else "; the program is too long to follow each step of it")
+                + ("" if self.exact else "; the program is too long to follow each step")
             ) from error
 
     def _follow_all(self, launch: StartRanges) -> bool:
@@ -272,7 +270,7 @@ class _Attempt:
         return True
 
     def _follow(self, pc: int, registers: Registers) -> int:
-        """Follow one state until it ends or forks; the number of steps."""
+        """Follow one state until it ends or forks; returns the number of steps."""
         loops = self._loops
         loops.begin()
         executed, branches, steps = self.facts.executed, self._branches, self._steps
@@ -304,7 +302,7 @@ class _Attempt:
         return count
 
     def _is_new(self, pc: int, registers: Registers) -> bool:
-        """Whether a state at a place where ways meet has not been there; joins it if asked."""
+        """Whether a state is new at a place where paths meet; joins it without ``widened``."""
         if self.widened is None and not self._join(pc, 0, registers):
             return False
         key = tuple(registers[slot] for slot in (*self.control.live[pc], *self._self_written))
@@ -315,11 +313,11 @@ class _Attempt:
         return True
 
     def _branch(self, pc: int, registers: Registers) -> int | None:
-        """The next word after a branch; None when it forks, or can't go on."""
+        """The next word after a branch; None if it forks or can't continue."""
         operation, conditional, a, b, target = self._branches[pc]
         facts = self.facts
         if not conditional or target == pc + 1:
-            # Both sides of a branch to the next word are the same.
+            # A branch to the next word goes to the same place either way.
             facts.taken.add(pc)
             facts.passed.add(pc)
             return target
@@ -352,10 +350,10 @@ class _Attempt:
         return None
 
     def _join(self, pc: int, way: int, registers: Registers, after: int | None = None) -> bool:
-        """Widen the state held for a place by ``registers``, and put the result there.
+        """Widen the joined state of a place by ``registers``, and store the result in them.
 
         Returns:
-            Whether there was anything new.
+            Whether it changed.
         """
         key = pc, way
         after_or_pc = pc if after is None else after
@@ -375,12 +373,12 @@ class _Attempt:
         return True
 
     def _wider(self, before: Value, joined: Value, patience: bool) -> Value:
-        """An interval with both that does not grow for ever."""
+        """An interval that contains both and can't grow forever."""
         if before == joined:
             return before
         (low, high), (new_low, new_high) = bounds(before), bounds(joined)
         if new_low >= low and new_high <= high:
-            # At most a smaller step.
+            # Only the step can be smaller.
             return join(before, joined)
         (bottom, top), step = bounds(ANY), min(step_of(before), step_of(joined))
         if new_low < low and patience:
@@ -393,7 +391,7 @@ class _Attempt:
 def _narrowed(
     operation: BranchOp, taken: bool, a: int, b: int, registers: Sequence[Value]
 ) -> tuple[Value, Value] | None:
-    """Values of registers ``a`` and ``b`` after a branch on them; None if it can't go there."""
+    """Values of registers ``a`` and ``b`` after a branch on them; None if it can't go that way."""
     if a == b:
         always = operation in (BranchOp.BGE, BranchOp.BEQ)
         return (registers[a], registers[b]) if taken == always else None
@@ -402,18 +400,19 @@ def _narrowed(
 
 #: Start register -> option that bounds it.
 _OPTIONS = {"slot": "--slots", "parameters": "--parameters"}
-#: Declarations that a message names.
+#: Maximum declarations that a message names.
 _NAMED = 3
-#: Bytes that a message proposes to declare: a load from more may be from anywhere.
+#: Maximum bytes that a message proposes to declare; a load from more counts as from anywhere.
 _MOST_BYTES = 1 << 12
 
 
 def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
-    """The declarations that would tell what ``words`` read; "" if there are none.
+    """Declarations that would make known what ``words`` read; "" if there are none.
 
-    A register is traced back to the loads of unknown numbers that it follows from, and a load from
-    an unknown address to those of the address. Loads that decide about branches count, too: else a
-    loop without a known end would need ever more declarations. Loads of adjacent bytes are joined.
+    A register is traced back to the loads of unknown numbers that it depends on, and a load from an
+    unknown address to the loads that its address depends on. Loads that decide branches count too;
+    otherwise a loop without a known end would need ever more declarations. Loads of adjacent bytes
+    are merged.
     """
     loads, launch = _origins(program, values, words)
     if loads:
@@ -443,17 +442,18 @@ def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
 
 
 def store_remedy(program: Program, values: Values, word: int, written: Span) -> str:
-    """The same for a word that may store to declared memory, at ``written``, after a semicolon."""
+    """:func:`remedy` for a word that may store to declared memory at ``written``, with a leading
+    semicolon."""
     if word in values.varying:
         helps = remedy(program, values, [word])
         return f"; its address is known with {helps}" if helps else ""
     if values.flow.rows[word].opcode == Opcode.ST_REG and written.size == SELF_WRITTEN_BYTES:
-        return f"; a number that the program stores may have bounds: --range {written}=LOW..HIGH"
+        return f"; to bound a number that the program stores: --range {written}=LOW..HIGH"
     return ""
 
 
 def _merged(loads: Mapping[int, tuple[int, int]]) -> list[tuple[Span, list[int]]]:
-    """Bytes that ``loads``, by word, read: in one piece where they touch, with its words."""
+    """Spans that ``loads`` read, merged where they touch, and the words that read each."""
     pieces: list[tuple[Span, list[int]]] = []
     for word, (first, end) in sorted(loads.items(), key=lambda item: item[1]):
         if pieces and first <= pieces[-1][0].end:
@@ -465,7 +465,8 @@ def _merged(loads: Mapping[int, tuple[int, int]]) -> list[tuple[Span, list[int]]
 
 
 def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[set[int], set[str]]:
-    """Loads of unknown numbers from known places, and start registers, that ``words`` depend on."""
+    """Loads of unknown numbers from known addresses, and start registers, that ``words`` depend
+    on."""
     rows, executed = values.flow.rows, values.facts.executed
     before: dict[int, list[int]] = defaultdict(list)
     for address in executed:
@@ -477,7 +478,7 @@ def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[se
     pending: list[tuple[int, int]] = []
 
     def trace(word: int) -> None:
-        """What the word's result depends on."""
+        """Add what the word's result depends on."""
         first, end = values.unknown.get(word, (0, _MOST_BYTES + 1))
         if end - first <= _MOST_BYTES:
             loads.add(word)

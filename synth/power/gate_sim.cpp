@@ -1,5 +1,5 @@
-// Simulates a mapped netlist with recorded inputs, cycle by cycle, and counts what its cells do.
-// Values of nets are bytes, 0 or 1. The structures are those of gate_sim.py.
+// Simulates a mapped netlist cycle by cycle with recorded inputs and counts its cells' activity.
+// A net is a byte, 0 or 1. gate_sim.py documents the structures.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -22,10 +22,9 @@ class Simulation {
     }
   }
 
-  // The place of the first output that differs from the recorded ones, counted over cycles x
-  // outputs, or -1.
+  // cycle * outputs + output of the first output that differs from the recording, or -1.
   int64_t run() {
-    // What follows from the first inputs does not count as activity.
+    // Settling to the first inputs does not count as activity.
     apply(0);
     settle();
     std::memcpy(before_.data(), now_, before_.size());

@@ -1,6 +1,6 @@
 """Simulation of a mapped netlist with recorded inputs: the activity of every cell and memory.
 
-Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
+There are no delays, so a net changes at most once per cycle and glitches are not counted.
 """
 
 import re
@@ -57,13 +57,14 @@ class Cells(Record):
     """Cells in the order of evaluation.
 
     Attributes:
-        input_start: count + 1 places in ``inputs``. inputs: nets; the state of a flip-flop is its
-            last input.
-        output_start: count + 1 places in ``outputs`` and ``truth``. outputs: nets.
-        truth: of each output over the cell's inputs. needed: of each output, a bit for each input
-            that it depends on.
-        state: net of the state, -1 for a gate. enable: net that lets the clock through, -1 always.
-        next: truth table of the next state. bins: count + 1 places in :attr:`Counts.states`.
+        input_start: count + 1 indices into ``inputs``. inputs: nets; the last input of a flip-flop
+            is its state.
+        output_start: count + 1 indices into ``outputs`` and ``truth``. outputs: nets.
+        truth: truth table per output, over the cell's inputs. needed: per output, a bit for each
+            input that it depends on.
+        state: net of the state, -1 for a gate. enable: net that lets the clock through, -1 if it
+            always runs.
+        next: truth table of the next state. bins: count + 1 indices into :attr:`Counts.states`.
     """
 
     count: _Number
@@ -83,8 +84,8 @@ class Macros(Record):
     """Memories.
 
     Attributes:
-        shape: of each: words, bits, read ports, write ports, address bits.
-        pins: of each, by port, reads first: enable, address bits, data bits.
+        shape: words, bits, read ports, write ports and address bits of each.
+        pins: enable, address bits and data bits of each port of each, read ports first.
     """
 
     count: _Number
@@ -96,8 +97,8 @@ class Stimulus(Record):
     """Inputs and expected outputs.
 
     Attributes:
-        checked_from: outputs are compared from this cycle on.
-        input_values, output_values: by cycle. values: of all nets at the start.
+        checked_from: first cycle whose outputs are compared.
+        input_values, output_values: by cycle. values: initial value of every net.
     """
 
     nets: _Number
@@ -118,10 +119,9 @@ class Counts(Record):
     """Counted activity.
 
     Attributes:
-        toggles: of each net. states: of each cell, cycles in which its inputs have each of their
-            values.
-        causes: of each output of a cell: 1/60 of an edge that each of its inputs caused.
-        accesses: of each port of each macro.
+        toggles: edges of each net. states: cycles that each cell spent in each state of its inputs.
+        causes: edges of each output by the input that caused them, in units of 1/60 of an edge.
+        accesses: to each port of each macro.
     """
 
     toggles: _Words
@@ -131,21 +131,21 @@ class Counts(Record):
 
 
 class Arrays:
-    """Arrays that a structure points to; they live as long as this object."""
+    """Keeps the arrays that a structure points to alive."""
 
     def __init__(self) -> None:
         self._kept: list[Array] = []
 
     def __call__(self, values: Any, kind: Any) -> Any:
         array = np.ascontiguousarray(values, dtype=np.dtype(kind))
-        # An empty array has no place to point to.
+        # There is nothing to point to in an empty array.
         self._kept.append(array if array.size else np.zeros(1, dtype=np.dtype(kind)))
         return self._kept[-1].ctypes.data_as(POINTER(kind))
 
 
 @cache
 def simulator() -> Callable[..., int]:
-    """The simulator's function, compiled if there is no cached library.
+    """The simulator's entry point, compiled unless cached.
 
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
@@ -162,10 +162,10 @@ def simulator() -> Callable[..., int]:
 
 @dataclass(frozen=True)
 class Recording:
-    """Values at the ports of a design, cycle by cycle, as they are just before the clock's edge.
+    """Values at the ports of a design in each cycle, sampled just before the clock edge.
 
     Attributes:
-        inputs, outputs: port -> its value in each cycle, bit 0 the lowest; the reset is an input.
+        inputs, outputs: port -> its value in each cycle; the reset is an input.
         counted: first cycle whose activity counts, and the one after the last.
     """
 
@@ -181,12 +181,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class CellActivity:
-    """Activity of a cell in the counted cycles; activities of several runs can be added.
+    """Activity of a cell in the counted cycles; the sum of two covers both runs.
 
     Attributes:
-        inputs: its pins, also the state of a flip-flop as the last one, without the clock.
-        states: cycles in which the inputs have each of their values, input ``i`` in bit ``i``.
-        causes: output -> edges of it that each input caused, divided among simultaneous ones.
+        inputs: its input pins without the clock; a flip-flop's state is the last one.
+        states: cycles spent in each state of the inputs, input ``i`` in bit ``i``.
+        causes: output -> its edges by the input that caused them; inputs that change together
+            share an edge.
     """
 
     inputs: tuple[str, ...]
@@ -200,14 +201,14 @@ class CellActivity:
 
 @dataclass(frozen=True)
 class NetlistActivity:
-    """Activity of a design; activities of several runs can be added.
+    """Activity of a design; the sum of two covers both runs.
 
     Attributes:
-        cycles: counted cycles.
+        cycles: number of cycles counted.
         toggles: net -> edges.
-        cells: of each gate of the netlist, None for memories.
-        accesses: of each memory by its place among the gates: reads of each read port, then writes
-            of each write port.
+        cells: one per gate of the netlist, None for memories.
+        accesses: index of a memory among the gates -> reads of each read port, then writes of each
+            write port.
     """
 
     cycles: int
@@ -230,7 +231,7 @@ class NetlistActivity:
 
 @dataclass(frozen=True)
 class _Model:
-    """A cell for simulation: nets of inputs and outputs, truth tables."""
+    """A cell as simulated: nets of its inputs and outputs, and truth tables."""
 
     inputs: tuple[str, ...]
     nets: tuple[int, ...]
@@ -244,12 +245,12 @@ class GateSimulation:
     """A netlist prepared for simulation.
 
     Parameters:
-        netlist: mapped to ``library``; cells of other types must be memory macros. Flip-flops take
-            the clock directly or from one clock gate.
+        netlist: mapped to ``library``; cells of other types must be memory macros. Flip-flops are
+            clocked directly or through one clock gate.
         library: with the functions of its cells.
 
     Raises:
-        SynthesisError: a cell that can't be simulated, or a loop of gates.
+        SynthesisError: a cell can't be simulated, or gates form a loop.
     """
 
     def __init__(self, netlist: Netlist, library: CellLibrary) -> None:
@@ -266,13 +267,13 @@ class GateSimulation:
         state = [p for p, cell in enumerate(cells) if cell is not None and cell.sequential]
         logic = [p for p, cell in enumerate(cells) if cell is not None and not cell.sequential]
         order = evaluation_order([gates[place] for place in logic], library)
-        #: Places of the cells among the gates, in the order of evaluation.
+        #: Indices of the cells among the gates, in the order of evaluation.
         self._order = [*state, *(logic[place] for place in order)]
         self._gated = self._enables(state)
         self._models = [self._model(gates[place]) for place in self._order]
 
     def _enables(self, places: Sequence[int]) -> dict[int, int]:
-        """Net of a gated clock -> net that enables it."""
+        """Gated clock net -> net that enables it."""
         enables = {}
         for place in places:
             gate = self.netlist.gates[place]
@@ -344,21 +345,21 @@ class GateSimulation:
         )
 
     def run(self, recording: Recording, *, what: str) -> NetlistActivity:
-        """Simulate from cycle 0, with every flip-flop and memory at 0 then.
+        """Simulate from cycle 0, where every flip-flop and memory is 0.
 
-        Outputs must be as recorded from the first counted cycle on.
+        From the first counted cycle on, outputs must be as recorded.
 
         Parameters:
             what: names the design in messages.
 
         Raises:
-            SynthesisError: an output differs, a port was not recorded, nothing is to be counted,
+            SynthesisError: an output differs, a port was not recorded, there is nothing to count,
                 or the simulator can't be compiled.
         """
         start, end = recording.counted
         if not 0 <= start < end <= recording.cycles:
             raise SynthesisError(
-                f"{what}: cycles {start} to {end} can't be counted of {recording.cycles} recorded"
+                f"{what}: can't count cycles {start} to {end} of {recording.cycles} recorded"
             )
         by_port = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
         inputs = _columns(by_port, recording.inputs, end, what)
@@ -398,17 +399,17 @@ class GateSimulation:
         if wrong >= 0:
             cycle, place = divmod(wrong, len(outputs[0]))
             raise SynthesisError(
-                f"{what}: the netlist does not do what its Verilog does: in cycle {cycle} bit"
-                f" {place} of the outputs differs"
+                f"{what}: the netlist behaves differently from its Verilog: in cycle {cycle},"
+                f" output bit {place} differs"
             )
         return self._activity(end - start, toggles, states, bins, causes, used)
 
     def _cells(self, keep: Arrays, bins: Array, pins: list[int]) -> Cells:
-        """All cells as the simulator takes them.
+        """All cells in the simulator's format.
 
         Parameters:
-            keep: holds the arrays. bins: first counter of the states of each. pins: outputs of
-                each.
+            keep: keeps the arrays alive. bins: index of each cell's first counter. pins: number of
+                outputs of each cell.
         """
         models = self._models
         return Cells(
@@ -433,7 +434,7 @@ class GateSimulation:
         )
 
     def _macros(self) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
-        """Shapes of the memories, nets of their pins port by port, and numbers of their ports."""
+        """Shapes of the memories, nets of their pins port by port, and how many ports they have."""
         shapes: list[tuple[int, ...]] = []
         pins: list[int] = []
         ports: list[int] = []
@@ -483,7 +484,7 @@ def _columns(
     cycles: int,
     label: str,
 ) -> tuple[list[int], Array]:
-    """Nets of ``ports`` and their bits, a row a cycle."""
+    """Nets of ``ports``, and their values as one row per cycle."""
     nets: list[int] = []
     columns = []
     for name, bits in ports.items():

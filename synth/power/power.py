@@ -1,5 +1,5 @@
-"""Power of a mapped engine by unit, from the activity of its gates and memories, by the tables of
-its library."""
+"""Power of a mapped engine by unit, from the activity of its gates and memories and the energy
+tables of its library."""
 
 import re
 from collections import Counter, defaultdict
@@ -32,15 +32,15 @@ __all__ = [
     "measure_power",
 ]
 
-#: Pins that a buffer of the tree drives.
+#: Pins per buffer of the clock tree.
 FANOUT = 16
 
 
 @dataclass(frozen=True)
 class ClockTree:
-    """A tree: its buffers, fJ of one clock cycle in wires and buffers, and nW of leakage.
+    """A clock tree: number of buffers, fJ per clock cycle in wires and buffers, and leakage in nW.
 
-    The pins and the inside of the flip-flops are not included.
+    Excludes the flip-flops' clock pins and internal energy.
     """
 
     buffers: int
@@ -67,10 +67,10 @@ def _buffer(library: CellLibrary, load: float) -> Cell:
 
 
 def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
-    """The tree to ``sinks`` pins of ``pin_ff`` fF each, :data:`FANOUT` to a buffer.
+    """A tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer.
 
     Raises:
-        SynthesisError: the library has no buffer that is strong enough.
+        SynthesisError: no buffer of the library is strong enough.
     """
     buffers, energy, leakage = 0, 0.0, 0.0
     while sinks > 1:
@@ -85,7 +85,7 @@ def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
             for arc in cell.pins[cell.outputs[0]].power
         ) / max(1, len(cell.pins[cell.outputs[0]].power))
         pin_ff = cell.pins[name].capacitance
-        # In a cycle each net rises and falls once, which takes its whole charge once.
+        # Each net rises and falls once per cycle, which takes its full charge once.
         energy += number * ((wire + pin_ff) * library.volts**2 + inside)
         leakage += number * cell.leakage
         buffers += number
@@ -93,18 +93,18 @@ def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
     return ClockTree(buffers, energy, leakage)
 
 
-#: Node of the thesis's engine (7.1.3), and its usual supply.
+#: Node of the thesis's engine (7.1.3), the usual supply at that node, and the engine's clock.
 THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0
 
 
 @dataclass(frozen=True)
 class PowerRow:
-    """Energy of a unit, or of all, in fJ a cycle, and its leakage.
+    """Energy of a unit, or of the whole engine, in fJ per cycle, and its leakage.
 
     Attributes:
         unit: its name.
         clock: at the clock pins of its flip-flops and clock gates, and in the tree to them.
-        cells: within its gates and flip-flops when data change.
+        cells: inside its gates and flip-flops when data change.
         nets: in the pins and wires that it drives.
         memories: accesses to its memories.
         leakage: in nW.
@@ -119,7 +119,7 @@ class PowerRow:
 
     @property
     def dynamic(self) -> float:
-        """All but leakage, in fJ a cycle."""
+        """Everything except leakage, in fJ per cycle."""
         return self.clock + self.cells + self.nets + self.memories
 
     def milliwatts(self, mhz: float) -> float:
@@ -127,12 +127,12 @@ class PowerRow:
         return self.dynamic * mhz * 1e-6 + self.leakage * 1e-6
 
     def scaled(self, dynamic: float, leakage: float) -> "PowerRow":
-        """The row with its energies and its leakage multiplied by these factors."""
+        """The row with its energies multiplied by ``dynamic`` and its leakage by ``leakage``."""
         values = {name: dynamic * getattr(self, name) for name in _PARTS}
         return PowerRow(self.unit, **{**values, "leakage": leakage * self.leakage})
 
     def parts(self, mhz: float) -> dict[str, float]:
-        """``mw`` at a clock of ``mhz``, and its parts: ``clock_mw`` and so on."""
+        """``mw`` at a clock of ``mhz``, and its breakdown: ``clock_mw`` and so on."""
         parts = {name: getattr(self, name) for name in _PARTS}
         leakage = parts.pop("leakage")
         milliwatts = {"mw": round(self.milliwatts(mhz), 4)}
@@ -153,14 +153,14 @@ class PowerReport:
     """Power of an engine while it runs a program.
 
     Attributes:
-        library: name of its cells' library.
+        library: name of the cell library.
         node_nm, volts: of the library.
-        cycles: counted cycles.
-        gates: simulated gates.
-        rows: by unit, the largest first.
+        cycles: number of cycles counted.
+        gates: number of gates simulated.
+        rows: one per unit, largest first.
         total: their sum.
         work: kind of work done in these cycles -> its amount.
-        fmax_mhz: clock in MHz that the netlist allows; 0: it was not timed.
+        fmax_mhz: highest clock of the netlist in MHz; 0 if it was not timed.
     """
 
     library: str
@@ -174,13 +174,13 @@ class PowerReport:
     fmax_mhz: float = 0.0
 
     def energy_pj(self, kind: str, mhz: float) -> float:
-        """pJ for one of ``work`` at a clock of ``mhz``."""
+        """pJ per item of work ``kind`` at a clock of ``mhz``."""
         mw = self.total.milliwatts(mhz)
         return mw * self.cycles / self.work[kind] / mhz * 1e3
 
     def at_thesis_node(self) -> "PowerReport":
-        """The same at 28 nm and 0.9 V: energies in proportion to the node and to the square of the
-        supply, leakage of a gate in proportion to both."""
+        """The report scaled to 28 nm and 0.9 V: energies scale with the node and the square of the
+        supply, leakage per gate with the node and the supply."""
         node, volts = THESIS_NM / self.node_nm, THESIS_VOLTS / self.volts
         scale = node * volts**2, node * volts
         return replace(
@@ -211,7 +211,7 @@ def check_energies(library: CellLibrary) -> None:
     """Refuse a library whose cells have no energies.
 
     Raises:
-        SynthesisError: the library has none.
+        SynthesisError: they have none.
     """
     if not library.powered:
         raise SynthesisError(f"library {library.name} has no energies (internal_power)")
@@ -231,11 +231,11 @@ def measure_power(
         netlist: of an engine, mapped to ``library``.
         library: with energies.
         what: names the design in messages.
-        recordings: of runs, one at least, each simulated from its own start.
+        recordings: at least one; each is simulated from its own first cycle.
         work: kind of work done in the counted cycles -> its amount.
 
     Raises:
-        SynthesisError: the library has no energies, or see :meth:`GateSimulation.run`.
+        SynthesisError: the library has no energies; also as :meth:`GateSimulation.run`.
     """
     check_energies(library)
     simulation = GateSimulation(netlist, library)
@@ -246,11 +246,10 @@ def measure_power(
 def estimate(
     netlist: Netlist, library: CellLibrary, activity: NetlistActivity, work: Mapping[str, float]
 ) -> PowerReport:
-    """Energies of the activity of ``netlist``; parameters as for :func:`measure_power`.
+    """Add up the energies of ``activity``; parameters as for :func:`measure_power`.
 
     Raises:
-        SynthesisError: see :func:`synth.timing.sta.longest_paths` and
-            :func:`clock_tree`.
+        SynthesisError: as :func:`synth.timing.sta.longest_paths` and :func:`clock_tree`.
     """
     node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)
@@ -291,14 +290,14 @@ class _Sums:
         self.nets = nets
         self.memories = memories
         self.parts: dict[str, defaultdict[str, float]] = {}
-        #: Net of a clock -> cycles in which it ran.
+        #: Clock net -> cycles in which it ran.
         self.clocked = dict.fromkeys(netlist.trees.get(CLOCK, ()), activity.cycles)
-        #: Net of a clock -> flip-flops of each unit at it, and the fF of their clock pins.
+        #: Clock net -> flip-flops of each unit on it; fF of the largest clock pin.
         self.sinks: dict[int, Counter[str]] = {}
         self.pin_ff = 0.0
 
     def rows(self) -> list[PowerRow]:
-        """The rows of all units, in fJ a cycle."""
+        """A row per unit, in fJ per cycle."""
         self._find_clocks()
         for place, gate in enumerate(self.netlist.gates):
             if gate.kind in self.library.cells:
@@ -355,7 +354,7 @@ class _Sums:
             )
 
     def _charge(self, bit: int) -> float:
-        """fJ for all edges of a net: each takes half of the energy of a full swing of its load."""
+        """fJ of all edges of a net; each edge takes half the energy of a full swing of its load."""
         load = self.nets[bit].load
         return float(self.activity.toggles[bit]) * load * self.library.volts**2 / 2
 
@@ -376,7 +375,7 @@ class _Sums:
         )
 
     def _trees(self) -> None:
-        """The tree from each clock to its flip-flops, divided among the units by their number."""
+        """Divide the tree of each clock among the units in proportion to their flip-flops."""
         for bit, units in self.sinks.items():
             sinks = sum(units.values())
             tree = clock_tree(self.library, sinks, self.pin_ff)
@@ -386,14 +385,14 @@ class _Sums:
                 self._part(unit)["leakage"] += share * tree.leakage
 
 
-#: Rows of a condition's masks.
+#: Rows of :func:`_condition`, by level of the clock.
 _LOW, _HIGH = 0, 1
 
 
 @lru_cache(maxsize=65536)
 def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> Array | None:
-    """Masks of ``when`` over the values of ``inputs``, in which outputs are expressed, while the
-    cell's clock is low and while it is high; None if that is not possible."""
+    """Masks of ``when`` over the values of ``inputs`` (outputs replaced by their functions), for a
+    low and a high clock; None if ``when`` can't be evaluated."""
     text = when or "1"
     for pin in cell.outputs:
         function = cell.pins[pin].function
@@ -421,8 +420,8 @@ def _edge(
 ) -> float:
     """fJ of one edge, the mean of rise and fall.
 
-    It is weighted by the conditions that held while the clock was high: data are assumed to settle
-    then.
+    Arcs are weighted by how often their conditions were true with the clock high, which is when
+    data are assumed to settle.
     """
     weights, energies = [], []
     for arc in arcs:
@@ -437,7 +436,7 @@ def _edge(
 
 
 def _clocked_cycles(activity: CellActivity) -> int:
-    """Cycles in which a clock gate whose only input is its enable passed the clock."""
+    """Cycles in which a clock gate, whose only input is its enable, passed the clock."""
     return int(activity.states[1])
 
 
@@ -448,14 +447,13 @@ def _cell_energy(
     outputs: Sequence[NetState | None],
     clocked: int,
 ) -> dict[str, float]:
-    """Parts of a row, in the cycles counted: ``cells`` and ``clock`` (fJ, at edges of outputs and
-    data inputs, and at those of the clock), and the mean ``leakage`` (nW).
+    """Parts of a row over the counted cycles: ``cells`` (fJ at edges of outputs and data inputs),
+    ``clock`` (fJ at edges of the clock), and mean ``leakage`` (nW).
 
     Parameters:
         activity: of the cell.
-        inputs: for each pin in ``activity.inputs`` (except a flip-flop's state) its number of edges
-            and its net.
-        outputs: net at each of ``cell.outputs``, None for an unconnected one.
+        inputs: number of edges and net of each pin in ``activity.inputs``, without the state.
+        outputs: net of each of ``cell.outputs``, None if unconnected.
         clocked: cycles in which its clock ran.
     """
     pins = dict(zip(activity.inputs, inputs, strict=False))
@@ -495,7 +493,7 @@ def _related(cell: Cell, arc: PowerArc, name: str) -> bool:
 
 
 def _leakage(cell: Cell, activity: CellActivity) -> float:
-    """Mean over the states that occurred, half of the time with the clock high."""
+    """Mean over the states that occurred, with the clock high half of the time."""
     total = float(activity.states.sum())
     seen = power = 0.0
     for when, leakage in cell.leakages:
@@ -505,5 +503,5 @@ def _leakage(cell: Cell, activity: CellActivity) -> float:
         share = float(activity.states @ (condition[_HIGH] + condition[_LOW])) / 2
         seen += share
         power += leakage * share
-    # For states that the file leaves out, its mean counts.
+    # States that the file omits get its mean.
     return (power + (total - seen) * cell.leakage) / total

@@ -1,4 +1,4 @@
-"""Standard cells of a Liberty file: areas, pins, delays, constraints, energies."""
+"""Standard cells from a Liberty file: areas, pins, delays, constraints, energies."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class TimingTable:
     """A table of times.
 
     Attributes:
-        rows, columns: ascending values of the two quantities; one value: the quantity is ignored.
-        values: the times, a row after the other.
+        rows, columns: ascending values of the two quantities; one with a single value is ignored.
+        values: the times, row by row.
     """
 
     rows: tuple[float, ...]
@@ -41,7 +41,7 @@ class TimingTable:
     values: tuple[float, ...]
 
     def at(self, row: float, column: float) -> float:
-        """The time at ``row`` and ``column``, linear between the table's points and beyond."""
+        """The time at ``row`` and ``column``, linearly inter- and extrapolated."""
         rows, columns, values = self.rows, self.columns, self.values
         wide = len(columns)
         across = 0.0
@@ -72,11 +72,11 @@ class TimingArc:
     """Delay from an input to an output, or a constraint between two inputs.
 
     Attributes:
-        related: the input that it starts from (or the clock of the constraint).
-        kind: Liberty's ``timing_type``; ``combinational`` where the file says nothing.
+        related: the input at which it starts (for a constraint, the clock).
+        kind: Liberty's ``timing_type``; ``combinational`` by default.
         sense: ``positive_unate``, ``negative_unate`` or ``non_unate``.
-        tables: by Liberty's names, e.g. ``cell_rise``, ``fall_transition``, ``rise_constraint``;
-            times in ns over slews in ns and loads in fF.
+        tables: by Liberty's names, e.g. ``cell_rise``, ``fall_transition``, ``rise_constraint``:
+            ns as a function of slew in ns and load in fF.
     """
 
     related: str
@@ -87,12 +87,12 @@ class TimingArc:
 
 @dataclass(frozen=True)
 class PowerArc:
-    """Energy that a cell takes from its supply at an edge of a pin, less that of the pin's load.
+    """Energy that a cell draws from its supply at an edge of a pin, excluding the pin's load.
 
     Attributes:
         related: the input that causes an output's edge; "" for an edge of an input itself.
-        when: condition on other pins, a function, or "".
-        rise, fall: fJ over slews in ns and loads in fF.
+        when: function of other pins that must be true, or "".
+        rise, fall: fJ as a function of slew in ns and load in fF.
     """
 
     related: str
@@ -103,8 +103,8 @@ class PowerArc:
 
 @dataclass(frozen=True)
 class Pin:
-    """A pin: its direction, its load in fF, its function (an output's), whether it is a clock, the
-    arcs to it, the energies of its edges, and the most fF that it drives (0: unknown)."""
+    """A pin: direction, load in fF, function (of an output), whether it is a clock, timing arcs,
+    energies of its edges, and the largest load in fF that it can drive (0: unknown)."""
 
     direction: str
     capacitance: float
@@ -120,9 +120,9 @@ class CellState:
     """The state of a flip-flop.
 
     Attributes:
-        name, inverse: of the state and its opposite in the functions of outputs.
-        next_state: function that is stored when ``clock``, a function too, becomes 1.
-        clear, preset: functions that clear and set it without the clock; "0": nothing does.
+        name, inverse: names of the state and its inverse in the functions of outputs.
+        next_state: function that is stored when ``clock``, also a function, becomes 1.
+        clear, preset: functions that clear and set it asynchronously; "0" for never.
     """
 
     name: str
@@ -141,11 +141,11 @@ class Cell:
         name: in netlists.
         area: in um2.
         pins: by name.
-        sequential: whether it holds state.
+        sequential: whether it has state.
         state: of a flip-flop; None for gates, latches and clock gates.
         gates_clock: whether it is a clock gate.
-        leakage: nW, mean over its states.
-        leakages: condition on pins -> nW in such states.
+        leakage: nW, averaged over its states.
+        leakages: condition on pins, and nW while it is true.
         usable: whether the library lets tools use it.
     """
 
@@ -172,10 +172,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class WireLoad:
-    """Statistics of wires in blocks of some size: fF by the number of pins that a net drives.
+    """A statistical wire load: fF by the number of pins that a net drives.
 
     Attributes:
-        loads: fF with 1, 2, ... pins. slope: fF for each pin beyond.
+        loads: fF with 1, 2, ... pins. slope: fF per pin beyond these.
     """
 
     loads: tuple[float, ...] = ()
@@ -198,7 +198,7 @@ class CellLibrary:
         name: in the file.
         cells: by name.
         volts: nominal supply.
-        wires: of the file's default wire load, empty without one.
+        wires: the file's default wire load, empty without one.
     """
 
     name: str
@@ -218,7 +218,7 @@ class CellLibrary:
 
     @property
     def powered(self) -> bool:
-        """Whether any cell has energies."""
+        """Whether any cell has energy tables."""
         return any(pin.power for cell in self.cells.values() for pin in cell.pins.values())
 
     @property
@@ -226,7 +226,7 @@ class CellLibrary:
         """Area of the gate equivalent, the smallest NAND gate with two inputs.
 
         Raises:
-            LibertyError: the library has none.
+            LibertyError: the library has no such gate.
         """
         areas = [cell.area for cell in self.cells.values() if _is_nand2(cell) and cell.area > 0]
         if not areas:
@@ -235,7 +235,7 @@ class CellLibrary:
 
     @property
     def node_nm(self) -> float:
-        """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm.
+        """Feature size in nm, estimated by comparing the smallest NAND gate with Nangate's (45 nm).
 
         Raises:
             LibertyError: the library has no NAND gate with two inputs.
@@ -243,7 +243,7 @@ class CellLibrary:
         return _NANGATE_NM * sqrt(self.gate_um2 / _NANGATE_NAND_UM2)
 
     def flip_flops(self) -> frozenset[str]:
-        """Names of the cells that hold state."""
+        """Names of the cells with state, except clock gates."""
         return frozenset(
             name for name, cell in self.cells.items() if cell.sequential and not cell.gates_clock
         )
@@ -259,10 +259,10 @@ def _is_nand2(cell: Cell) -> bool:
 
 
 def parse_library(text: str) -> CellLibrary:
-    """Read a Liberty text.
+    """Parse the text of a Liberty file.
 
     Raises:
-        LibertyError: it is no Liberty, or holds no cells; the message names the line.
+        LibertyError: it isn't Liberty (the message names the line), or has no cells.
     """
     library = next(read_groups(text).of("library"), None)
     if library is None:
@@ -270,12 +270,12 @@ def parse_library(text: str) -> CellLibrary:
     reader = _CellReader(library)
     cells = {group.name: reader.cell(group) for group in library.of("cell")}
     if not cells:
-        raise LibertyError(f"library {library.name} holds no cells")
+        raise LibertyError(f"library {library.name} has no cells")
     volts = number(library.values.get("nom_voltage", "1"), "nom_voltage")
     return CellLibrary(library.name, cells, volts, _read_wire_load(library, reader.load))
 
 
-#: Bytes that a Liberty file may have.
+#: Maximum size of a Liberty file in bytes.
 LIBRARY_BYTES = 1 << 27
 
 
@@ -284,7 +284,7 @@ def read_library(path: Path) -> CellLibrary:
     """The library in the Liberty file ``path``.
 
     Raises:
-        LibertyError: the file can't be read or used; one line gives place and reason.
+        LibertyError: the file can't be read or used; one line says where and why.
     """
     try:
         text = read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
@@ -297,13 +297,13 @@ def read_library(path: Path) -> CellLibrary:
         raise LibertyError(f"{path}: its groups are nested too deeply") from None
 
 
-#: What a table's rows and columns are over, by Liberty's names; without a name, the first ones.
+#: Liberty's names for the quantities of a table's rows and columns; the first ones are defaults.
 _SLEW = ("input_net_transition", "input_transition_time", "constrained_pin_transition")
 _SECOND = ("total_output_net_capacitance", "related_pin_transition")
 
 
 class _CellReader:
-    """Cells in ns, fF, fJ and nW, from groups in the file's units."""
+    """Converts cells from the file's units to ns, fF, fJ and nW."""
 
     def __init__(self, library: Group) -> None:
         values = library.values
@@ -369,7 +369,7 @@ class _CellReader:
     def _arc(self, timing: Group, place: str) -> TimingArc:
         tables = {}
         for table in timing.groups:
-            # A gate's tables are over input slew and load, a constraint's over two slews.
+            # A gate's tables are indexed by input slew and load, a constraint's by two slews.
             if table.kind.endswith("_constraint"):
                 tables[table.kind] = self._table(table, self.time, self.time, place)
             elif table.kind.startswith(("cell_", "rise_", "fall_")):
@@ -395,8 +395,8 @@ class _CellReader:
         )
 
     def _table(self, table: Group, value: float, second: float, what: str) -> TimingTable:
-        """A table over times and ``second``; missing values come from its template, which also
-        says what either index is."""
+        """A table over times and a quantity of unit ``second``. Its template says which index is
+        which and provides missing ones."""
         template = self.templates.get(table.name, Group("", ()))
         values = [value * x for x in numbers(table.lists.get("values", []), what)]
         swapped = template.values.get("variable_1") in _SECOND
@@ -432,11 +432,11 @@ def _state(group: Group) -> CellState:
 
 
 def _read_wire_load(library: Group, load: float) -> WireLoad:
-    """The default wire load of a library, empty without one; gaps between the numbers of pins
-    given are filled by lines.
+    """The default wire load of a library, empty without one; fanouts that the file omits are
+    interpolated.
 
     Parameters:
-        load: the library's unit of capacitance, fF.
+        load: the library's unit of capacitance in fF.
 
     Raises:
         LibertyError: it can't be read.

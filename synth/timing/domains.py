@@ -1,10 +1,10 @@
-"""Static timing of a netlist with several clocks: the longest path of each, and the paths that
-cross from one to another.
+"""Static timing of a netlist with several clocks: the longest path within each clock domain, and
+the paths that cross between domains.
 
-A path from a register of one clock to one of another has no time that it must keep. It has to begin
-in a unit that is made for that, whose registers change one bit at a time, or not at all while they
-are read (a word in the memory of :class:`hdl.crossing.StreamCrossing`, which may be read outside of
-it). Which units these are is given by name; a path that begins elsewhere is refused.
+A crossing path has no timing constraint. It must begin in a unit designed for crossings, whose
+registers change one bit at a time, or not at all while they are read (such as a word in the memory
+of :class:`hdl.crossing.StreamCrossing`, which may be read from outside). The caller names these
+units; a crossing path that begins elsewhere is refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -27,7 +27,7 @@ class Crossing:
 
     Attributes:
         source, target: the clocks. units: in which such paths end.
-        path: the longest; the time for which its bits may differ.
+        path: the longest; its length bounds the skew between bits.
     """
 
     source: str
@@ -42,7 +42,7 @@ class DomainPaths:
 
     Attributes:
         longest: clock -> the longest path between its registers.
-        crossings: one for each pair of clocks with paths from the one to the other.
+        crossings: one for each ordered pair of clocks with paths between them.
     """
 
     longest: Mapping[str, Path]
@@ -79,16 +79,16 @@ def domain_paths(
     clock_of_port: Callable[[str], str],
     crossings: Collection[str],
 ) -> DomainPaths:
-    """Longest path of each clock, and between them.
+    """Longest path within each clock domain and of each crossing.
 
     Parameters:
         netlist, library, macros, wires: see :func:`synth.timing.sta.longest_paths`.
-        clock_of_port: clock of the register at an input or output, by the port's name.
+        clock_of_port: name of an input or output -> clock of its register.
         crossings: units in which a path from one clock to another may begin.
 
     Raises:
-        SynthesisError: as there; a register whose clock is not a port; a path from one clock to
-            another that begins in no unit of ``crossings``.
+        SynthesisError: as :func:`synth.timing.sta.longest_paths`; a register's clock is not a port;
+            a path from one clock to another begins outside ``crossings``.
     """
     clocks = {
         bit: name for name, bits in netlist.trees.items() if name.startswith(CLOCK) for bit in bits
@@ -103,7 +103,7 @@ def domain_paths(
             for bit in gate.pins.get(pin, ()):
                 if bit in clocks:
                     return clocks[bit]
-        raise SynthesisError(f"the clock of {gate.name} is none of {', '.join(clocks.values())}")
+        raise SynthesisError(f"the clock of {gate.name} is not one of {', '.join(clocks.values())}")
 
     def within(name: str) -> Callable[[Gate], bool]:
         return lambda gate: clock(gate) == name

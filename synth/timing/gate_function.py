@@ -10,10 +10,10 @@ from synth.errors import SynthesisError
 
 __all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table"]
 
-#: Most inputs of a function: its table then has 64 bits.
+#: Maximum inputs of a function, so that its truth table fits 64 bits.
 MAX_INPUTS = 6
 
-# Liberty's operators, loosest first: or, exclusive or, and (also side by side), not (either side).
+# Liberty's operators, loosest first: or, exclusive or, and (may be omitted), not (on either side).
 _GRAMMAR = r"""
 ?either: differ | either ("+" | "|") differ -> or_
 ?differ: both | differ "^" both -> xor
@@ -32,7 +32,7 @@ class FunctionError(SynthesisError):
 
 
 class _Table(Transformer[Token, int]):
-    """Truth tables of the parts, row ``n`` in bit ``n``."""
+    """Evaluates subexpressions to truth tables, row ``n`` in bit ``n``."""
 
     def __init__(self, names: Mapping[str, int], ones: int) -> None:
         super().__init__()
@@ -81,13 +81,13 @@ def truth_table(function: str, inputs: Sequence[str]) -> int:
         raise FunctionError(f"{function!r} is not a boolean function") from None
     for token in tree.scan_values(lambda leaf: isinstance(leaf, Token)):
         if token.type == "NAME" and token not in names:
-            raise FunctionError(f"{function!r}: {token} is none of {', '.join(inputs)}")
+            raise FunctionError(f"{function!r}: {token} is not one of {', '.join(inputs)}")
     return _Table(names, (1 << len(rows)) - 1).transform(tree)
 
 
 @lru_cache(maxsize=4096)
 def needed_inputs(table: int, inputs: int) -> int:
-    """A bit for each of ``inputs`` inputs that the function with this truth table depends on."""
+    """The inputs that a truth table of ``inputs`` inputs depends on, input ``i`` in bit ``i``."""
     return sum(
         1 << place
         for place in range(inputs)

@@ -1,10 +1,10 @@
-"""A small library of generic standard cells, whose areas are gate equivalents.
+"""A small library of generic standard cells, with areas in gate equivalents.
 
-One gate equivalent is a NAND gate with two inputs. The areas are those of the smallest drive
-strength in the datasheet of the Nangate 45 nm Open Cell Library, in square micrometres, divided by
-the 0.798 of its NAND2_X1. It is a library of usual make: other libraries' ratios differ by little,
-which makes counts comparable across them and with published ones. There is no full adder among the
-cells: Yosys finds few places for one, and adders come out smaller from gates.
+A gate equivalent is the area of a two-input NAND gate. Areas come from the smallest drive strengths
+in the datasheet of the Nangate 45 nm Open Cell Library, divided by the 0.798 um2 of its NAND2_X1.
+The ratios are typical: those of other libraries differ little, so counts are comparable with
+published ones. There is no full adder because Yosys rarely finds a use for one, and adders come out
+smaller from gates.
 """
 
 import re
@@ -45,7 +45,7 @@ CELLS: Mapping[str, tuple[float, str]] = {
     "OAI221": (1.596, "!((A | B) & (C | D) & E)"),
     "OAI222": (2.128, "!((A | B) & (C | D) & (E | F))"),
 }
-#: The flip-flop (rising edge; enable and synchronous reset are gates before it) and its area.
+#: The rising-edge flip-flop and its area; gates in front of it implement enable and reset.
 FLIP_FLOP = "DFF"
 _FLIP_FLOP_UM2 = 4.522
 

@@ -1,4 +1,4 @@
-"""The syntax of Liberty files: groups, attributes and lists, without their meaning."""
+"""Syntax of Liberty files: groups, attributes and lists. :mod:`.cell_library` interprets them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,13 +10,13 @@ __all__ = ["Group", "LibertyError", "number", "numbers", "read_groups", "unit"]
 
 
 class LibertyError(SynthesisError):
-    """An unusable Liberty file; one line gives place and reason."""
+    """An unusable Liberty file; one line says where and why."""
 
 
-#: Attribute of a wire load that it has once for each number of pins.
+#: Attribute of a wire load that repeats, once per number of pins.
 _REPEATED = "fanout_length"
 
-# Comments and continued lines are blanks. A word may be a number, a name or a string.
+# Comments and line continuations count as blanks. A word is a number, a name or a string.
 _BLANK = re.compile(r"(?:\s|\\\r?\n|/\*.*?(?:\*/|\Z)|//[^\n]*)+", re.DOTALL)
 _WORD = re.compile(r'"([^"]*)"|([^\s(){};:,"]+)|([(){};:,])')
 
@@ -29,9 +29,9 @@ class Group:
         kind: e.g. ``cell``.
         arguments: the words in its parentheses.
         values: simple attributes.
-        lists: those with parentheses, as words; the last of a name.
-        repeated: words of all ``fanout_length`` in it, the one attribute that repeats.
-        groups: the groups in it, in order.
+        lists: attributes with parentheses, as words; the last one of a name wins.
+        repeated: words of each ``fanout_length``, the only attribute that repeats.
+        groups: nested groups, in order.
     """
 
     kind: str
@@ -47,13 +47,11 @@ class Group:
         return self.arguments[0] if self.arguments else ""
 
     def of(self, *kinds: str) -> Iterator["Group"]:
-        """The groups in it of any of ``kinds``."""
+        """Its nested groups of these kinds."""
         return (group for group in self.groups if group.kind in kinds)
 
 
 class _Reader:
-    """Groups, attributes and lists of a Liberty text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -140,10 +138,10 @@ class _Reader:
 
 
 def read_groups(text: str) -> Group:
-    """The groups of a Liberty text, in a group without a name.
+    """Parse Liberty text into groups nested in an unnamed root.
 
     Raises:
-        LibertyError: it is no Liberty; the message names the line.
+        LibertyError: it isn't Liberty; the message names the line.
     """
     reader = _Reader(text)
     root = Group("", ())
@@ -153,10 +151,10 @@ def read_groups(text: str) -> Group:
 
 
 def number(text: str, place: str) -> float:
-    """The number in ``text``, of ``place``.
+    """Parse ``text`` as a number; messages name ``place``.
 
     Raises:
-        LibertyError: it is none.
+        LibertyError: it is not a number.
     """
     try:
         return float(text)
@@ -165,17 +163,17 @@ def number(text: str, place: str) -> float:
 
 
 def numbers(words: list[str], place: str) -> list[float]:
-    """The numbers in ``words``, between blanks and commas; errors as for :func:`number`."""
+    """The numbers in ``words``, separated by blanks or commas; errors as for :func:`number`."""
     return [number(word, place) for word in re.split(r"[\s,]+", " ".join(words)) if word]
 
 
 def unit(text: str, name: str, units: Mapping[str, float]) -> float:
-    """Value of ``text``, a number and one of ``units`` (in small letters); ``name`` has it.
+    """Value of ``text``, a number with one of ``units`` (lower case); messages name ``name``.
 
     Raises:
-        LibertyError: it is none.
+        LibertyError: it is not such a value.
     """
     match = re.fullmatch(r"([\d.]+)\s*([a-z]+)", text.lower())
     if match is None or match[2] not in units:
-        raise LibertyError(f"{name} {text!r} is none of {', '.join('1' + unit for unit in units)}")
+        raise LibertyError(f"{name} {text!r}: the unit must be one of {', '.join(units)}")
     return float(match[1]) * units[match[2]]

@@ -1,8 +1,8 @@
-"""The longest path of a mapped netlist by OpenSTA, as a check of :mod:`synth.timing.sta`.
+"""The longest path of a mapped netlist according to OpenSTA, as a check of :mod:`synth.timing.sta`.
 
-OpenSTA is a separate program, which VIP does not require: it runs if its command ``sta`` is found.
-It gets the netlist with flip-flops at the ports, the library's own file, and for memories
-a library with the times of :mod:`synth.sram`, so that both analyses time the same design.
+OpenSTA is optional: it runs if its command ``sta`` is installed. It gets the netlist with
+flip-flops at the ports, the library's file, and a library of memories with the times of
+:mod:`synth.sram`, so that both analyses time the same design.
 """
 
 import re
@@ -30,10 +30,10 @@ OPEN_STA = "sta"
 
 _TOP = "vip_timing"
 _CELLS, _MEMORIES, _NETLIST, _SCRIPT = "cells.lib", "memories.lib", "netlist.v", "timing.tcl"
-#: Longer than any path, ns, so that the slack gives the path's length.
+#: A clock period in ns that is longer than any path; the path's length follows from the slack.
 _PERIOD_NS = 100.0
 _MINUTES = 10
-#: Load in fF at which a memory's linear delay is given beside that without load.
+#: The second load in fF, besides 0, for the table of a memory's linear delay.
 _FAR_LOAD = 100.0
 
 _STEP = re.compile(r"^\s*-?[\d.]+\s+(-?[\d.]+)\s+[v^]\s+(\w+)/\w+\s+\((\w+)\)", re.MULTILINE)
@@ -43,7 +43,7 @@ _SLACK = re.compile(r"^\s*(-?[\d.]+)\s+slack", re.MULTILINE)
 
 
 def find_open_sta() -> str | None:
-    """Path of OpenSTA's command, or None where it is not installed."""
+    """Path of OpenSTA's command, or None if it is not installed."""
     return shutil.which(OPEN_STA)
 
 
@@ -56,17 +56,17 @@ def open_sta_path(
     wires: bool = False,
     command: str,
 ) -> Path:
-    """The longest path, as :func:`synth.timing.sta.longest_path`.
+    """The longest path, like :func:`synth.timing.sta.longest_path`.
 
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. text: of its Liberty file.
         macros: times of memories.
-        wires: whether nets have the library's default wire load too.
+        wires: whether nets also have the library's default wire load.
         command: path of OpenSTA's command.
 
     Raises:
-        SynthesisError: OpenSTA fails, or finds no path.
+        SynthesisError: OpenSTA fails or finds no path.
     """
     register = port_register(library)
     ports = [*_port_registers(netlist)]
@@ -75,7 +75,7 @@ def open_sta_path(
         {SramGeometry.parse(g.kind) for g in netlist.gates if g.kind not in library.cells}
     )
     with scratch_folder("timing") as folder:
-        # OpenSTA uses a library's default without a command.
+        # OpenSTA applies a library's default wire load unasked.
         used = text if wires else _WIRES.sub("", text)
         write_file(folder / _CELLS, used)
         data = register.cell.pins[register.data]
@@ -86,9 +86,9 @@ def open_sta_path(
     slack = _SLACK.search(output)
     failed = [line for line in output.splitlines() if line.startswith("Error")]
     if slack is None or failed:
-        raise SynthesisError(f"OpenSTA found no path: {' '.join(failed) or 'it says nothing'}")
+        raise SynthesisError(f"OpenSTA found no path: {' '.join(failed) or 'no message'}")
     ns = round(_PERIOD_NS - float(slack[1]), 4)
-    # The clock's own pins come first in the report, and are not a step.
+    # The report begins with the clock's pins, which are not a step.
     data_path = output[: slack.start()].partition("data arrival time")[0]
     steps = []
     for time, cell, kind in _STEP.findall(data_path):
@@ -130,7 +130,7 @@ def _script(memories: bool) -> str:
 
 
 def _port_registers(netlist: Netlist) -> Iterator[tuple[Gate, int, bool]]:
-    """A gate for the flip-flop at each bit of a port, the bit, and whether the port is an input."""
+    """For each bit of a port: a gate for its flip-flop, the bit, and whether it is an input."""
     for name, bits in netlist.inputs.items():
         for bit in bits:
             yield Gate(name, "", "input", {}), bit, True
@@ -140,7 +140,7 @@ def _port_registers(netlist: Netlist) -> Iterator[tuple[Gate, int, bool]]:
 
 
 def _named(netlist: Netlist, ports: Iterable[tuple[Gate, int, bool]]) -> Iterator[tuple[str, Gate]]:
-    """Each gate by its name in the Verilog."""
+    """Names in the Verilog, and their gates."""
     yield from ((f"g{number}", gate) for number, gate in enumerate(netlist.gates))
     yield from ((f"p{number}", gate) for number, (gate, _, _) in enumerate(ports))
 
@@ -151,7 +151,7 @@ def _verilog(
     register: RegisterCell,
     ports: list[tuple[Gate, int, bool]],
 ) -> Iterator[str]:
-    """The netlist with a flip-flop at each bit of a port, whose other side is not timed."""
+    """The netlist with a flip-flop at each bit of a port; its outer side is not timed."""
     nets = {bit: f"1'b{value}" for bit, value in netlist.constants.items()}
     trees = {bit: name for name, bits in netlist.trees.items() for bit in bits}
     outside = [f"p{number}_d" for number, (_, _, port_name) in enumerate(ports) if port_name]
@@ -190,11 +190,11 @@ def _verilog(
 def _memory_library(
     geometries: Iterable[SramGeometry], macros: SramTimes, load: float, cells: str
 ) -> str:
-    """Liberty text of memory macros, a pin for each bit.
+    """Liberty text of memory macros, with a pin for each bit.
 
     Parameters:
-        load: of an input, fF.
-        cells: text of the cells' library, whose thresholds of edges hold here too.
+        load: of an input, in fF.
+        cells: text of the cells' library, whose edge thresholds apply to memories too.
     """
     lines = [
         "library (vip_memories) {",
@@ -242,7 +242,7 @@ def _launch(macros: SramTimes, access: float) -> str:
 
 
 def _memory_pins(geometry: SramGeometry) -> Iterator[tuple[str, int, bool]]:
-    """Name, bits and direction (whether output) of each pin but the clock."""
+    """Name, width and whether it is an output, of each pin except the clock."""
     for kind, count in (("r", geometry.read_ports), ("w", geometry.write_ports)):
         for port in range(count):
             yield f"{kind}{port}_en", 1, False

@@ -1,4 +1,4 @@
-"""The flip-flop that a library has for a plain register: its other inputs are constant."""
+"""A library's flip-flop for a plain register, with its other inputs tied to constants."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ __all__ = ["RegisterCell", "is_constant", "port_register"]
 
 @dataclass(frozen=True)
 class RegisterCell:
-    """A flip-flop as a register that stores one bit at each rising edge.
+    """A flip-flop used as a register that stores one bit at each rising edge.
 
     Attributes:
         cell: of the library.
         clock, data, output: pins.
-        tied: every other input -> its constant value, with which it has no effect.
-        inverted: whether ``output`` shows the opposite of what ``data`` was.
-        plain: whether ``tied`` holds asynchronous inputs alone, as Yosys expects.
+        tied: every other input -> the constant that makes it inactive.
+        inverted: whether ``output`` is the inverse of the stored ``data``.
+        plain: whether ``tied`` has only asynchronous inputs, as Yosys expects.
     """
 
     cell: Cell
@@ -33,11 +33,10 @@ class RegisterCell:
 
 
 def port_register(library: CellLibrary) -> RegisterCell:
-    """The register of the library that stands at the ports: of those with the fewest further inputs
-    the smallest.
+    """The register placed at ports: the smallest of those with the fewest tied inputs.
 
     Raises:
-        LibertyError: the library has none.
+        LibertyError: the library has no suitable flip-flop.
     """
     fitting = [
         register
@@ -50,7 +49,7 @@ def port_register(library: CellLibrary) -> RegisterCell:
             f"library {library.name} has no flip-flop that stores an input at the rising edge of "
             "its clock, with its other inputs constant"
         )
-    # An input that is stored only while another is 1 is that of a scan chain.
+    # Ties prefer 0: an input that is stored only while another is 1 belongs to a scan chain.
     return min(
         fitting,
         key=lambda one: (len(one.tied), one.cell.area, one.cell.name, sum(one.tied.values())),
@@ -61,7 +60,7 @@ def is_constant(function: str, inputs: Mapping[str, int | None], value: int) -> 
     """Whether a function is always ``value`` (0 or 1).
 
     Parameters:
-        inputs: names that it may use -> their constant value; None: any.
+        inputs: names that it may use -> their constant value, None if not constant.
 
     Raises:
         FunctionError: the function can't be read, uses other names, or has too many inputs.
@@ -72,7 +71,7 @@ def is_constant(function: str, inputs: Mapping[str, int | None], value: int) -> 
 
 
 def _with(function: str, values: Mapping[str, int | None]) -> str:
-    """``function`` with the values of some names instead of them."""
+    """``function`` with names replaced by their ``values``."""
     return re.sub(
         r"[A-Za-z_][\w\[\]]*",
         lambda name: name[0] if values.get(name[0]) is None else str(values[name[0]]),
@@ -81,7 +80,7 @@ def _with(function: str, values: Mapping[str, int | None]) -> str:
 
 
 def _registers(cell: Cell) -> Iterator[RegisterCell]:
-    """The ways to use a flip-flop; none if it can't be used so."""
+    """All ways to use a flip-flop as a register, if any."""
     state = cell.state
     assert state is not None
     clock = state.clock.strip("() ")
@@ -108,7 +107,7 @@ def _registers(cell: Cell) -> Iterator[RegisterCell]:
 
 
 def _stored(cell: Cell, data: str, tied: Mapping[str, int]) -> bool | None:
-    """Whether the opposite of ``data`` is stored; None: neither, or not at each edge alone."""
+    """Whether the inverse of ``data`` is stored; None: neither is, or not at each edge alone."""
     state = cell.state
     assert state is not None
     inputs: dict[str, int | None] = {**tied, data: None}
@@ -126,7 +125,7 @@ def _stored(cell: Cell, data: str, tied: Mapping[str, int]) -> bool | None:
 
 
 def _output(cell: Cell) -> tuple[str, bool] | None:
-    """The first output that is the state, or else its opposite, and whether it is that."""
+    """The first output that is the state, or else its inverse, and whether it is the inverse."""
     state = cell.state
     assert state is not None
     for function, opposite in ((state.name, False), (state.inverse, True)):

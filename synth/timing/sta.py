@@ -1,10 +1,9 @@
-"""Static timing of a mapped netlist: the longest path of each unit and of all of them together.
+"""Static timing of a mapped netlist: the longest path of each unit and of the whole design.
 
-Delays and slews come from the library's tables; rising and falling edges are followed separately.
-Loads are those of the pins alone, because no layout exists, unless a statistic of wires is given.
-The clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so
-a unit is timed as if registers stood at its ports. Memories have the times of
-:mod:`synth.sram`.
+Delays and slews come from the library's tables; rising and falling edges are tracked separately.
+There is no layout, so loads are those of the pins, plus a statistical wire load if there is one.
+The clock is ideal. Units are timed as if their ports were registered: inputs come from flip-flops
+clocked at time 0 and outputs end in flip-flops. Memories have the times of :mod:`synth.sram`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +29,7 @@ __all__ = [
     "net_states",
 ]
 
-#: Slew of the clock and load of an output's flip-flop, instead of values not yet known.
+#: Slew of the clock, and of edges that have not yet arrived.
 CLOCK_SLEW_NS = 0.02
 _RISE, _FALL = 0, 1
 _EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))
@@ -38,8 +37,8 @@ _EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))
 
 @dataclass(frozen=True)
 class PathStep:
-    """A cell of a path: its unit, name and type, and the time in ns at its output (of the last
-    step: at its input, with its setup time)."""
+    """A cell of a path: its unit, name and type, and the time in ns at its output (for the last
+    cell: at its input, plus its setup time)."""
 
     unit: str
     cell: str
@@ -56,11 +55,11 @@ class Path:
 
     @property
     def fmax_mhz(self) -> float:
-        """Clock that it allows, in MHz; 0 without a path."""
+        """Highest clock in MHz that it allows; 0 if the path is empty."""
         return round(1000 / self.ns, 1) if self.ns else 0.0
 
     def by_unit(self) -> tuple[tuple[str, float], ...]:
-        """Units in the order of the path, and the ns spent in each."""
+        """Units in path order, and the ns spent in each."""
         parts: list[tuple[str, float]] = []
         before = 0.0
         for step in self.steps:
@@ -77,8 +76,9 @@ class NetState:
     """A net.
 
     Attributes:
-        load: of the pins that it drives and of its wire, fF. pins: that it drives.
-        arrival, slews: of a rising and of a falling edge, ns; until one arrives, the clock's slew.
+        load: of the pins that it drives and of its wire, in fF. pins: how many it drives.
+        arrival, slews: of a rising and a falling edge, in ns; before an edge arrives, -1 and the
+            clock's slew.
         source: what causes each edge.
     """
 
@@ -92,18 +92,18 @@ class NetState:
 
     @property
     def slew(self) -> float:
-        """Mean slew of both edges in ns."""
+        """Mean slew of the two edges in ns."""
         return sum(self.slews) / 2
 
 
 def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, ...]:
-    """Places in ``gates``, each after those that it depends on.
+    """Indices into ``gates``, each after those that it depends on.
 
     Parameters:
-        gates: without state.
+        gates: combinational only.
 
     Raises:
-        SynthesisError: a loop of gates.
+        SynthesisError: gates form a loop.
     """
 
     def nets(gate: Gate, direction: str) -> list[int]:
@@ -120,7 +120,7 @@ def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, 
         return tuple(order.static_order())
     except CycleError as error:
         names = ", ".join(gates[place].name for place in error.args[1][:3])
-        raise SynthesisError(f"a loop of gates can't be evaluated: {names}") from None
+        raise SynthesisError(f"gates form a combinational loop: {names}") from None
 
 
 class _Analysis:
@@ -187,7 +187,7 @@ class _Analysis:
             net.pins += 1
 
     def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str) -> None:
-        """An edge of the clock reaches the output of a flip-flop."""
+        """Propagate a clock edge to the output of a flip-flop."""
         if self.begins is not None and not self.begins(gate):
             return
         net = self.net(bit)
@@ -205,7 +205,7 @@ class _Analysis:
                     )
 
     def _read(self, gate: Gate) -> None:
-        """A memory returns the word that was addressed in the previous cycle."""
+        """Propagate a clock edge to the outputs of a memory, whose reads take one cycle."""
         try:
             geometry = SramGeometry.parse(gate.kind)
         except MacroError:
@@ -238,7 +238,7 @@ class _Analysis:
         net.slews[edge] = slew if first else max(net.slews[edge], slew)
 
     def _pass(self, gate: Gate) -> None:
-        """Edges go through a gate."""
+        """Propagate edges through a gate."""
         cell = self.library.cells[gate.kind]
         for pin, bits in gate.pins.items():
             if cell.pins[pin].direction != "output" or not bits:
@@ -273,7 +273,7 @@ class _Analysis:
                 )
 
     def ends(self) -> Iterable[tuple[float, int, NetState, Gate]]:
-        """Each end of a path: its time with setup, edge, net and cell."""
+        """The end of each path: its time with setup, edge, net and cell."""
         for gate in self.netlist.gates:
             cell = self.library.cells.get(gate.kind)
             if cell is None:
@@ -336,14 +336,14 @@ def longest_paths(
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. macros: times of memories.
         wires: loads of wires, by default none.
-        begins, ends: registers and memories at which paths begin and end, and ports, which are
-            gates of the units ``input`` and ``output``; by default all.
+        begins, ends: whether paths begin or end at a register, memory or port (a gate of the unit
+            ``input`` or ``output``); by default at all.
 
     Returns:
-        By unit; ``output`` for those that end at an output. Units without a path are absent.
+        By unit; ``output`` for paths that end at an output. Units without a path are absent.
 
     Raises:
-        SynthesisError: a cell that is not a memory and not in the library, or a loop of gates.
+        SynthesisError: a cell is neither a memory nor in the library, or gates form a loop.
     """
     analysis = _Analysis(netlist, library, macros, wires, begins)
     analysis.run()
@@ -363,8 +363,8 @@ def longest_path(
     macros: SramTimes | None = None,
     wires: WireLoad | None = None,
 ) -> Path:
-    """The longest of :func:`longest_paths`, memories by default at the library's node; without any,
-    one of 0 ns."""
+    """The longest of :func:`longest_paths`, or one of 0 ns if there is none; memories are at the
+    library's node by default."""
     paths = longest_paths(netlist, library, macros or SramTimes(library.node_nm), wires)
     return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
 
@@ -372,8 +372,7 @@ def longest_path(
 def net_states(
     netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad
 ) -> Mapping[int, NetState]:
-    """State of each net, with the loads of wires by ``wires``; parameters and errors otherwise as
-    for :func:`longest_paths`."""
+    """State of each net; parameters and errors as for :func:`longest_paths`."""
     analysis = _Analysis(netlist, library, macros, wires)
     analysis.run()
     return analysis.nets

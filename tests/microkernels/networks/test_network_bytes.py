@@ -72,5 +72,5 @@ def test_layers_that_read_other_numbers_than_written(
 def test_layers_without_bytes() -> None:
     with pytest.raises(KernelError, match="a: sums of 16-bit elements do not become bytes"):
         Conv(name="a", filters=2, fraction=1, narrow=3)
-    with pytest.raises(KernelError, match="bits must be one of 8, 16, not 4"):
+    with pytest.raises(KernelError, match="bits must be one of 16, 8, not 4"):
         Conv(name="a", filters=2, fraction=1, bits=4)

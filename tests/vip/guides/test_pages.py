@@ -18,6 +18,7 @@ import typer
 
 import vip
 from tests.browser import needs_pyodide
+from tests.forked import forked
 from tests.vip.guides.pages import LANGUAGES, REST, ROOT, Step, pages, steps
 from vip.cli.app import app
 
@@ -28,6 +29,8 @@ QUICK = 60
 LARGE = 100 * 10**6
 #: Options that name an output.
 OUTPUTS = {"-o", "--json", "--listing", "--picture", "--trace", "--pipeline", ">"}
+#: Commands that need no shell but for their words.
+FORKED = re.compile(r"(vip|python) (?!-c)[^|<>;&]*$")
 _INDENTED = re.compile(r"^    (vip|python3?|make|printf) .*$", re.MULTILINE)
 
 
@@ -142,9 +145,15 @@ def written(folder: Path) -> int:
 
 
 class Reader:
-    """Someone who follows a page in the current folder."""
+    """Someone who follows a page in the current folder.
 
-    def __init__(self) -> None:
+    Parameters:
+        apart: a process of its own for each command of VIP or Python, as a reader has, in place of
+            a copy of this one, which is a second faster.
+    """
+
+    def __init__(self, *, apart: bool) -> None:
+        self._apart = apart
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {
             **os.environ,
@@ -162,8 +171,9 @@ class Reader:
         if step.file:
             Path(step.file).write_text(step.text)
             return
-        if re.match(r"\w+=", step.text):
-            self._variables += f"{step.text}\n"
+        if assigned := re.match(r"(\w+)=", step.text):
+            value = self._bash(f'{step.text}\nprintf %s "${assigned[1]}"').stdout
+            self._variables += f"{assigned[1]}={shlex.quote(value)}\n"
             return
         printed, said = self._shell(step) if step.language == "sh" else self._python(step)
         took, size = time.monotonic() - began, written(Path()) - before
@@ -174,15 +184,23 @@ class Reader:
         assert took < QUICK + 4 * step.seconds, where
         assert size < LARGE or "warning" in said, where
 
-    def _shell(self, step: Step) -> tuple[str, str]:
-        done = subprocess.run(
-            ["bash", "-c", self._variables + step.text],
+    def _bash(self, text: str, timeout: int = QUICK) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", self._variables + text],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=QUICK + 4 * step.seconds,
+            timeout=timeout,
         )
+
+    def _shell(self, step: Step) -> tuple[str, str]:
+        timeout = QUICK + 4 * step.seconds
+        if self._apart or not FORKED.match(step.text):
+            done = self._bash(step.text, timeout)
+        else:
+            words = self._bash(rf"printf '%s\0' {step.text}").stdout.split("\0")[:-1]
+            done = forked(words, seconds=timeout)
         assert done.returncode == 0, f"{step.place}: {step.text}\n{done.stdout}{done.stderr}"
         return done.stdout, done.stderr
 
@@ -248,6 +266,6 @@ def test_steps_run_in_order(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", "examples")
-    reader = Reader()
+    reader = Reader(apart=slow)
     for step in done(page, slow=slow):
         reader.does(step)

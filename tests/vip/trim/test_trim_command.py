@@ -118,7 +118,7 @@ def test_declarations_that_can_not_be(vip):
     refused(vip(*run, "--constant", f"{1 << 33}:8"), "the memory has 0x200000000 bytes")
     refused(vip(*run, "--constant", "b.vip=0:8"), "b.vip is not one of the programs")
     refused(vip(*run, "--constant", "0:8", "--range", "4:4/32=0..1"), "0x4:4 is declared twice")
-    refused(vip(*run, "--range", "0:8=65..90"), "0x0:8=65..90", "holds 64 at 0x0")
+    refused(vip(*run, "--range", "0:8=65..90"), "0x0:8=65..90", "has 64 at 0x0")
     refused(vip(*run, "--range", "0:8=9..1"), "bounds must ascend")
     refused(vip(*run, "--range", "4:8=0..9"), "multiples of 8")
     refused(
@@ -172,7 +172,7 @@ def test_constants_that_a_program_overwrites(vip, tmp_path):
         refused(vip(*run, *declared), "word 2 (own.s:3) may store to 0x8 to 0xb", "declared")
     (tmp_path / "flag.s").write_text("st.reg [64-bit] r5, r3\nld.reg [64-bit] r6, r5\nhalt\n")
     run = ("trim", "flag.s", "--memory", "few.bin", *QUICK)
-    bounded = "a number that the program stores may have bounds: --range 0x0:8=LOW..HIGH"
+    bounded = "to bound a number that the program stores: --range 0x0:8=LOW..HIGH"
     refused(vip(*run, "--constant", "0:8"), "word 0 (flag.s:1) may store to 0x0 to 0x7", bounded)
     assert vip(*run, "--range", "0:8=0..100")[0] == 0
 
@@ -241,7 +241,7 @@ def test_bad_input(vip, tmp_path):
     code, _, error = vip("trim", "a.vip", "--address-bits", "5", *QUICK)
     assert code == 2
     assert "--address-bits" in error
-    refused(vip("trim", "a.vip", "--why", "fly", *QUICK), "no instruction 'fly'")
+    refused(vip("trim", "a.vip", "--why", "fly", *QUICK), "no instruction or unit 'fly'")
     (tmp_path / "high.s").write_text("mov r40, #1\nhalt\n")
     refused(
         vip("trim", "a.vip", "high.s", "--preset", "pe-small", *QUICK), "high.s: ", "r40", "r31"
