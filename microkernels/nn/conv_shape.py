@@ -26,6 +26,7 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import (
+    BYTE,
     ELEMENT,
     Elements,
     add,
@@ -38,7 +39,7 @@ from microkernels.common.fixed_point import (
 from .strided_shape import StridedShape
 
 __all__ = [
-    "BYTE",
+    "MOST_BYTE_FRACTION",
     "MOST_NARROW",
     "ConvShape",
     "check_shifts",
@@ -52,7 +53,7 @@ __all__ = [
 #: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
 #: Fraction bits of a one-byte factor.
-_MOST_BYTE_FRACTION = 6
+MOST_BYTE_FRACTION = 6
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
@@ -65,7 +66,7 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
     """
     check_fraction(fraction)
     if narrow is not None:
-        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
+        CHECK.within("fraction bits with outputs of bytes", fraction, 0, MOST_BYTE_FRACTION)
         CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
 
 
@@ -168,8 +169,6 @@ def convolve(
     return total.reshape(shape.out_height, shape.out_width, shape.filters)
 
 
-#: Type of a number in a map of bytes.
-BYTE = np.dtype("i1")
 _LOWEST, _HIGHEST = -128, 127
 
 

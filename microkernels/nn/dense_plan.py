@@ -6,15 +6,17 @@ vaults, and each of these into *chunks*. A chunk's products are one exact sum th
 chunks, and then the segments starting with the bias, are added with saturation (Figure 6.6).
 
 An engine works on *row groups* of outputs. For each row group it processes all chunks of its
-inputs, and for each chunk *blocks* of ``block`` outputs. In this phase the scratchpad contains::
+inputs, and for each chunk *blocks* of ``block`` outputs. The scratchpad contains::
 
-    sums         of the row group, for each vector of the batch
+    threshold    of the outputs
+    bias         of the row group
+    others       another segment's sums of the row group, for each vector of the batch
+    sums         of the row group, for each vector
     products     two sets of the last block's sums of products, for each vector
-    inputs       two chunks of each vector
+    inputs       two chunks of each vector, or the only one
     weights      a ring of blocks
 
-and in the last phase, from its start, the thresholds, the bias and then the sums of all segments
-for a piece of the outputs. Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`.
+Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`.
 """
 
 from dataclasses import dataclass, replace
@@ -63,7 +65,7 @@ class DenseShape:
 def partial_sums(
     shape: DenseShape, chunk: int, inputs: Elements, weights: Elements, *, fraction: int
 ) -> Elements:
-    """Golden model of the second phase: sums of one segment's products.
+    """Golden model of the products: sums of one segment.
 
     Parameters:
         shape: of the segment.
@@ -90,7 +92,7 @@ def partial_sums(
 
 
 def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
-    """Golden model of the third phase: outputs from the sums of all segments.
+    """Golden model of the outputs, from the sums of all segments.
 
     Parameters:
         sums: segments x batch x outputs elements.
@@ -118,9 +120,9 @@ def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
 _FEWEST_BLOCKS = 3
 _GOOD_BLOCKS = 6
 _MOST_BLOCKS = 12
-#: Maximum loads in flight in the last phase.
+#: Maximum partial sums per output.
 _MOST_SEGMENTS = 64
-#: Fraction of the scratchpad for all vectors' inputs, and for the sums.
+#: Fraction of the scratchpad for all vectors' inputs, and for sums and biases.
 _INPUT_SHARE = 4
 _SUM_SHARE = 4
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
@@ -140,7 +142,6 @@ class DensePlan:
         block: outputs per block, at most 256.
         blocks: per row group.
         slots: blocks in the ring of weights.
-        piece: outputs at once in the last phase.
     """
 
     shape: DenseShape
@@ -150,7 +151,6 @@ class DensePlan:
     block: int
     blocks: int
     slots: int
-    piece: int
 
     @property
     def chunks(self) -> int:
@@ -198,9 +198,26 @@ class DensePlan:
         return round_up(self.block_bytes, RANGE_BYTES)
 
     @property
+    def bias(self) -> int:
+        """Scratchpad address of the row group's biases. The threshold is at 0."""
+        return RANGE_BYTES
+
+    @property
+    def others(self) -> int:
+        """Scratchpad address of another segment's sums."""
+        return self.bias + round_up(self.group_bytes, RANGE_BYTES)
+
+    @property
+    def sums(self) -> int:
+        """Scratchpad address of the sums."""
+        if self.segments == 1:
+            return self.others
+        return self.others + round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
+
+    @property
     def products(self) -> int:
         """Scratchpad address of the two sets of products."""
-        return round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
+        return self.sums + round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
 
     @property
     def inputs(self) -> int:
@@ -210,17 +227,12 @@ class DensePlan:
     @property
     def ring(self) -> int:
         """Scratchpad address of the ring of weights."""
-        return self.inputs + 2 * self.shape.batch * self.chunk_bytes
+        return self.inputs + min(2, self.chunks) * self.shape.batch * self.chunk_bytes
 
     @property
     def ring_end(self) -> int:
         """First byte after the ring."""
         return self.ring + self.slots * self.slot_bytes
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes per piece of the outputs."""
-        return round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def spaced(self) -> bool:
@@ -272,15 +284,11 @@ def plan_dense(
     CHECK.at_least("sharers", sharers, 1)
     chunk = _chunk_of(shape, chunk, scratchpad_bytes)
     each = -(-shape.outputs // sharers)
-    room = max(1, scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES))
-    # Row groups of equal size.
-    group = -(-each // -(-each // room))
-    pieces = (scratchpad_bytes - RANGE_BYTES) // (segments + 1) // RANGE_BYTES
-    if pieces < 1:
-        raise KernelError(
-            f"{segments} segments do not fit a scratchpad of {scratchpad_bytes} bytes: at most "
-            f"{scratchpad_bytes // RANGE_BYTES - 2}"
-        )
+    # Sums of a vector, and another segment's; biases.
+    places = shape.batch * min(2, segments) + 1
+    room = max(1, scratchpad_bytes // _SUM_SHARE // (places * ELEMENT_BYTES))
+    # Row groups of equal size, of at most as many outputs as one instruction completes.
+    group = -(-each // -(-each // min(room, MAX_VL)))
     ringless = DensePlan(
         shape=shape,
         segments=segments,
@@ -289,7 +297,6 @@ def plan_dense(
         block=1,
         blocks=group,
         slots=0,
-        piece=min(MAX_VL, pieces * RANGE_BYTES // ELEMENT_BYTES, each),
     )
     plans = []
     for block in range(1, min(group, MAX_MR) + 1):

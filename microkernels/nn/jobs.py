@@ -14,7 +14,7 @@ from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
-from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.common.fixed_point import Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
@@ -319,7 +319,7 @@ def pool_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=added + golden.values.size * each_output,
+        operations=(added + golden.values.size * each_output) * packed(shape.bits),
     )
 
 
@@ -363,14 +363,8 @@ def dense_job(
         chunk=chunk,
         scratchpad_bytes=scratchpad_bytes,
     )
-    source = Vectors.packed(base, shape.inputs, shape.batch)
-    target = Vectors.packed(round_up(source.end, ROW_BYTES), shape.outputs, shape.batch)
-    layout = DenseLayout(
-        plan=plan,
-        source=source,
-        target=target,
-        base=round_up(target.end, ROW_BYTES),
-    )
+    target = Vectors.packed(base, shape.outputs, shape.batch)
+    layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
 
     def model() -> Elements:
         sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
@@ -378,8 +372,8 @@ def dense_job(
         return dense(every, bias, relu=relu)
 
     def prepare(memory: Writable) -> None:
-        source.store(memory, inputs)
         layout.store(memory, weights, bias, relu=relu)
+        layout.inputs.store(memory, inputs)
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment)
 
@@ -511,5 +505,5 @@ def element_job(
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=golden.values.size * shape.operations,
+        operations=golden.values.size * shape.operations * packed(shape.bits),
     )

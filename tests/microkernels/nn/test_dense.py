@@ -148,8 +148,7 @@ def test_data_that_do_not_fit() -> None:
 
 def test_vectors_that_do_not_fit() -> None:
     plan = plan_dense(DenseShape(inputs=24, outputs=9))
-    target = Vectors.packed(64, 9, 1)
-    with pytest.raises(KernelError, match="source must be 1 vectors of 24 elements"):
-        DenseLayout(plan=plan, source=Vectors.packed(0, 23, 1), target=target, base=128)
+    with pytest.raises(KernelError, match="target must be 1 vectors of 9 elements"):
+        DenseLayout(plan=plan, target=Vectors.packed(64, 8, 1), base=128)
     with pytest.raises(KernelError, match="pitch must be even and at least 48"):
         Vectors(base=0, length=24, batch=2, pitch=46)
