@@ -39,6 +39,7 @@ from microkernels.common.fixed_point import (
 from .strided_shape import StridedShape
 
 __all__ = [
+    "MOST_BYTE_FRACTION",
     "MOST_NARROW",
     "ConvShape",
     "check_shifts",
@@ -53,7 +54,7 @@ __all__ = [
 #: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
 #: Fraction bits of a one-byte factor.
-_MOST_BYTE_FRACTION = 6
+MOST_BYTE_FRACTION = 6
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
@@ -66,7 +67,7 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
     """
     check_fraction(fraction)
     if narrow is not None:
-        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
+        CHECK.within("fraction bits with outputs of bytes", fraction, 0, MOST_BYTE_FRACTION)
         CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
 
 
