@@ -28,18 +28,18 @@ __all__ = ["functional", "speed"]
 
 _TILE = "vault"
 
-#: Pixels and labels that simulation speed is measured on, and iterations of the two runs, whose
-#: difference leaves out start and end.
+#: Pixels and labels for measuring simulation speed, and iterations of the two runs, whose
+#: difference excludes start and end.
 _SPEED, _SPEED_RUNS = (64, 48, 16), (1, 5)
 
 
 @experiment(presets=("pe", "vault"), tools=SIMULATION, minutes=3)
 def speed() -> Iterator[Measurement]:
-    """Simulated cycles and instructions per second of a processor, of all simulators.
+    """Cycles and instructions that each simulator does per second of processor time.
 
-    Cycles of one engine and of a vault, on Verilog and on the timing model, start left out; and
-    instructions of the instruction set simulator, in Python, compiled, and compiled with a check of
-    hazards, in one run each.
+    Cycles of one engine and of a vault, on Verilog and on the timing model, without the start;
+    instructions of the instruction set simulator in Python, compiled, and compiled with hazard
+    checks, in one run each.
     """
     problem = motorcycle(*_SPEED).problem
 
@@ -91,8 +91,8 @@ _WIDTH, _HEIGHT, _LABELS, _STEP, _BOUND = 1920, 1080, 16, 5, 15
 #: Bound of the random data costs.
 _COST = 3000
 
-#: Seconds of a processor in which an application is launched repeatedly, and launches on one
-#: memory; the first launch does not count, as the host allocates the pages that it touches.
+#: Processor seconds for which an application is launched again and again, and launches per memory.
+#: The first launch does not count, as the host allocates the pages that it touches.
 _SECONDS, _LAUNCHES = 0.2, 50
 
 
@@ -113,11 +113,12 @@ def _job() -> KernelJob:
 
 @experiment(presets=("thesis", "pe", "pe-logistic"), tools=("numpy",), minutes=4)
 def functional() -> Iterator[Measurement]:
-    """An iteration of BP-M in full HD on all 128 engines by compiled simulators; and applications.
+    """Compiled simulators: an iteration of BP-M in full HD on all 128 engines, and applications.
 
-    16 labels: instructions of all engines, with those spent waiting, and seconds of a processor
-    with filling and reading the memory. Every message equals the golden model's. And of each
-    application of the suite, instructions per second of a processor, over many launches.
+    BP-M with 16 labels: instructions of all engines, including those spent waiting, and processor
+    seconds, including the time to fill and read the memory. Every message must equal the golden
+    model's. For each application of the suite: instructions per second of processor time over many
+    launches.
     """
     job = _job()
     before = cpu_seconds()
@@ -133,7 +134,7 @@ def functional() -> Iterator[Measurement]:
 
 
 def _rate(application: SuiteApplication) -> float:
-    """Instructions a second of a processor, without setting simulators up."""
+    """Instructions per second of processor time, without the simulators' set-up."""
     done, seconds = 0, 0.0
     while seconds < _SECONDS:
         for job in application.jobs:
@@ -143,7 +144,7 @@ def _rate(application: SuiteApplication) -> float:
 
 
 def _repeated(job: KernelJob, name: str) -> tuple[int, float]:
-    """Instructions and seconds of all launches but the first."""
+    """Instructions and seconds of all launches except the first."""
     config, done, seconds = preset(name), 0, 0.0
     with DramImage(1 << config.address_bits) as memory:
         for launch in range(_LAUNCHES):

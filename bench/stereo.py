@@ -1,4 +1,4 @@
-"""Depth of the Motorcycle pair by hierarchical BP-M, with its error against the truth."""
+"""Disparities of the Motorcycle pair by hierarchical BP-M, and their error."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -21,7 +21,7 @@ from .harness.runs import exact
 __all__ = ["stereo"]
 
 _TILE = "vault"
-#: Pixels across and down, and of every pixel of the photograph.
+#: Width and height of the grid on Verilog, and of the whole photograph.
 _GRID, _EVERY_PIXEL = (370, 250), (741, 500)
 
 
@@ -30,27 +30,29 @@ def stereo(
     width: Annotated[
         int | None, typer.Option(help="Columns of another grid; the pair has 741.", min=1)
     ] = None,
-    height: Annotated[int, typer.Option(help="Its rows; the pair has 500.", min=1)] = 250,
-    count: Annotated[int, typer.Option("--labels", help="Its ranges of disparities.", min=2)] = 16,
+    height: Annotated[int, typer.Option(help="Rows of that grid; the pair has 500.", min=1)] = 250,
+    count: Annotated[
+        int, typer.Option("--labels", help="Labels, each a range of disparities.", min=2)
+    ] = 16,
     coarse: Annotated[
-        int, typer.Option(help="Iterations on a quarter of the size.", min=0, max=1000)
+        int, typer.Option(help="Iterations at a quarter of the size.", min=0, max=1000)
     ] = 5,
-    iterations: Annotated[int, typer.Option(help="Iterations on it.", min=0, max=1000)] = 1,
+    iterations: Annotated[int, typer.Option(help="Iterations at full size.", min=0, max=1000)] = 1,
     verilog: Annotated[
-        bool, typer.Option("--verilog", help="On a vault's Verilog too: minutes or more.")
+        bool, typer.Option("--verilog", help="Also run a vault's Verilog: minutes or more.")
     ] = False,
     picture: PictureOption = None,
 ) -> Iterator[Measurement]:
-    """Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the truth.
+    """Hierarchical BP-M on the Motorcycle pair: disparities, and their error.
 
     On a vault's Verilog at 370 x 250 pixels, with the cycles of each phase, and on the golden model
-    with every pixel; or on another grid alone. Pixels are wrong that are off by more than a label.
-    The picture has photograph, truth, and the first result.
+    with every pixel; with --width, on that grid only. Pixels are wrong if they are off by more than
+    one label. The picture shows the photograph, the ground truth and the first result.
 
     Example: vip bench stereo --width 96 --height 64 --picture stereo.png
     """
     if width is None and height != _GRID[1]:
-        raise BenchError("--height goes with --width")
+        raise BenchError("--height needs --width")
     if width is not None:
         grid = (width, height, count)
         yield from _measure(grid, coarse, iterations, verilog=verilog, picture=picture)
@@ -68,7 +70,7 @@ def _measure(
     verilog: bool,
     picture: PictureOption = None,
 ) -> Iterator[Measurement]:
-    """One grid, on the golden model and perhaps on Verilog, which leaves the same messages."""
+    """One grid on the golden model and, with ``verilog``, on Verilog, whose messages must equal."""
     if verilog:
         need_simulator()
     scene, config = motorcycle(*grid), tile_preset(_TILE)

@@ -1,4 +1,4 @@
-"""The certificate of the timing model: its cycles beside those of the Verilog."""
+"""The timing model's certificate: its cycles against the Verilog's."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,13 +18,13 @@ __all__ = ["timing_model"]
     minutes=10,
 )
 def timing_model() -> Iterator[Measurement]:
-    """The timing model beside the Verilog: cycles, and how many runs are equal.
+    """The timing model against the Verilog: cycles, and the number of equal runs.
 
-    Bandwidths of a vault's memory in its variants, and cycles of the kernels that four engines of a
-    vault have run, and of two with a load history, against their records; cycles of belief
-    propagation on chips, of every application of the suite on one engine, and of a load history
-    there, against the Verilog now. For each set: the number of equal cycles, and the largest
-    difference as a share.
+    Against records: bandwidths of a vault's memory in its variants, and cycles of the kernels on a
+    vault's four engines and of two with a load history. Against Verilog that is simulated now:
+    cycles of belief propagation on chips, of every application of the suite on one engine, and of a
+    load history on one engine. For each set: the number of equal runs, and the largest difference
+    in percent.
     """
     kernels, histories = values("kernels"), values("history")
     for kind in KINDS:

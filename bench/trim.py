@@ -40,7 +40,7 @@ def fit(only: NamesOption = None) -> Iterator[Measurement]:
         chips = simulate_gain(application, say)
         name = figure(application.name)
         if not chips["match"]:
-            raise CosimError(f"{application.name}: engines of a chip leave other results")
+            raise CosimError(f"{application.name}: engines of a chip leave different results")
         gain, on_board = chips["throughput_gain"], chips["board_throughput_gain"]
         yield Measurement(f"{name}_proved_gain", gain, "", 0.01, True)
         yield Measurement(f"{name}_proved_board_gain", on_board, "", 0.01, True)
@@ -68,11 +68,11 @@ def trim(
 ) -> Iterator[Measurement]:
     """Engines trimmed to each application, and to unions of some: area, power, cycles and results.
 
-    For Xilinx 7-series: fractions saved, and their means over the applications. Sizes are proved
-    for every input. Places for transfers in flight are the fewest with which the application takes
-    at most 1 % more cycles. Neither the trimmed nor the full engine has performance counters.
-    Finished rows are cached, so that an interrupted command continues. The picture has what is
-    saved, and estimates of the throughput of a full device.
+    Fractions saved on Xilinx 7-series, and their means over the applications. Sizes are proved for
+    every input. Transfers in flight are the fewest with which the application takes at most 1 %
+    more cycles. Neither the trimmed nor the full engine has performance counters. Finished rows are
+    cached, so an interrupted command resumes. The picture shows the savings and the estimated
+    throughput of a full device.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """

@@ -24,7 +24,7 @@ __all__ = ["vault", "vault_bp", "vault_stress"]
 _TILE = "vault"
 #: The thesis's tile (6.1) and labels, one iteration.
 _WIDTH, _HEIGHT, _LABELS = 60, 34, 16
-#: A request that waits longer for its column command counts as late, in cycles.
+#: Cycles of waiting for the column command from which a request counts as late.
 _LATE = 128
 
 
@@ -36,16 +36,16 @@ def _variants(only: list[str] | None) -> list[Variant]:
 @experiment(tools=SIMULATION, minutes=10)
 def vault(
     accesses: Annotated[
-        int, typer.Option(help="Of 32 bytes, of each traffic.", min=1000, max=100_000_000)
+        int, typer.Option(help="32-byte accesses per traffic.", min=1000, max=100_000_000)
     ] = 200_000,
     seed: SeedOption = 1,
     only: NamesOption = None,
     on: TimedOption = "rtl",
 ) -> Iterator[Measurement]:
-    """Bandwidth of a vault's memory, and of the variants of thesis section 7.2.3.
+    """Bandwidth of a vault's memory, and of the variants in section 7.2.3 of the thesis.
 
-    32-byte accesses go straight into the controller of a DRAM that checks every command: GB/s of
-    10, and the cycles of a random read alone.
+    32-byte accesses go straight to the controller of a DRAM that checks every command. Figures are
+    GB/s, of at most 10, and the cycles of a lone random read.
 
     Example: vip bench vault --only open-page --only closed-page --json vault.json
     """
@@ -63,11 +63,11 @@ def vault(
 
 @experiment(presets=("vault",), tools=SIMULATION, minutes=20)
 def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
-    """BP-M on a vault's engines, in the variants of its memory (thesis Figure 7.2).
+    """BP-M on a vault's engines, with each variant of its memory (Figure 7.2 of the thesis).
 
-    60 x 34 pixels, one iteration, on the Verilog. A variant that differs in its requesters alone
-    has no figures: here they are the engines. Late requests waited 128 cycles or more for their
-    column command.
+    60 x 34 pixels, one iteration, on Verilog. Variants that differ only in their requesters are
+    skipped, as the requesters here are the engines. Late requests waited 128 cycles or more for
+    their column command.
 
     Example: vip bench vault_bp --only open-page
     """
@@ -93,13 +93,13 @@ def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
 
 @experiment(tools=SIMULATION, minutes=60)
 def vault_stress(
-    accesses: Annotated[int, typer.Option(help="In all vaults together.", min=1)] = 10_000_000,
-    vaults: Annotated[int, typer.Option(help="Random vaults; each is built.", min=1)] = 16,
+    accesses: Annotated[int, typer.Option(help="Accesses to all vaults.", min=1)] = 10_000_000,
+    vaults: Annotated[int, typer.Option(help="Random vaults to build.", min=1)] = 16,
     seed: SeedOption = 1,
 ) -> Iterator[Measurement]:
     """Random accesses to random vaults, every one checked.
 
-    Timing violations, and lost, wrong, reordered and starved accesses are errors.
+    Timing violations and lost, wrong, reordered or starved accesses are errors.
 
     Example: vip bench vault_stress --vaults 3 --accesses 100000 --seed 17
     """

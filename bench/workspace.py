@@ -1,4 +1,4 @@
-"""The virtual workspace: convolutions by the product of matrices, area and clock."""
+"""The virtual workspace: convolutions as matrix products, area and clock."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ _FRACTION = 6
 
 _SEED = 1
 
-#: Layers of one slice of channels, so that both kernels do all of it at once.
+#: Layers with one slice of channels, so that both kernels do a whole layer at once.
 _LAYERS = {
     "8x16": ConvShape(width=16, height=8, channels=16, filters=32, padding=1),
     "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
@@ -43,7 +43,7 @@ def _values(generator: np.random.Generator, limit: int, *shape: int) -> Elements
 
 @cache
 def _kinds(name: str) -> Mapping[str, KernelJob]:
-    """A layer by the product of matrices, and by the kernel for convolutions."""
+    """A layer as a matrix product and as a convolution."""
     shape = _LAYERS[name]
     generator = np.random.default_rng(_SEED)
     image = _values(generator, 200, shape.height, shape.width, shape.channels)
@@ -57,7 +57,7 @@ def _kinds(name: str) -> Mapping[str, KernelJob]:
 
 
 def _engines() -> dict[str, PeConfig]:
-    """The preset without and with the instruction."""
+    """The preset without and with ``set.ws``."""
     plain = preset("pe")
     return {
         "plain": plain,
@@ -67,11 +67,11 @@ def _engines() -> dict[str, PeConfig]:
 
 @experiment(presets=("pe",), tools=(*CELLS, *SIMULATION[1:]), minutes=10)
 def workspace() -> Iterator[Measurement]:
-    """Convolutions by the product of matrices from a workspace, beside the kernel for convolutions.
+    """Convolutions as matrix products from a workspace, against the convolution kernel.
 
-    16 channels on one engine beside a memory with a latency of 60 cycles: cycles of both in
-    Verilog, every output compared with the golden models', and the words of both programs. Area of
-    an engine without and with the workspace, and its clock in Nangate 45 nm, mapped for speed.
+    16 channels on one engine with a memory latency of 60 cycles: cycles of both kernels on Verilog,
+    every output compared with the golden models', and words of both programs. Area of an engine
+    without and with the workspace, and its clock in Nangate 45 nm, mapped for speed.
     """
     engines = _engines()
     memory = MemoryBehaviour(latency=_LATENCY)

@@ -31,16 +31,16 @@ from .sources import fingerprints
 
 __all__ = ["Experiments", "app", "verdict"]
 
-#: Options of experiments that don't affect figures: files to write, and where to work.
+#: Options that don't affect figures: files to write, and where to run.
 _FREE = ("picture", "jobs", "scheduler")
 _COMMON: dict[str, Any] = {
     "more": Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MORE]...", help="Further experiments, which have no options."),
+        typer.Argument(metavar="[MORE]...", help="More experiments, with default options."),
     ],
-    "record": Annotated[bool, typer.Option("--record", help="Keep the results as the new record.")],
+    "record": Annotated[bool, typer.Option("--record", help="Save the results as the new record.")],
     "stale": Annotated[
-        bool, typer.Option("--stale", help="Measure nothing: say whether the record is stale.")
+        bool, typer.Option("--stale", help="Measure nothing; say whether the record is stale.")
     ],
     "json": JsonOption,
 }
@@ -90,7 +90,7 @@ def _measure(
     """Run, show and, if requested, record; returns whether any figure got worse, and plain data."""
     other = [f"--{option}" for option in options if option not in _FREE]
     if record and other:
-        raise BenchError(f"{name}: --record goes without {', '.join(other)}")
+        raise BenchError(f"{name}: --record can't be combined with {', '.join(other)}")
     machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
@@ -110,7 +110,7 @@ def _measure(
     worse = _show(name, results, recorded)
     if record:
         if clean_commit() != commit:
-            raise BenchError(f"{name}: not recorded: the checkout changed meanwhile")
+            raise BenchError(f"{name}: not recorded: the checkout changed during the measurement")
         write_record(
             name,
             results,
@@ -155,7 +155,7 @@ def _defaults(experiment: Experiment) -> dict[str, Any]:
 
 
 def _command(name: str) -> Callable[..., None]:
-    """The command of an experiment, whose parameters are options besides the common ones."""
+    """The command of an experiment, with its parameters and the common options."""
     experiment = find(name)
     hints = get_type_hints(experiment.run, include_extras=True)
     defaults = _defaults(experiment)
@@ -209,15 +209,15 @@ app = typer.Typer(
 def main(
     context: typer.Context,
     every: Annotated[
-        bool, typer.Option("--all", help="Run all experiments, the short ones first: hours.")
+        bool, typer.Option("--all", help="Run all experiments, the shortest first: hours.")
     ] = False,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Measure nothing: name the records that are stale.")
+        bool, typer.Option("--stale", help="Measure nothing; name the stale records.")
     ] = False,
 ) -> None:
     """Run experiments and compare their figures with those in bench/results.
 
-    The exit code is 1 if a figure got worse. Recording needs a clean checkout of git.
+    The exit code is 1 if a figure got worse. Recording needs a clean Git checkout.
 
     Example: vip bench bp area --record
     """

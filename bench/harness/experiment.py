@@ -5,8 +5,8 @@
         \"\"\"Verilog of one engine.\"\"\"
         yield Measurement("verilog", size, "bytes", 0.02)
 
-Its name is the function's, and its options are the function's parameters; the defaults are what is
-recorded. Any module of the package :mod:`bench` may have experiments; there is no list of them.
+The experiment has the function's name, and the function's parameters are its options; recording
+uses the defaults. Any module of :mod:`bench` may have experiments; there is no list of them.
 """
 
 import ast
@@ -58,11 +58,10 @@ class Measurement:
     """A figure.
 
     Attributes:
-        name: of the measured quantity, unique within an experiment. value: the figure. unit: its
-            unit.
-        tolerance: share of the record by which a new measurement may differ; None: it depends on
-            the machine and is only recorded.
-        more_is_better: direction of an improvement.
+        name: of the measured quantity, unique within an experiment. value, unit: the figure.
+        tolerance: fraction by which a new measurement may differ from the record; None: the figure
+            depends on the machine and is only recorded.
+        more_is_better: whether a larger figure is an improvement.
     """
 
     name: str
@@ -150,7 +149,7 @@ def find(name: str) -> Experiment:
     """The experiment ``name``; imports its module.
 
     Raises:
-        BenchError: there is none.
+        BenchError: there is no such experiment.
     """
     experiments = listed()
     if name not in experiments:
@@ -166,7 +165,7 @@ def figure(*parts: object) -> str:
 
 
 def say(text: str) -> None:
-    """Show the next step on standard error, if that is a terminal."""
+    """Print the next step on standard error if that is a terminal."""
     if sys.stderr.isatty():
         print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 

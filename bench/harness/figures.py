@@ -4,10 +4,10 @@ An invisible comment after a figure gives its source:
 
     An update takes 80.1<!--{bp[cycles_per_update_latency_20]:.1f}--> cycles.
 
-A source is an expression of recorded figures with a Python format. The head of a table's column may
-have the template of its cells, in which ``@`` is the row's name; the first cell of a row may give
-another name for it. A figure that no benchmark measures is ``given``, with the reason, in the head
-of a column, in the first cell of a row, or, for a whole table, in its first head:
+A source is an expression over recorded figures with a Python format. A column's header may have a
+template for its cells, in which ``@`` is the row's name; a comment in the row's first cell replaces
+that name. A figure that no benchmark measures is marked ``given``, with the reason, in its column's
+header, in its row's first cell or, for a whole table, in the first header:
 
     | engine | cycles <!--{bp[@]:.1f}--> | thesis <!--given: the thesis's figures--> |
     |---|---|---|
@@ -38,7 +38,7 @@ _COMMENT = re.compile(r" ?<!--(.*?)-->")
 #: A number with optional sign, decimals, commas and percent, and its source.
 _SOURCED = re.compile(r"([-+]?[\d,]*\.?\d+%?)<!--\{([^}]*)\}-->")
 _FIELD = re.compile(r"\{([^}]*)\}")
-#: A figure of a record; ``*`` in its name stands for any letters, and selects all matching figures.
+#: A figure of a record; ``*`` in its name matches any text and selects all matching figures.
 _RECORDED = re.compile(r"(\w+)\[([^\]]+)\]")
 _ARITHMETIC = re.compile(r"^(?:[-+*/(), \d.e\[\]]|mean)*$")
 _GIVEN = "given"
@@ -48,7 +48,7 @@ class Figures:
     """The recorded figures.
 
     Parameters:
-        folder: of the records.
+        folder: that has the records.
     """
 
     def __init__(self, folder: Path = RESULTS) -> None:
@@ -99,7 +99,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cell:
-    """A cell of a table with figures: its place, and what applies to it."""
+    """A cell of a table, and what the comments of its row and column say about it."""
 
     line: int
     place: int
@@ -115,7 +115,7 @@ class Rendered:
     """A file with its figures filled in.
 
     Attributes:
-        text: of the file. changed: places that differed, with the right text, one line each.
+        text: of the file. changed: places that differed, with the correct text, one line each.
         missing: places whose figures are not recorded, one line each.
         unknown: errors in the file, one line each.
     """
@@ -228,7 +228,7 @@ def documents(root: Path = ROOT) -> list[str]:
 
 def main(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if a file differs.")
+        bool, typer.Option("--check", help="Write nothing; exit with code 1 if a file differs.")
     ] = False,
 ) -> None:
     """Put the recorded figures into README.md and docs.
@@ -245,7 +245,7 @@ def main(
             console.print(line, soft_wrap=True)
         if rendered.missing:
             count, first = len(rendered.missing), rendered.missing[0]
-            console.print(f"{file}: {count} not recorded, first {first}", soft_wrap=True)
+            console.print(f"{file}: {count} not recorded, the first: {first}", soft_wrap=True)
         failed |= bool(rendered.unknown) or (check and bool(rendered.changed or rendered.missing))
         if not check and rendered.text != text:
             write_atomically(path, rendered.text.encode())

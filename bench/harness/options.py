@@ -18,13 +18,13 @@ PictureOption = Annotated[
 ]
 NamesOption = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="NAME", help="This part alone; may be repeated."),
+    typer.Option("--only", metavar="NAME", help="Measure only this part; may be repeated."),
 ]
-SeedOption = Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**31)]
+SeedOption = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31)]
 
 
 def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
-    """Those of ``parts`` in ``names``; all if ``names`` is empty.
+    """The ``parts`` that ``names`` lists; all if ``names`` is empty.
 
     Raises:
         UserError: a name is not one of ``parts``.

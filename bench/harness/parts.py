@@ -1,4 +1,4 @@
-"""Areas of single components, and of engines."""
+"""Areas of components and engines, and clocks of engines."""
 
 from collections.abc import Callable, Iterator
 
@@ -43,7 +43,7 @@ def engine_areas(prefix: str, config: PeConfig) -> Iterator[Measurement]:
 
 
 def engine_clocks(prefix: str, config: PeConfig) -> Iterator[Measurement]:
-    """Clock of an engine in Nangate 45 nm, mapped for speed, with pins only and with wires."""
+    """Clock of an engine in Nangate 45 nm, mapped for speed, without and with wire loads."""
     (corner,) = timing(config, _CELLS).corners
     for wires in ("pins", "wires"):
         rate = getattr(corner, wires).fmax_mhz

@@ -81,7 +81,7 @@ def _run(name: str, arguments: tuple[str, ...]) -> None:
 def main(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED))} (default: all)."),
+        typer.Argument(help=f"Any of {', '.join((*COMMANDS, *REPORTED))} (default: all)."),
     ] = None,
 ) -> None:
     """Draw pictures of README and the guides, as PNG and SVG.

@@ -1,9 +1,7 @@
-"""Reads and writes the records of measurements in ``bench/results``, and checks the checkout that
-makes a record.
+"""Reads and writes the records of measurements in ``bench/results``, and checks the checkout.
 
 A record is a JSON file with the figures, the commit of the clean checkout, the command, the
-machine,
-the configurations, the versions of the tools, and fingerprints of what was measured
+machine, the configurations, the versions of the tools, and fingerprints of what was measured
 (:mod:`bench.harness.sources`), which later show whether it has changed.
 """
 
@@ -45,7 +43,7 @@ RESULTS = ROOT / "bench" / "results"
 ARCHIVED = {"agents": "118c5bbc3f67d24550b5146fa884f6883205f444"}
 #: Current format of records; records of another format, or without one, count as stale.
 FORMAT = 3
-#: Fields of a record on its measurement that :class:`Record` holds.
+#: Fields of a record's provenance that :class:`Record` has.
 _PROVENANCE = ("command", "commit", "machine", "tools")
 
 
@@ -55,12 +53,12 @@ class Record:
 
     Attributes:
         results: figure -> ``value``, ``unit``, and ``before``, the value that it replaced.
-        format: of the file; 1 if the file has none, 0 if there is no file.
+        format: of the file; 1 if the file names none, 0 if there is no file.
         commit: 40 hexadecimal digits; "" in older formats.
         command: the command that made it.
         measured: room -> fingerprint of its part of the experiment.
         tools: package -> version.
-        machine: of the measurement.
+        machine: that measured.
     """
 
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -128,7 +126,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
         origin = content["provenance"]
         return Record(**fields, **{name: origin[name] for name in _PROVENANCE})
     except (ValueError, KeyError, AttributeError):
-        raise BenchError(f"{path}: no record of measurements") from None
+        raise BenchError(f"{path}: not a record of measurements") from None
 
 
 def values(name: str, folder: Path = RESULTS) -> dict[str, float]:
@@ -192,7 +190,7 @@ def _git(*arguments: str, root: Path) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError:
-        raise BenchError("a record needs git, to name the commit that was measured") from None
+        raise BenchError("recording needs git, to name the measured commit") from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip().splitlines()[:1]
         raise BenchError(f"{root}: no commit to record: {''.join(reason)}") from None
@@ -200,22 +198,20 @@ def _git(*arguments: str, root: Path) -> str:
 
 
 def clean_commit(root: Path = ROOT) -> str:
-    """The commit in the checkout ``root``, as 40 hexadecimal digits.
+    """The commit that is checked out in ``root``, as 40 hexadecimal digits.
 
     Raises:
-        BenchError: there is no git or no checkout, or files differ from the commit or are
-            untracked. Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
+        BenchError: git or a checkout is missing, or files differ from the commit or are untracked.
+            Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
     """
     top = Path(_git("rev-parse", "--show-toplevel", root=root).strip())
     if top.resolve() != root.resolve():
-        raise BenchError(f"{root}: a record needs a checkout of VIP; this is a part of {top}")
+        raise BenchError(f"{root}: recording needs a checkout of VIP; this is part of {top}")
     paths = [".", *(f":(exclude){path}" for path in _WRITTEN)]
     changed = _git("status", "--porcelain", "--untracked-files=all", "--", *paths, root=root)
     if lines := changed.splitlines():
-        extra = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-        raise BenchError(
-            f"a record needs a clean checkout; {lines[0][3:]}{extra} differ from the commit"
-        )
+        rest = f" and {len(lines) - 1} more differ" if len(lines) > 1 else " differs"
+        raise BenchError(f"recording needs a clean checkout; {lines[0][3:]}{rest} from the commit")
     return _git("rev-parse", "HEAD", root=root).strip()
 
 
@@ -224,7 +220,7 @@ def has_commit(commit: str, root: Path = ROOT) -> bool:
     without history.
 
     Raises:
-        BenchError: there is no git or no checkout.
+        BenchError: git or a checkout is missing.
     """
     if _git("rev-parse", "--is-shallow-repository", root=root).strip() == "true":
         return True

@@ -1,4 +1,4 @@
-"""Runs of jobs that are cached on disk and must be exact."""
+"""Runs jobs, caches the results on disk, and refuses wrong outputs."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -34,10 +34,10 @@ _T = TypeVar("_T", bound=_Outcome)
 
 
 def exact(outcome: _T, name: str) -> _T:
-    """``outcome``, checked to have the golden model's outputs.
+    """``outcome``, if it has the golden model's outputs.
 
     Raises:
-        CosimError: the outputs differ; the message has the name.
+        CosimError: the outputs differ; the message has ``name``.
     """
     if not outcome.match:
         raise CosimError(f"{name}: outputs differ from the golden model's")
@@ -57,7 +57,7 @@ def cached(
 
     Parameters:
         folder: of the cache. on: the Verilog of ``config``, or its timing model.
-        also: everything else that decides the result.
+        also: everything else that the result depends on.
     """
     if on == "model":
         return ResultCache(folder).get(model_key(config, job, also), measure)
@@ -86,7 +86,7 @@ class LaunchRun:
     processors: int
 
     def share(self, *counters: str) -> float:
-        """Share of all engines' cycles that ``counters`` have together."""
+        """Fraction of all engines' cycles that ``counters`` count together."""
         return sum(self.counters[name] for name in counters) / self.counters["CYCLES"]
 
 
@@ -125,7 +125,7 @@ def launch_runs(
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:
-    """A key of a run of a job with its data on the timing model of ``config``."""
+    """The cache key of a run of a job with its data on the timing model of ``config``."""
     machine = repr(sorted(configuration_json(config).items()))
     model = [path.read_bytes() for path in sources()]
     return fingerprint(also, machine, launches_key(job), *model)

@@ -1,7 +1,7 @@
-"""The sources that decide an experiment's figures: those that its module imports, directly or not.
+"""The sources that an experiment's figures depend on: all that its module imports, directly or not.
 
 A fingerprint depends on content, not on a file's location within its room: comments, imports and
-file names do not count. So a record stays valid when definitions move, and is stale when a
+file names do not count. So a record stays valid when definitions move, and becomes stale when a
 definition that the experiment can reach changes.
 """
 
@@ -17,17 +17,17 @@ from .record import ROOT
 
 __all__ = ["dependencies", "fingerprints"]
 
-#: Imports anywhere, also within functions; matches in texts do no harm.
+#: Imports anywhere, also within functions; matches in strings do no harm.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
-#: Other sources, which nothing imports: those beside a module count with it.
+#: Sources that nothing imports; those beside a module count with it.
 _OTHERS = (".cpp", ".h", ".sv", ".v", ".lark", ".npz")
 #: Comments of Verilog, SystemVerilog and C++, and includes of C++.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
-#: Modules that only parse and show, and don't affect figures.
+#: Modules that only parse and print, and don't affect figures.
 _SHOWING = ("vip.cli", "bench.harness.command")
 
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import CHECK, KernelError
-from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+from .fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    NUMBERS,
+    Elements,
+    check_elements,
+    lowest_element,
+)
 from .memory import Readable, Writable
 
 __all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "PartMap", "StripMap", "round_up"]
@@ -115,15 +122,14 @@ class FeatureMap:
         """Put height x width x channels elements into ``memory``.
 
         Parameters:
-            around: value of the pixels around the map: 0 or
-                :data:`microkernels.common.fixed_point.LOWEST` for a maximum over windows.
+            around: value of the pixels around the map: 0 or, for a maximum over windows,
+                :func:`microkernels.common.fixed_point.lowest_element`.
 
         Raises:
             KernelError: wrong shape, values that don't fit in 16 bits, or another ``around``.
             isa.image.ImageError: the map lies outside the memory.
         """
-        if around not in (0, LOWEST):
-            raise KernelError(f"around must be 0 or {LOWEST}, not {around}")
+        CHECK.one_of("around", around, (0, *map(lowest_element, NUMBERS)))
         shape = (self.height, self.width, self.channels)
         values = check_elements("feature map", values, shape)
         filled = self.slices * self.depth - self.channels

@@ -4,6 +4,9 @@ Elements are signed 16-bit numbers with :data:`FRACTION_LIMIT` or fewer fraction
 products is exact, shifted right by the fraction bits with halves rounded up, and saturated once;
 additions saturate (docs/decisions/machine.md).
 
+In a map of bytes an element is a pair of signed bytes, the first in the low half. Layers that exist
+in both widths have an attribute ``bits``, 16 or 8: of a *number*, which is an element or a byte.
+
 *Values that saturate are counted.* A value counts once each time it is limited to an element's
 width: a sum or difference of elements (even if it is only an input of a reduction), the sum of a
 row, a scaled product. The instruction set simulator counts the same way
@@ -12,7 +15,7 @@ operations of its golden model. A program may compute more than that, such as un
 end of the last vector or a sum whose only purpose is to take time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,22 +26,28 @@ from numpy.typing import NDArray
 from .errors import CHECK, KernelError
 
 __all__ = [
+    "BYTE",
     "ELEMENT",
     "ELEMENT_BYTES",
     "FRACTION_LIMIT",
     "HIGHEST",
     "LOWEST",
+    "NUMBERS",
     "Elements",
     "SaturationCount",
     "add",
+    "check_bits",
     "check_elements",
     "check_fraction",
     "clip",
     "count_saturation",
     "dot",
+    "lowest_element",
     "multiply",
+    "packed",
     "subtract",
     "to_fixed",
+    "unpack",
 ]
 
 #: Arrays of elements, and of any type.
@@ -51,6 +60,10 @@ LOWEST = -(1 << 15)
 HIGHEST = (1 << 15) - 1
 #: Maximum fraction bits of an element.
 FRACTION_LIMIT = 15
+#: Type of a number in a map of bytes.
+BYTE = np.dtype("i1")
+#: Types of numbers, by their bits.
+NUMBERS: dict[int, np.dtype[Any]] = {16: ELEMENT, 8: BYTE}
 
 
 @dataclass(eq=False)
@@ -101,6 +114,39 @@ def check_fraction(fraction: int) -> None:
         KernelError: ``fraction`` is not within 0..:data:`FRACTION_LIMIT`.
     """
     CHECK.within("fraction bits", fraction, 0, FRACTION_LIMIT)
+
+
+def check_bits(bits: int, operation: str, of_bytes: Sequence[str]) -> None:
+    """Check that an operation exists for numbers of this width.
+
+    Parameters:
+        bits: of a number. of_bytes: the operations that exist for bytes; all do for 16 bits.
+
+    Raises:
+        KernelError: another width, or an operation that bytes do not have.
+    """
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
+    if NUMBERS[bits] is BYTE and operation not in of_bytes:
+        raise KernelError(
+            f"{operation} needs 16 bits, not {bits}; operations on bytes are {', '.join(of_bytes)}"
+        )
+
+
+def packed(bits: int) -> int:
+    """Numbers per element."""
+    return ELEMENT_BYTES // NUMBERS[bits].itemsize
+
+
+def unpack(elements: Elements, bits: int) -> Elements:
+    """The numbers of elements: ... x channels to ... x as many numbers. They share memory if the
+    elements are contiguous."""
+    return np.ascontiguousarray(elements, ELEMENT).view(NUMBERS[bits])
+
+
+def lowest_element(bits: int) -> int:
+    """The element that consists of the lowest numbers."""
+    number = NUMBERS[bits]
+    return int(np.full(packed(bits), np.iinfo(number).min, number).view(ELEMENT)[0])
 
 
 def check_elements(
@@ -156,9 +202,10 @@ def subtract(first: Elements, second: Elements) -> Elements:
 
 
 def multiply(first: Elements, second: Elements, fraction: int) -> Elements:
-    """Element-wise products, shifted right by ``fraction`` bits: ``v.v.mul`` and ``v.s.mul``."""
+    """Element-wise products, shifted right by ``fraction`` bits: ``v.v.mul`` and ``v.s.mul``; bytes
+    if ``first`` is of bytes."""
     product = first.astype(np.int64) * second.astype(np.int64)
-    return _saturate(_round_shift(product, fraction))
+    return _saturate(_round_shift(product, fraction), BYTE if first.dtype == BYTE else ELEMENT)
 
 
 def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:

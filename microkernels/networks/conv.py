@@ -10,13 +10,19 @@ import numpy as np
 
 from isa.program import Program
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import Elements
+from microkernels.common.feature_map import FeatureMap, round_up
+from microkernels.common.fixed_point import Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
-from microkernels.nn.conv_shape import ConvShape, convolve
+from microkernels.nn.conv_shape import (
+    ConvShape,
+    convolve,
+    convolve_bytes,
+    pair_bytes,
+    rounding_bias,
+)
 from microkernels.nn.depthwise import (
     DepthwiseLayout,
     DepthwiseShape,
@@ -26,7 +32,7 @@ from microkernels.nn.depthwise import (
 )
 from microkernels.runtime.ring import ChipEngines
 
-from .families import WeightLayer, WindowLayer, surrounded
+from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
@@ -67,18 +73,15 @@ class _Filter(WeightLayer, WindowLayer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv(_Filter):
+class Conv(SumLayer, _Filter):
     """A convolution (:mod:`microkernels.nn.conv_shape`).
 
     Attributes:
         filters: number of filters, at least 1.
         kernel, stride: pixels, the same across and down, or a pair.
         padding: pixels of zeros around the map, the same on all sides, or one number per side.
-        fraction: bits by which sums of products are shifted right, 0..15.
-        relu: negative outputs become 0.
+        fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
-
-    mixes_channels = True
 
     filters: int
 
@@ -96,21 +99,30 @@ class Conv(_Filter):
         return (self.filters, height, width, source.channels)
 
     def operations(self, plan: LayerPlan) -> int:
-        return 2 * self.shape(plan.input).macs
+        return 2 * self.shape(plan.input).macs * packed(self.bits)
+
+    def _divided(
+        self, shape: ConvShape, depth: int, out_depth: int, scratchpad_bytes: int, *, strips: bool
+    ) -> ConvPlan:
+        """The kernel's plan for slices of ``depth`` and ``out_depth`` elements per pixel."""
+        return plan_conv(
+            shape,
+            depth=depth,
+            out_depth=min(round_up(shape.filters, self.packed), out_depth * self.packed),
+            strips=strips,
+            reuse=True,
+            pairs=self.bits == 8,
+            narrow=self.narrow,
+            scratchpad_bytes=scratchpad_bytes,
+        )
 
     def slice_cycles(
         self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
     ) -> float:
+        shape, room = self.shape(source), engines.scratchpad_bytes
         try:
             plans = [
-                plan_conv(
-                    self.shape(source),
-                    depth=depth,
-                    out_depth=min(self.filters, out_depth),
-                    strips=strips,
-                    reuse=True,
-                    scratchpad_bytes=engines.scratchpad_bytes,
-                )
+                self._divided(shape, depth, out_depth, room, strips=strips)
                 for strips in {False, first}
             ]
         except KernelError:
@@ -119,8 +131,7 @@ class Conv(_Filter):
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
-            shape = self.shape(size)
-            plan_conv(shape, depth=depth, out_depth=1, scratchpad_bytes=scratchpad_bytes)
+            self._divided(self.shape(size), depth, 1, scratchpad_bytes, strips=False)
         except KernelError:
             return False
         return True
@@ -141,7 +152,7 @@ class Conv(_Filter):
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
         width, height = self.window_size
-        products = width * height * plan.input.channels * plan.tile.elements
+        products = width * height * plan.input.channels * plan.tile.elements * self.packed
         return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
@@ -149,16 +160,10 @@ class Conv(_Filter):
             self.shape(plan.input),
             width=plan.region.width,
             height=plan.region.height,
-            filters=plan.tile.channels,
+            filters=plan.tile.channels * self.packed,
         )
-        part = plan_conv(
-            shape,
-            depth=plan.depth,
-            out_depth=plan.out_depth,
-            strips=plan.strips,
-            reuse=True,
-            scratchpad_bytes=work.engines.scratchpad_bytes,
-        )
+        room = work.engines.scratchpad_bytes
+        part = self._divided(shape, plan.depth, plan.out_depth, room, strips=plan.strips)
         return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
 
     def tile_shape(self, plan: LayerPlan) -> ConvPlan:
@@ -182,16 +187,20 @@ class Conv(_Filter):
 
     def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        layout.store(memory, weights.weights, weights.bias, relu=self.relu)
+        elements, bias = weights.weights, weights.bias
+        if self.bits == 8:
+            elements, bias = pair_bytes(elements), rounding_bias(bias, len(bias), self.narrow)
+        layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         assert weights is not None
         assert isinstance(plan.part, ConvPlan)
+        shape = replace(self.shape(plan.input), channels=sources[0].shape[-1])
         model = partial(
-            convolve,
-            self.shape(plan.input),
+            partial(convolve_bytes, narrow=self.narrow) if self.bits == 8 else convolve,
+            shape,
             weights=weights.weights,
             bias=weights.bias,
             depth=plan.part.depth,

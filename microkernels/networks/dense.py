@@ -115,7 +115,7 @@ class Dense(WeightLayer):
         (source,) = maps.sources
         assert source is not None
         assert isinstance(step, _DenseStep)
-        return flat_moves(source, step.layout(vault).copied)
+        return flat_moves(source, step.layout(vault).inputs)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -153,7 +153,6 @@ class _DenseStep(LayerStep):
         offsets = self.maps.target.offsets
         return DenseLayout(
             plan=self.part.plan,
-            source=None,
             target=Vectors(
                 base=self.ring.address(vault, offsets[0]),
                 length=self.part.plan.shape.outputs,

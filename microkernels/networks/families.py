@@ -18,6 +18,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
+from microkernels.nn.conv_shape import MOST_BYTE_FRACTION, MOST_NARROW, check_shifts
 from microkernels.nn.line import BlockLayout, line_program
 from microkernels.nn.strided_shape import StridedShape
 from microkernels.runtime.ring import ChipEngines
@@ -28,11 +29,14 @@ from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_ele
 from .sizes import MapSize, Pads, Size2, pads, size2
 from .stored import ALIGNMENT, PIXELS, Windows, inside
 
+#: Bits by which sums preferably become bytes.
+_GOOD_NARROW = 6
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
 __all__ = [
     "MapLayer",
     "PixelLayer",
+    "SumLayer",
     "WeightLayer",
     "WindowLayer",
     "same_size",
@@ -72,13 +76,57 @@ class WeightLayer(Layer):
     ) -> tuple[Layer, Weights | None]:
         real = parameters.real[self.name]
         weights = Weights(
-            weights=as_elements(real.weights, fractions.weights),
-            bias=as_elements(real.bias, fractions.output),
+            weights=as_elements(real.weights, fractions.weights, self.bits),
+            bias=as_elements(real.bias, fractions.output, self.output_bits),
         )
         return replace(self, fraction=fractions.shift), weights
 
     def with_relu(self) -> Layer | None:
         return None if self.relu else replace(self, relu=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumLayer(WeightLayer):
+    """A layer whose outputs are sums of products over all channels.
+
+    Attributes:
+        narrow: bits by which sums are shifted further right to become bytes, 0..8; None: the
+            outputs are the sums.
+    """
+
+    mixes_channels = True
+    reads_bytes = True
+
+    narrow: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shifts(self.fraction, self.narrow)
+        if self.narrow is not None and self.bits > 8:
+            raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
+
+    @property
+    def output_bits(self) -> int:
+        return 16 if self.narrow is None else 8
+
+    @property
+    def most_shift(self) -> int:
+        return super().most_shift if self.narrow is None else MOST_BYTE_FRACTION + MOST_NARROW
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        if self.narrow is None:
+            return super().scaled(fractions, parameters)
+        # Sums have as many of the bits as leave room for partial sums beyond the outputs.
+        narrow = max(min(fractions.shift, _GOOD_NARROW), fractions.shift - MOST_BYTE_FRACTION)
+        sums = fractions._replace(output=fractions.output + narrow)
+        real = parameters.real[self.name]
+        weights = Weights(
+            weights=as_elements(real.weights, fractions.weights, self.bits),
+            bias=as_elements(real.bias, sums.output),
+        )
+        return replace(self, fraction=sums.shift, narrow=narrow), weights
 
 
 @dataclass(frozen=True, kw_only=True)

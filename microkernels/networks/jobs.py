@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.common.fixed_point import NUMBERS, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
@@ -32,6 +32,7 @@ def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str,
     """
     CHECK.kind("weights", weights, Mapping)
     shapes = network.weights
+    layers = {layer.name: layer for layer in network.layers}
     if missing := [name for name in shapes if name not in weights]:
         raise KernelError(f"{missing[0]}: weights are missing")
     if extra := [name for name in weights if name not in shapes]:
@@ -40,7 +41,9 @@ def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str,
         CHECK.kind(f"{name}: weights", weights[name], Weights)
     return {
         name: Weights(
-            weights=check_elements(f"{name}: weights", weights[name].weights, shape),
+            weights=check_elements(
+                f"{name}: weights", weights[name].weights, shape, NUMBERS[layers[name].bits]
+            ),
             bias=check_elements(f"{name}: bias", weights[name].bias, shape[:1]),
         )
         for name, shape in shapes.items()
@@ -116,7 +119,7 @@ class NetworkJob(KernelJob):
         maps_of: dict[str, Elements] = {}
         first = 0
         for name, maps in self.layout.results.items():
-            size = maps.size
+            size = self.plan.network.sizes[name]
             last = first + maps.batch * size.elements
             maps_of[name] = outputs[first:last].reshape(
                 maps.batch, size.height, size.width, size.channels
@@ -177,7 +180,8 @@ def network_job(
     """
     weights = check_weights(network, weights)
     size = network.input
-    images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
+    shape = ("batch", size.height, size.width, size.channels)
+    images = check_elements("images", images, shape, NUMBERS[network.input_bits])
     batch = len(images)
     inputs = _check_further(network, further or {}, batch)
     machine = engines or ChipEngines()
@@ -189,7 +193,7 @@ def network_job(
         layout.store_images(memory, images, inputs)
 
     def outputs(memory: Readable) -> Elements:
-        return np.concatenate([maps.load(memory).ravel() for maps in layout.results.values()])
+        return np.concatenate([layout.load(memory, name).ravel() for name in layout.results])
 
     def model() -> Elements:
         maps = activations(layout.plan, weights, images, further=inputs)

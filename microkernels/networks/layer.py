@@ -14,7 +14,7 @@ from isa.declared import Declared
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import LOWEST, Elements
+from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
@@ -229,12 +229,14 @@ class LayerStep(ABC):
         """Weights of a vault's channels, with zeros for channels that it lacks."""
         tile = self.maps.target.tile(vault)
         assert tile is not None
-        part = slice(tile.channel, tile.channel + tile.channels)
-        lacking = (0, self.maps.plan.tile.channels - tile.channels)
+        packed = self.maps.plan.layer.packed
+        first = tile.channel * packed
+        part = slice(first, first + tile.channels * packed)
+        bias = weights.bias[part]
+        lacking = (0, self.maps.plan.tile.channels * packed - len(bias))
         inner = [(0, 0)] * (weights.weights.ndim - 1)
         return Weights(
-            weights=np.pad(weights.weights[part], (lacking, *inner)),
-            bias=np.pad(weights.bias[part], lacking),
+            weights=np.pad(weights.weights[part], (lacking, *inner)), bias=np.pad(bias, lacking)
         )
 
     def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
@@ -250,6 +252,7 @@ class Layer(ABC):
         name: not empty, without white space, and unique.
         source: name of the layer whose output is the input, or :data:`INPUT`; "": the previous
             layer.
+        bits: of the numbers that it reads: 16, or 8 for maps of bytes, two per element.
     """
 
     #: The layer is computed; otherwise the host writes its map to memory.
@@ -265,6 +268,8 @@ class Layer(ABC):
     has_tiles: ClassVar[bool] = True
     #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
+    #: It can read maps of bytes.
+    reads_bytes: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
     one_slice: ClassVar[bool] = False
     #: It has weights; each output depends on all channels of its source.
@@ -279,9 +284,13 @@ class Layer(ABC):
 
     name: str
     source: str = ""
+    bits: int = 16
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
+        CHECK.one_of("bits", self.bits, tuple(NUMBERS))
+        if self.bits < 16 and not self.reads_bytes:
+            raise KernelError(f"{type(self).__name__} layers can't read maps of bytes")
         # Each launch has a name: a layer's name and a word.
         if self.name.split() != [self.name] or self.name == INPUT:
             raise KernelError(
@@ -301,6 +310,16 @@ class Layer(ABC):
         return make(**attributes)
 
     # The network.
+
+    @property
+    def output_bits(self) -> int:
+        """Bits of the numbers that it writes."""
+        return self.bits
+
+    @property
+    def packed(self) -> int:
+        """Numbers per element of its output."""
+        return packed(self.output_bits)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -477,6 +496,11 @@ class Layer(ABC):
             size: of the output.
         """
         return Peaks()
+
+    @property
+    def most_shift(self) -> int:
+        """Most bits by which the layer shifts products right."""
+        return FRACTION_LIMIT
 
     def scaled(
         self, fractions: Fractions, parameters: RealParameters

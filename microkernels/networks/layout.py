@@ -10,7 +10,8 @@ from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
-from microkernels.common.memory import Writable
+from microkernels.common.memory import Readable, Writable
+from microkernels.nn.conv_shape import pair_bytes, split_pairs
 from support.errors import counted
 
 from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
@@ -75,6 +76,11 @@ def _launches(steps: Sequence[LayerStep]) -> Iterator[tuple[LayerStep, Launch]]:
             launches = step.launches
         for launch in launches:
             yield step, launch
+
+
+def in_memory(values: Elements, bits: int) -> Elements:
+    """Elements of memory with these numbers."""
+    return pair_bytes(values) if bits == 8 else values
 
 
 class NetworkLayout:
@@ -295,7 +301,15 @@ class NetworkLayout:
         """Write batch x height x width x channels elements to ``memory``, for all layers that read
         the network's input, and likewise those of :class:`microkernels.networks.network.Source`
         layers, by name."""
+        bits = self.plan.network.bits
         for name, values in (further or {}).items():
-            self.outputs[name].store(memory, values)
+            self.outputs[name].store(memory, in_memory(values, bits[name]))
         for use in self.plan.network.users(INPUT):
-            self.inputs[use].store(memory, images)
+            self.inputs[use].store(memory, in_memory(images, bits[INPUT]))
+
+    def load(self, memory: Readable, name: str) -> Elements:
+        """The batch x height x width x channels numbers that a layer has written to ``memory``."""
+        elements, network = self.outputs[name].load(memory), self.plan.network
+        if network.bits[name] == 8:
+            return split_pairs(elements, network.sizes[name].channels)
+        return elements

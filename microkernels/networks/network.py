@@ -90,6 +90,7 @@ class Network:
     Attributes:
         input: size of an image.
         layers: at least one.
+        input_bits: of an image's numbers: 16, or 8.
 
     Raises:
         KernelError: two layers have the same name, a layer takes the output of a layer that is not
@@ -98,6 +99,7 @@ class Network:
 
     input: MapSize
     layers: tuple[Layer, ...]
+    input_bits: int = 16
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -108,6 +110,16 @@ class Network:
         if not self.layers:
             raise KernelError("a network must have at least one layer")
         _ = self.sizes
+        self._check_bits()
+
+    def _check_bits(self) -> None:
+        for layer in self.layers:
+            for source in self.sources[layer.name]:
+                if self.bits[source] != layer.bits and layer.computed:
+                    raise KernelError(
+                        f"{layer.name} reads numbers of {layer.bits} bits, but {source} has "
+                        f"{self.bits[source]}"
+                    )
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
@@ -137,6 +149,16 @@ class Network:
                     [(source, sizes[source]) for source in sources[layer.name]]
                 )
         return sizes
+
+    @cached_property
+    def bits(self) -> Mapping[str, int]:
+        """Name of each layer, and :data:`INPUT`, -> bits of the numbers in its map."""
+        return {INPUT: self.input_bits} | {layer.name: layer.output_bits for layer in self.layers}
+
+    @cached_property
+    def stored(self) -> Mapping[str, MapSize]:
+        """Name of each layer, and :data:`INPUT`, -> size of its map in elements."""
+        return {name: size.stored(self.bits[name]) for name, size in self.sizes.items()}
 
     @cached_property
     def _users(self) -> Mapping[str, tuple[LayerInput, ...]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT, NUMBERS, Elements
 
 from .curves import Function
 
@@ -97,11 +97,12 @@ class Peaks(NamedTuple):
     factor: float | None = None
 
 
-def as_elements(values: Reals, fraction: int) -> Elements:
+def as_elements(values: Reals, fraction: int, bits: int = 16) -> Elements:
     """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, halves up, and
-    limited."""
+    limited to ``bits``."""
     scaled = np.floor(np.ldexp(np.asarray(values, np.float64), fraction) + 0.5)
-    return np.clip(scaled, LOWEST, HIGHEST).astype(ELEMENT)
+    limits = np.iinfo(NUMBERS[bits])
+    return np.clip(scaled, limits.min, limits.max).astype(ELEMENT)
 
 
 def real_of(values: Elements, fraction: int) -> Reals:

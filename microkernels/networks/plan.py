@@ -74,16 +74,16 @@ class _Slices:
         self.engines = engines
         self.group = _groups(network)
         self.depths = {
-            self.group[name]: min(_DEPTH, size.channels) for name, size in network.sizes.items()
+            self.group[name]: min(_DEPTH, size.channels) for name, size in network.stored.items()
         }
-        self.channels = {self.group[name]: size.channels for name, size in network.sizes.items()}
+        self.channels = {self.group[name]: size.channels for name, size in network.stored.items()}
         #: Layers that read or write each group, with the source and its size.
         self.readers: dict[str, list[tuple[Layer, MapSize]]] = {name: [] for name in self.depths}
         self.users: dict[str, dict[str, Layer]] = {name: {} for name in self.depths}
         for layer in network.layers:
             self.users[self.group[layer.name]][layer.name] = layer
             for source in network.sources[layer.name]:
-                self.readers[self.group[source]].append((layer, network.sizes[source]))
+                self.readers[self.group[source]].append((layer, network.stored[source]))
                 self.users[self.group[source]][layer.name] = layer
 
     def cycles(self, layer: Layer) -> float:
@@ -93,7 +93,7 @@ class _Slices:
             return 0.0
         with named(layer.name):
             return layer.slice_cycles(
-                self.network.sizes[sources[0]],
+                self.network.stored[sources[0]],
                 self.depths[self.group[sources[0]]],
                 self.depths[self.group[layer.name]],
                 self.engines,
@@ -164,7 +164,7 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     slices = _Slices(network, engines)
     group, depths = slices.group, slices.depths
     one_slice = [
-        (layer.name, name, network.sizes[name].channels)
+        (layer.name, name, network.stored[name].channels)
         for layer in network.layers
         if layer.one_slice
         for name in (layer.name, *network.sources[layer.name])
@@ -194,7 +194,7 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
                 f"{layer_name}: {name} must be one slice of {channels} channels, but the "
                 f"layer that writes or reads it needs slices of {depths[group[name]]}"
             )
-    return {name: depths[group[name]] for name in network.sizes}
+    return {name: depths[group[name]] for name in network.stored}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,9 +267,9 @@ class _Planner:
         sources = self.network.sources[layer.name] or (layer.name,)
         uncut = LayerPlan(
             layer=layer,
-            inputs=tuple(self.network.sizes[source] for source in sources),
+            inputs=tuple(self.network.stored[source] for source in sources),
             depth=self.depths[sources[0]],
-            cut=MapCut(size=self.network.sizes[layer.name], depth=self.depths[layer.name]),
+            cut=MapCut(size=self.network.stored[layer.name], depth=self.depths[layer.name]),
         )
         variants = layer.variants(uncut, self.work, first=sources[0] == INPUT)
         least = [layer.least_cycles(plan, self.work) for plan in variants]

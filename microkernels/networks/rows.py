@@ -38,7 +38,7 @@ class Normalize(PixelLayer):
     Attributes:
         operation, factor, fraction, epsilon: as for
             :class:`microkernels.nn.rows_shape.NormalizeShape`.
-        bits: for softmax, fraction bits of the source, otherwise 0.
+        source_fraction: for softmax, fraction bits of the source, otherwise 0.
     """
 
     one_slice = True
@@ -46,7 +46,7 @@ class Normalize(PixelLayer):
     golden = staticmethod(normalize)
 
     operation: str
-    bits: int = 0
+    source_fraction: int = 0
     factor: int = 0
     fraction: int | None = None
     epsilon: int | None = None
@@ -59,7 +59,7 @@ class Normalize(PixelLayer):
         return NormalizeShape(
             **size._asdict(),
             operation=self.operation,
-            source=self.bits,
+            source=self.source_fraction,
             factor=self.factor,
             fraction=self.fraction,
             epsilon=self.epsilon,
@@ -130,7 +130,7 @@ class Normalize(PixelLayer):
     ) -> tuple[Layer, Weights | None]:
         (bits,) = fractions.sources
         if self.operation == "softmax":
-            return replace(self, bits=bits, factor=fractions.output), None
+            return replace(self, source_fraction=bits, factor=fractions.output), None
         epsilon = round(parameters.epsilons[self.name] * 4.0**bits)
         factor = bits + fractions.weights
         return replace(self, factor=factor, fraction=fractions.shift, epsilon=epsilon), None

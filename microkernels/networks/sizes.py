@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
+from microkernels.common.fixed_point import packed
 
 __all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "pads", "size2"]
 
@@ -25,6 +26,10 @@ class MapSize(NamedTuple):
     def elements(self) -> int:
         """Total number of elements."""
         return self.width * self.height * self.channels
+
+    def stored(self, bits: int) -> "MapSize":
+        """Size in elements of a map of numbers of this many bits, as it is in memory."""
+        return self._replace(channels=-(-self.channels // packed(bits)))
 
     def __str__(self) -> str:
         return " x ".join(map(str, self))

@@ -26,6 +26,7 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import (
+    BYTE,
     ELEMENT,
     Elements,
     add,
@@ -38,12 +39,13 @@ from microkernels.common.fixed_point import (
 from .strided_shape import StridedShape
 
 __all__ = [
-    "BYTE",
+    "MOST_BYTE_FRACTION",
     "MOST_NARROW",
     "ConvShape",
     "check_shifts",
     "convolve",
     "convolve_bytes",
+    "narrowed",
     "pair_bytes",
     "rounding_bias",
     "split_pairs",
@@ -52,7 +54,7 @@ __all__ = [
 #: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
 #: Fraction bits of a one-byte factor.
-_MOST_BYTE_FRACTION = 6
+MOST_BYTE_FRACTION = 6
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
@@ -65,7 +67,7 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
     """
     check_fraction(fraction)
     if narrow is not None:
-        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
+        CHECK.within("fraction bits with outputs of bytes", fraction, 0, MOST_BYTE_FRACTION)
         CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
 
 
@@ -168,8 +170,6 @@ def convolve(
     return total.reshape(shape.out_height, shape.out_width, shape.filters)
 
 
-#: Type of a number in a map of bytes.
-BYTE = np.dtype("i1")
 _LOWEST, _HIGHEST = -128, 127
 
 
@@ -203,6 +203,11 @@ def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
     return check_elements(
         "bias with half of an output's last place", bias + np.int64(half), bias.shape
     ).astype(ELEMENT)
+
+
+def narrowed(sums: Elements, narrow: int) -> Elements:
+    """Sums as bytes: shifted right by ``narrow`` bits and saturated."""
+    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)
 
 
 def convolve_bytes(
@@ -251,6 +256,4 @@ def convolve_bytes(
         fraction=fraction,
         relu=relu,
     )
-    if narrow is None:
-        return sums
-    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)
+    return sums if narrow is None else narrowed(sums, narrow)

@@ -1,14 +1,13 @@
-"""Generates the fully connected kernel: the three phases of thesis Figure 6.6.
+"""Generates the fully connected kernel (thesis section 6.3). Arithmetic:
+:mod:`microkernels.nn.dense_plan`.
 
-In the first phase a vault's engines copy the inputs into their vault; in the second each engine
-multiplies them by its rows of the weight matrix; in the third they add the sums of all segments and
-the bias, and apply ReLU. Barriers separate the phases (:mod:`microkernels.runtime.barrier`).
-Arithmetic: :mod:`microkernels.nn.dense_plan`.
-
-The second phase streams the weights once, in memory order, through a ring of blocks. In a block's
-turn its rows are multiplied by the chunk of each vector, and after each product the previous
-block's sums are added. The following rules, and those in :mod:`microkernels.bp.kernel`, keep the
-program correct for any timing of the memory:
+Each engine multiplies the inputs by its rows of the weight matrix. It streams the weights once, in
+memory order, through a ring of blocks, which it refills while blocks are left. In a block's turn
+its rows are multiplied by the chunk of each vector, and after each product the previous block's
+sums are added. After the last block of a row group, the engine adds the bias and the sums of other
+segments, applies ReLU, and stores the outputs. Outputs of bytes are shifted to their elements' high
+bytes before, with saturation, and packed. The following rules, and those in
+:mod:`microkernels.bp.kernel`, keep the program correct for any timing of the memory:
 
 - *Vector after vector*: a product separates an addition from the instruction that produced its
   operands; a ``v.drain`` follows products shorter than the vector unit's latency.
@@ -21,19 +20,17 @@ from functools import lru_cache
 
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
-from microkernels.runtime.barrier import FlagCode
 from support.errors import counted
 
 from .dense_layout import DenseLayout
 
 __all__ = ["dense_program"]
 
-#: Pieces of a vector in flight in the first phase.
-_COPIES = 4
+#: Scratchpad addresses of the threshold; of a factor and a vector for outputs of bytes.
+_THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
 
 
 @CHECK.arguments
@@ -45,8 +42,7 @@ def dense_program(layout: DenseLayout, *, fraction: int, vault_bits: int | None 
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right, 0..15.
         vault_bits: address bits of a vault if the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`). An engine whose
-            weights are at address 0 then halts immediately.
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
 
     Raises:
         KernelError: ``fraction`` is out of range.
@@ -76,43 +72,36 @@ class _DenseKernel:
             f"Chunks of {plan.chunk} inputs, blocks of {plan.block} outputs, {plan.blocks} blocks "
             f"in a row group; {counted(plan.segments, 'segment')}.",
             "",
-            f"Scratchpad, second phase ({plan.ring_end} bytes)",
-            f"  {0:>4} sums",
+            f"Scratchpad ({plan.ring_end} bytes)",
+            f"  {_THRESHOLD:>4} threshold",
+            f"  {plan.bias:>4} biases",
+            *[f"  {plan.others:>4} sums of another segment"] * (plan.segments > 1),
+            f"  {plan.sums:>4} sums",
             f"  {plan.products:>4} two sets of products",
-            f"  {plan.inputs:>4} two chunks of inputs",
+            f"  {plan.inputs:>4} {counted(min(2, plan.chunks), 'chunk')} of inputs",
             f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.slot_bytes} bytes "
             "each",
             launch=launch_registers(vault_bits),
         )
         reg = w.register
-        self.copy_from = reg("copy_from", "inputs to copy; then where the next chunk is")
-        self.copy_to = reg("copy_to", "where to")
-        self.copy_count = reg("copy_count", "elements of each vector")
         self.weights = reg("weights", "address of the next block of weights")
-        self.copied = reg("copied", "address of the copied inputs")
-        self.sums = reg("sums", "address of the row group's sums")
-        self.outputs = reg("outputs", "outputs to complete")
-        self.partial = reg("partial", "their sums in the first segment")
-        self.bias = reg("bias", "their biases")
-        self.target = reg("target", "where they go")
-        self.threshold = reg("threshold", "address of the threshold")
-        self.flag = reg("flag", "address of this PE's flag")
-        self.flags = reg("flags", "first flag of the barrier")
-        self.flags_end = reg("flags_end", "end of its flags")
-        self.event = reg("event", "number of the next barrier")
+        self.blocks_ahead = reg("blocks_ahead", "blocks of weights left to load")
+        self.chunks_ahead = reg("chunks_ahead", "chunks left to load")
+        self.outputs = reg("outputs", "outputs left")
+        self.first = reg("first", "number of the first one")
+        self.inputs = reg("inputs", "address of the inputs")
         self.at = (
             reg("at0", "temporary"),
             reg("at1", "temporary"),
             reg("at2", "temporary"),
             reg("at3", "temporary"),
         )
-        self.count = [reg(f"count{n}", "temporary count") for n in range(4)]
-        self.left = reg("left", "elements left")
+        self.count = reg("count", "temporary count; then outputs of the row group")
         self.vectors = reg("vectors", "vectors left")
-        self.groups = reg("groups", "row groups left")
         self.chunks = reg("chunks", "chunks left in the row group")
         self.blocks = reg("blocks", "blocks left in the chunk")
-        self.chunks_ahead = reg("chunks_ahead", "chunks left to load")
+        self.input = reg("input", "where the next chunk is")
+        self.inputs_end = reg("inputs_end", "end of the first vector's chunks")
         self.use = reg("use", "block of weights in use")
         self.fill = reg("fill", "block of weights to load next")
         self.now = reg("now", "chunk of inputs in use")
@@ -121,63 +110,25 @@ class _DenseKernel:
         self.ready = reg("ready", "those to add")
         self.total = reg("total", "sums that they belong to")
         self.next_total = reg("next_total", "sums of the block in use")
-        self.one = w.constant("one", 1, "1")
         self.chunk = w.constant("chunk", plan.chunk, "inputs in a chunk")
         self.block = w.constant("outputs_at_once", plan.block, "outputs in a block")
         self.block_count = w.constant("block_count", plan.blocks, "blocks in a row group")
         self.block_size = w.constant("block_size", plan.block * plan.chunk, "weights of a block")
         self.ring = w.constant("ring", plan.ring, "ring of weights")
         self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
-        self.most = w.constant("most", self._copy_elements, "elements copied at a time")
-        self.barrier = FlagCode(
-            w,
-            event=self.event,
-            scratch=(*self.at, self.count[0], self.count[1]),
-            one=self.one,
-        )
-
-    @property
-    def _copy_elements(self) -> int:
-        """Elements per piece in the first phase: the pieces fill the second phase's scratchpad."""
-        units = self.plan.ring_end // _COPIES // RANGE_BYTES
-        return min(MAX_VL, max(1, units * RANGE_BYTES // ELEMENT_BYTES))
 
     def build(self) -> KernelBuilder:
         """Write the complete program."""
         w = self.writer
-        words = (
-            self.copy_from,
-            self.copy_to,
-            self.copy_count,
-            self.weights,
-            self.copied,
-            self.sums,
-            self.outputs,
-            self.partial,
-            self.bias,
-            self.target,
-            self.threshold,
-            self.flag,
-            self.flags,
-            self.flags_end,
-        )
+        words = (self.weights, self.outputs, self.first)
         w.start(words, self.at[0], vault_bits=self.vault_bits)
-        if self.vault_bits is not None:
-            w.op("beq", self.weights, w.zero, "idle")
-        self.barrier.resume(self.flag)
-        w.op("li", self.at[0], self.fraction)
-        w.op("set.fx", self.at[0])
-        self._copy()
-        w.note("All inputs are there.")
-        self.barrier.signal(self.flag)
-        self.barrier.gather(self.flags, self.flags_end)
-        self._multiply()
-        w.note("All sums are there.")
-        self.barrier.signal(self.flag)
-        self.barrier.gather(self.flags, self.flags_end)
-        self._complete()
-        if self.vault_bits is not None:
-            w.label("idle")
+        w.op("beq", self.outputs, w.zero, "idle")
+        self._begin()
+        with w.loop("group"):
+            self._multiply()
+            self._complete()
+            w.op("bne", self.outputs, w.zero, "group")
+        w.label("idle")
         w.op("halt")
         return w
 
@@ -192,80 +143,79 @@ class _DenseKernel:
         w = self.writer
         if self.batch > 1:
             for register, distance in steps:
-                w.offset(register, register, distance)
+                if distance:
+                    w.offset(register, register, distance)
             w.op("sub", self.vectors, self.vectors, 1)
             w.op("bne", self.vectors, w.zero, label)
 
-    def _copy(self) -> None:
-        w, layout = self.writer, self.layout
-        w.note("First phase: copy this PE's share of the inputs.")
-        with w.unless("beq", self.copy_count, w.zero):
-            self._loop_vectors("copy_vector")
-            w.op("mov", self.left, self.copy_count)
-            w.op("mov", self.at[0], self.copy_from)
-            w.op("mov", self.at[1], self.copy_to)
-            w.label("copy_pieces")
-            for number in range(_COPIES):
-                count = self.count[number]
-                few = f"few_{number}"
-                w.op("mov", count, self.left)
-                w.op("blt", count, self.most, few)
-                w.op("mov", count, self.most)
-                w.label(few)
-                w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
-                w.load(self.at[2], self.at[0], count)
-                w.op("sub", self.left, self.left, count)
-                w.op("add", self.at[0], self.at[0], count)
-                w.op("add", self.at[0], self.at[0], count)
-            for number in range(_COPIES):
-                w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
-                w.store(self.at[1], self.at[2], self.count[number])
-                w.op("add", self.at[1], self.at[1], self.count[number])
-                w.op("add", self.at[1], self.at[1], self.count[number])
-            w.op("bne", self.left, w.zero, "copy_pieces")
-            pitch = layout.copied.pitch if layout.source is None else layout.source.pitch
-            steps = ((self.copy_from, pitch), (self.copy_to, layout.copied.pitch))
-            self._end_loop("copy_vector", *steps)
+    def _find(self, register: str, address: int) -> None:
+        """Set ``register`` to an address of the layout."""
+        self.writer.offset(register, "parameters", address - self.layout.parameters)
+
+    def _find_output(self, register: str, address: int, size: int = ELEMENT_BYTES) -> None:
+        """Set ``register`` to the place of the row group's first output among all outputs at
+        ``address``, of ``size`` bytes each."""
+        self._find(register, address)
+        for _ in range(size):
+            self.writer.op("add", register, register, self.first)
+
+    def _begin(self) -> None:
+        w, plan, layout = self.writer, self.plan, self.layout
+        w.note("The first chunk of inputs, and the ring but for one block.")
+        chunks = plan.groups * plan.chunks
+        w.op("li", self.chunks_ahead, chunks)
+        w.op("li", self.blocks_ahead, chunks * plan.blocks)
+        self._find(self.inputs, layout.inputs.base)
+        w.op("mov", self.input, self.inputs)
+        w.offset(self.inputs_end, self.inputs, plan.chunks * plan.chunk * ELEMENT_BYTES)
+        w.op("li", self.now, plan.inputs)
+        w.op("li", self.then, plan.inputs)
+        self._load_chunk("first_chunk")
+        if plan.chunks > 1:
+            w.op("li", self.then, plan.inputs + self.batch * plan.chunk_bytes)
+        w.op("mov", self.fill, self.ring)
+        w.op("mov", self.use, self.ring)
+        w.op("li", self.count, plan.slots - 1)
+        with w.loop("fill_ring", self.count):
+            self._load_block()
+        w.op("li", self.at[0], _THRESHOLD)
+        self._find(self.at[1], layout.limits)
+        w.op("li", self.at[2], 1 if plan.narrow is None else 3)
+        w.load(self.at[0], self.at[1], self.at[2], note="threshold")
 
     def _multiply(self) -> None:
         w, plan = self.writer, self.plan
-        w.note("Second phase. Fill the ring but for one block; the first chunk of inputs.")
-        w.op("mov", self.fill, self.ring)
-        w.op("li", self.left, plan.slots - 1)
-        with w.loop("fill_ring", self.left):
-            self._load_block()
-        w.op("mov", self.use, self.ring)
-        w.op("li", self.then, plan.inputs)
-        w.op("li", self.now, plan.inputs + self.batch * plan.chunk_bytes)
-        w.op("mov", self.copy_from, self.copied)
-        w.op("li", self.chunks_ahead, plan.chunks)
-        self._load_chunk("first_chunk")
-        w.swap(self.now, self.then, self.at[0])
+        w.note("A row group: its biases; sums and products are 0.")
+        w.op("li", self.count, plan.group)
+        with w.unless("bge", self.outputs, self.count):
+            w.op("mov", self.count, self.outputs)
+        w.op("li", self.at[0], plan.bias)
+        self._find_output(self.at[1], self.layout.bias)
+        w.load(self.at[0], self.at[1], self.count, note="biases")
+        self._clear()
+        w.op("li", self.at[0], self.fraction)
+        w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
-        w.op("li", self.groups, plan.groups)
-        w.note("A row group: sums and products are 0.")
-        with w.loop("group", self.groups):
-            self._clear()
-            w.op("li", self.made, plan.products)
-            w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
-            w.op("mov", self.total, w.zero)
-            w.op("li", self.chunks, plan.chunks)
-            with w.loop("chunks_loop", self.chunks):
-                w.op("mov", self.next_total, w.zero)
-                w.op("mov", self.blocks, self.block_count)
-                w.note("A block's turn.")
-                w.label("turn")
-                self._turn()
-                w.op("bne", self.blocks, w.zero, "turn")
+        w.op("li", self.made, plan.products)
+        w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
+        w.op("li", self.total, plan.sums)
+        w.op("li", self.chunks, plan.chunks)
+        with w.loop("chunks_loop", self.chunks):
+            w.op("li", self.next_total, plan.sums)
+            w.op("mov", self.blocks, self.block_count)
+            w.note("A block's turn.")
+            w.label("turn")
+            self._turn()
+            w.op("bne", self.blocks, w.zero, "turn")
+            if plan.chunks > 1:
                 w.swap(self.now, self.then, self.at[0])
-            self._end_group()
 
     def _clear(self) -> None:
-        w, elements = self.writer, self.plan.inputs // ELEMENT_BYTES
-        for first in range(0, elements, MAX_VL):
-            w.op("li", self.at[0], first * ELEMENT_BYTES)
-            w.op("li", self.count[0], min(MAX_VL, elements - first))
-            w.op("set.vl", self.count[0])
+        w, start, end = self.writer, self.plan.sums, self.plan.inputs
+        for first in range(start, end, MAX_VL * ELEMENT_BYTES):
+            w.op("li", self.at[0], first)
+            w.op("li", self.at[1], min(MAX_VL, (end - first) // ELEMENT_BYTES))
+            w.op("set.vl", self.at[1])
             w.vector("v.v.sub", self.at[0], self.at[0], self.at[0])
         w.op("v.drain")
 
@@ -278,7 +228,8 @@ class _DenseKernel:
             w.op("mov", pointer, start)
         self._loop_vectors("products")
         w.op("set.vl", self.chunk)
-        w.vector("m.v.mul.add", product, self.use, chunk, note="product")
+        multiply = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+        w.vector(multiply, product, self.use, chunk, note="product")
         w.op("set.vl", self.block)
         if not plan.spaced:
             w.op("v.drain")
@@ -291,8 +242,9 @@ class _DenseKernel:
             (total, plan.group_bytes),
         )
         self._load_block()
-        with w.unless("bne", self.blocks, self.block_count):
-            self._load_chunk("next_chunk")
+        if plan.chunks > 1:
+            with w.unless("bne", self.blocks, self.block_count):
+                self._load_chunk("next_chunk")
         w.advance_ring(self.use, plan.slot_bytes, self.ring, self.ring_end)
         w.swap(self.made, self.ready, self.at[0])
         w.op("mov", self.total, self.next_total)
@@ -300,83 +252,92 @@ class _DenseKernel:
         w.op("sub", self.blocks, self.blocks, 1)
 
     def _load_block(self) -> None:
+        """Load the next block of weights, if any is left."""
         w, plan = self.writer, self.plan
-        w.load(self.fill, self.weights, self.block_size, note="block of weights")
-        w.offset(self.weights, self.weights, plan.block_bytes)
-        w.advance_ring(self.fill, plan.slot_bytes, self.ring, self.ring_end)
+        with w.unless("beq", self.blocks_ahead, w.zero):
+            w.load(self.fill, self.weights, self.block_size, note="block of weights")
+            w.offset(self.weights, self.weights, plan.sharers * plan.block_bytes)
+            w.advance_ring(self.fill, plan.slot_bytes, self.ring, self.ring_end)
+            w.op("sub", self.blocks_ahead, self.blocks_ahead, 1)
 
     def _load_chunk(self, label: str) -> None:
-        """Load each vector's next chunk; the first chunk follows the last one."""
+        """Load each vector's next chunk, if any is left; the first chunk follows the last one."""
         w, plan = self.writer, self.plan
-        w.op("mov", self.at[0], self.then)
-        w.op("mov", self.at[1], self.copy_from)
-        self._loop_vectors(label)
-        w.load(self.at[0], self.at[1], self.chunk, note="chunk of inputs")
-        steps = ((self.at[0], plan.chunk_bytes), (self.at[1], self.layout.copied.pitch))
-        self._end_loop(label, *steps)
-        w.offset(self.copy_from, self.copy_from, plan.chunk * ELEMENT_BYTES)
-        w.op("sub", self.chunks_ahead, self.chunks_ahead, 1)
-        with w.unless("bne", self.chunks_ahead, w.zero):
-            w.op("mov", self.copy_from, self.copied)
-            w.op("li", self.chunks_ahead, plan.chunks)
+        with w.unless("beq", self.chunks_ahead, w.zero):
+            w.op("mov", self.at[0], self.then)
+            w.op("mov", self.at[1], self.input)
+            self._loop_vectors(label)
+            w.load(self.at[0], self.at[1], self.chunk, note="chunk of inputs")
+            steps = ((self.at[0], plan.chunk_bytes), (self.at[1], self.layout.inputs.pitch))
+            self._end_loop(label, *steps)
+            w.offset(self.input, self.input, plan.chunk * ELEMENT_BYTES)
+            with w.unless("bne", self.input, self.inputs_end):
+                w.op("mov", self.input, self.inputs)
+            w.op("sub", self.chunks_ahead, self.chunks_ahead, 1)
 
-    def _end_group(self) -> None:
+    def _complete(self) -> None:
         w, plan = self.writer, self.plan
-        w.note("The row group's last products; store its sums.")
+        w.note("The row group's last products, bias, the sums of other segments, threshold.")
         w.op("v.drain")
         self._loop_vectors("last_products")
         w.vector("v.v.add", self.total, self.total, self.ready)
         steps = ((self.total, plan.group_bytes), (self.ready, plan.product_bytes))
         self._end_loop("last_products", *steps)
+        w.op("set.vl", self.count)
+        w.op("li", self.at[1], plan.bias)
+        self._each("v.v.add [16-bit]", "add_bias", "bias")
+        for segment in range(1, plan.segments):
+            self._add_segment(segment)
+        w.op("li", self.at[1], _THRESHOLD)
+        self._each("v.s.max [16-bit]", "raise_sums", "raise to the threshold")
+        if plan.narrow is not None:
+            self._narrow()
         w.op("v.drain")
-        w.op("mov", self.at[0], self.sums)
-        w.op("mov", self.at[1], w.zero)
-        w.op("li", self.count[0], plan.group)
-        self._loop_vectors("store_sums")
-        w.store(self.at[0], self.at[1], self.count[0])
-        steps = ((self.at[0], self.layout.sums_pitch), (self.at[1], plan.group_bytes))
-        self._end_loop("store_sums", *steps)
-        w.offset(self.sums, self.sums, plan.group * ELEMENT_BYTES)
+        self._find_output(self.at[0], self.layout.target.base, ELEMENT_BYTES // plan.packed)
+        w.op("li", self.at[1], plan.sums)
+        elements = self.count
+        if plan.narrow is not None:
+            elements = self.at[2]
+            w.op("srl", elements, self.count, 1)
+        self._loop_vectors("store_outputs")
+        w.store(self.at[0], self.at[1], elements)
+        steps = ((self.at[0], self.layout.target.pitch), (self.at[1], plan.group_bytes))
+        self._end_loop("store_outputs", *steps)
+        w.op("add", self.first, self.first, self.count)
+        w.op("sub", self.outputs, self.outputs, self.count)
 
-    def _complete(self) -> None:
-        w, plan, layout = self.writer, self.plan, self.layout
-        limit, total = 0, RANGE_BYTES
-        w.note("Third phase: bias, the sums of all segments, threshold.")
-        with w.unless("beq", self.outputs, w.zero):
-            w.op("li", self.at[0], limit)
-            w.load(self.at[0], self.threshold, self.one, note="threshold")
-            w.op("li", self.most, plan.piece)
-            self._loop_vectors("complete_vector")
-            w.op("mov", self.left, self.outputs)
-            w.op("mov", self.now, self.bias)
-            w.op("mov", self.then, self.partial)
-            w.op("mov", self.use, self.target)
-            w.label("piece")
-            count = self.count[0]
-            w.op("mov", count, self.left)
-            with w.unless("blt", count, self.most):
-                w.op("mov", count, self.most)
-            w.op("li", self.at[0], total)
-            w.load(self.at[0], self.now, count, note="bias")
-            w.op("mov", self.at[2], self.then)
-            step = self.batch * layout.sums_pitch
-            for segment in range(plan.segments):
-                w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
-                w.load(self.at[1], self.at[2], count, note=f"sums of segment {segment}")
-                w.offset(self.at[2], self.at[2], step)
-            w.op("set.vl", count)
-            for segment in range(plan.segments):
-                w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
-                w.vector("v.v.add", self.at[0], self.at[0], self.at[1])
-                w.op("v.drain")
-            w.op("li", self.at[1], limit)
-            w.vector("v.s.max", self.at[0], self.at[0], self.at[1], note="raise to the threshold")
-            w.op("v.drain")
-            w.store(self.use, self.at[0], count)
-            for pointer in (self.now, self.then, self.use):
-                w.op("add", pointer, pointer, count)
-                w.op("add", pointer, pointer, count)
-            w.op("sub", self.left, self.left, count)
-            w.op("bne", self.left, w.zero, "piece")
-            steps = ((self.partial, layout.sums_pitch), (self.target, layout.target.pitch))
-            self._end_loop("complete_vector", *steps)
+    def _narrow(self) -> None:
+        """Pack the sums' bytes."""
+        w = self.writer
+        w.op("set.fx", w.zero)
+        w.op("li", self.at[1], _FACTOR)
+        self._each("v.s.mul [16-bit]", "shift_sums", "shift to the high byte")
+        w.op("set.mr", self.count)
+        w.op("li", self.at[1], ELEMENT_BYTES)
+        w.op("set.vl", self.at[1])
+        w.op("li", self.at[1], _PICK)
+        self._each("m.v.mul.add [8-bit]", "pick_bytes", "pick the high bytes")
+
+    def _each(self, mnemonic: str, label: str, note: str, step: int = 0) -> None:
+        """When the vector unit is idle, compute each vector's sums from them and the operand at
+        ``at1``, which advances by ``step`` bytes."""
+        w = self.writer
+        w.op("v.drain")
+        w.op("li", self.at[0], self.plan.sums)
+        self._loop_vectors(label)
+        w.op(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
+        self._end_loop(label, (self.at[0], self.plan.group_bytes), (self.at[1], step))
+
+    def _add_segment(self, segment: int) -> None:
+        w, plan = self.writer, self.plan
+        others = self.layout.sums(segment)
+        w.op("v.drain")
+        w.op("li", self.at[1], plan.others)
+        self._find_output(self.at[2], others.base)
+        label = f"segment_{segment}"
+        self._loop_vectors(label)
+        w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
+        steps = ((self.at[1], plan.group_bytes), (self.at[2], others.pitch))
+        self._end_loop(label, *steps)
+        w.op("li", self.at[1], plan.others)
+        self._each("v.v.add [16-bit]", f"add_segment_{segment}", "add them", plan.group_bytes)

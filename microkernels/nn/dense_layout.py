@@ -2,16 +2,15 @@
 
 An engine's part of the parameter block::
 
-    0  address of the input elements that it copies     1  where to     2  elements of each vector
-    3  address of its weights                           4  address of the copied inputs
-    5  address of its sums
-    6  outputs that it completes                        7  their sums in the first segment
-    8  their biases                                     9  where they go
-    10 address of the threshold                         11 address of its flag
-    12 first and 13 end of the flags to wait for
+    0  address of its weights
+    1  outputs that it computes; 0: none
+    2  number of the first one
+
+All other data are at fixed distances from the parameter block: launches of small layers wait for
+each word that they read.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,17 +20,13 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes, block_size
-from microkernels.runtime.barrier import FlagTable
 
+from .conv_shape import MOST_NARROW
 from .dense_plan import DensePlan
 
 __all__ = ["DenseLayout", "Vectors"]
 
-_WORDS = 14
-#: Banks per vault (thesis, section 5.2). The weights of engine n start n quarters of the banks
-#: further on, so that engines that read in lockstep use different banks.
-_BANKS = 16
-_SKEW_ROWS = 4
+_WORDS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +104,6 @@ class DenseLayout:
 
     Attributes:
         plan: partition of the layer.
-        source: inputs of the first segment, the vault's; None: other engines write them to
-            :attr:`copied`.
         target: the outputs.
         base: first address of all other data; a multiple of 32.
 
@@ -119,7 +112,6 @@ class DenseLayout:
     """
 
     plan: DensePlan
-    source: Vectors | None
     target: Vectors
     base: int
 
@@ -128,15 +120,12 @@ class DenseLayout:
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        for name, vectors, length in (
-            ("source", self.source, shape.inputs),
-            ("target", self.target, shape.outputs),
-        ):
-            if vectors is not None and (vectors.batch, vectors.length) != (shape.batch, length):
-                raise KernelError(
-                    f"{name} must be {shape.batch} vectors of {length} elements, not "
-                    f"{vectors.batch} of {vectors.length}"
-                )
+        target, length = self.target, self.plan.output_elements
+        if (target.batch, target.length) != (shape.batch, length):
+            raise KernelError(
+                f"target must be {shape.batch} vectors of {length} elements, not "
+                f"{target.batch} of {target.length}"
+            )
 
     @property
     def parameters(self) -> int:
@@ -145,70 +134,64 @@ class DenseLayout:
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed by the layer: parameter block and flags."""
-        block = Span(self.parameters, block_size([_WORDS] * self.plan.sharers))
-        return Declared(constants=(block,), numbers=self.flags.numbers, slots=self.plan.sharers)
+        """The memory that is fixed by the layer: the parameter block."""
+        block = Span(self.parameters, self._parameter_bytes)
+        return Declared(constants=(block,), slots=self.plan.sharers)
 
     @property
-    def flags(self) -> FlagTable:
-        """Flags of the barriers between the phases."""
-        size = block_size([_WORDS] * self.plan.sharers)
-        return FlagTable(base=round_up(self.base + size, COLUMN_BYTES), members=self.plan.sharers)
+    def _parameter_bytes(self) -> int:
+        return block_size([_WORDS] * self.plan.sharers)
 
     @property
-    def threshold(self) -> int:
-        """Address of the element that is the outputs' lower limit."""
-        return self.flags.end
+    def limits(self) -> int:
+        """Address of the outputs' lower limit; for outputs of bytes, then of the factor that shifts
+        a sum to the high byte, and the bytes that select this one."""
+        return round_up(self.base + self._parameter_bytes, COLUMN_BYTES)
 
     @property
     def bias(self) -> int:
         """Address of the biases."""
-        return self.threshold + COLUMN_BYTES
+        return self.limits + COLUMN_BYTES
 
     @property
-    def copied(self) -> Vectors:
-        """The copied inputs; their last chunk is padded with zeros."""
-        base = round_up(self.bias + self.plan.shape.outputs * ELEMENT_BYTES, COLUMN_BYTES)
-        return Vectors.packed(base, self.plan.chunks * self.plan.chunk, self.plan.shape.batch)
-
-    @property
-    def sums_pitch(self) -> int:
-        """Bytes from one vector's sums to the next one's in a segment."""
-        return round_up(self.plan.sharers * self.plan.pe_outputs * ELEMENT_BYTES, COLUMN_BYTES)
-
-    def sums(self, segment: int) -> Vectors:
-        """A segment's sums, without padding."""
-        shape = self.plan.shape
+    def inputs(self) -> Vectors:
+        """The inputs. Room for whole chunks follows each vector; weights of zero multiply what is
+        there."""
+        plan, shape = self.plan, self.plan.shape
         return Vectors(
-            base=self.copied.end + segment * shape.batch * self.sums_pitch,
-            length=shape.outputs,
+            base=self.bias + round_up(shape.outputs * ELEMENT_BYTES, COLUMN_BYTES),
+            length=shape.inputs,
             batch=shape.batch,
-            pitch=self.sums_pitch,
+            pitch=round_up(plan.chunks * plan.chunk * ELEMENT_BYTES, COLUMN_BYTES),
         )
 
-    @property
-    def _pe_weights(self) -> int:
-        """Bytes of an engine's weights, including those prefetched beyond the end."""
-        plan = self.plan
-        blocks = plan.groups * plan.chunks * plan.blocks + plan.slots
-        return round_up(blocks * plan.block_bytes, _BANKS * ROW_BYTES)
+    def sums(self, segment: int) -> Vectors:
+        """Another segment's sums, from 1."""
+        shape = self.plan.shape
+        first = Vectors.packed(self.inputs.end, shape.outputs, shape.batch)
+        return replace(first, base=first.base + (segment - 1) * (first.end - first.base))
 
     def weights(self, member: int) -> int:
-        """Address of the weights of the engine in slot ``member``."""
-        first = round_up(self.sums(self.plan.segments).base, _BANKS * ROW_BYTES)
-        return first + member * (self._pe_weights + _SKEW_ROWS * ROW_BYTES)
+        """Address of the first block of weights of the engine in slot ``member``. Its next block
+        follows the first ones of all engines: these read the same DRAM rows at about the same
+        time."""
+        first = round_up(self.sums(self.plan.segments).base, ROW_BYTES)
+        return first + member * self.plan.block_bytes
 
     @property
     def end(self) -> int:
         """First byte after all data that this layout adds to the vectors."""
-        return self.weights(self.plan.sharers)
+        plan = self.plan
+        blocks = plan.groups * plan.chunks * plan.blocks * plan.sharers
+        return round_up(self.weights(0) + blocks * plan.block_bytes, COLUMN_BYTES)
 
     def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
         """Write everything except inputs and other segments' sums to ``memory``.
 
         Parameters:
             weights: outputs x inputs elements.
-            bias: one element per output.
+            bias: one element per output; for outputs of bytes, that of
+                :func:`microkernels.nn.conv_shape.rounding_bias`.
             relu: negative outputs become 0.
 
         Raises:
@@ -218,51 +201,23 @@ class DenseLayout:
         plan, shape = self.plan, self.plan.shape
         weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
         bias = check_elements("bias", bias, (shape.outputs,))
-        memory.write(self.flags.base, self.flags.words())
-        memory.write(self.threshold, np.array([0 if relu else LOWEST], ELEMENT).tobytes())
-        memory.write(self.bias, bias.astype(ELEMENT).tobytes())
-        copied = self.copied
-        copied.store(memory, np.zeros((copied.batch, copied.length), ELEMENT))
+        limits = [0 if relu else LOWEST]
+        if plan.narrow is not None:
+            limits += [1 << MOST_NARROW - plan.narrow, 1 << MOST_NARROW]
+        memory.write(self.limits, np.array(limits, ELEMENT).tobytes())
+        biases = np.pad(bias, (0, -shape.outputs % plan.packed))
+        memory.write(self.bias, biases.astype(ELEMENT).tobytes())
         padding = (0, plan.sharers * plan.pe_outputs - shape.outputs)
-        filled = np.pad(weights, (padding, (0, copied.length - shape.inputs)))
+        filled = np.pad(weights, (padding, (0, plan.chunks * plan.chunk - shape.inputs)))
         blocks = filled.reshape(
             plan.sharers, plan.groups, plan.blocks, plan.block, plan.chunks, plan.chunk
-        ).transpose(0, 1, 4, 2, 3, 5)
-        for member in range(plan.sharers):
-            memory.write(
-                self.weights(member), np.ascontiguousarray(blocks[member], ELEMENT).tobytes()
-            )
+        ).transpose(1, 4, 2, 0, 3, 5)
+        memory.write(self.weights(0), np.ascontiguousarray(blocks, ELEMENT).tobytes())
         words = [self._words(member) for member in range(plan.sharers)]
         memory.write(self.parameters, block_bytes(self.parameters, words))
 
     def _words(self, member: int) -> list[int]:
-        plan, shape, flags = self.plan, self.plan.shape, self.flags
-        source = self.source
-        copy = range(0) if source is None else _share(shape.inputs, plan.sharers, member)
-        done = _share(shape.outputs, plan.sharers, member)
-        own_sums = member * plan.pe_outputs * ELEMENT_BYTES
-        return [
-            0 if source is None else source.base + copy.start * ELEMENT_BYTES,
-            self.copied.base + copy.start * ELEMENT_BYTES,
-            len(copy),
-            self.weights(member),
-            self.copied.base,
-            self.sums(0).base + own_sums,
-            len(done),
-            self.sums(0).base + done.start * ELEMENT_BYTES,
-            self.bias + done.start * ELEMENT_BYTES,
-            self.target.base + done.start * ELEMENT_BYTES,
-            self.threshold,
-            flags.arrival(member),
-            *flags.everyone,
-        ]
-
-
-def _share(length: int, sharers: int, member: int) -> range:
-    """Elements of a vector that an engine takes, in whole DRAM columns."""
-    columns = -(-length * ELEMENT_BYTES // COLUMN_BYTES)
-    per_column = COLUMN_BYTES // ELEMENT_BYTES
-    first, last = (
-        min(length, (member + more) * columns // sharers * per_column) for more in (0, 1)
-    )
-    return range(first, last)
+        plan = self.plan
+        first = member * plan.pe_outputs
+        outputs = max(0, min(plan.pe_outputs, plan.output_elements * plan.packed - first))
+        return [self.weights(member), outputs, first]

@@ -1,7 +1,8 @@
 """Depthwise convolutions: sizes, golden model, layout and kernel.
 
 Each channel has one filter, which sees only that channel. As channels are in the vector unit's
-lanes, each product is shifted right and rounded separately; sums saturate.
+lanes, each product is shifted right and rounded separately; sums saturate. With bytes, products,
+sums, weights and biases are bytes.
 
 Outputs are computed in *strips*: ``pixels`` of a column, all channels of a slice, as one vector. A
 slice's weights are stored as such vectors, repeated for each pixel, one per pixel of the window,
@@ -33,12 +34,15 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
-    LOWEST,
+    NUMBERS,
     Elements,
     add,
+    check_bits,
     check_elements,
     check_fraction,
     multiply,
+    packed,
+    unpack,
 )
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
@@ -63,6 +67,7 @@ class DepthwiseShape(StridedShape):
         across, down: pixels per window, at least 1.
         fraction: bits by which products are shifted right, 0..15.
         relu: negative outputs become 0.
+        bits: of a number, 16 or 8; channels count elements.
 
     Raises:
         KernelError: a value out of range, padding, or a window larger than the map.
@@ -72,9 +77,11 @@ class DepthwiseShape(StridedShape):
     down: int = 3
     fraction: int
     relu: bool = True
+    bits: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_bits(self.bits, "depthwise", ("depthwise",))
         if self.padding:
             raise KernelError("the map has the pixels around it, so padding must be 0")
         for name in ("across", "down"):
@@ -108,7 +115,8 @@ def depthwise(
     """
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
     weights = check_elements("weights", weights, (shape.channels, shape.down, shape.across))
-    bias = check_elements("bias", bias, (shape.channels,))
+    bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
+    image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))
     total: Elements | None = None
     for column in range(shape.across):
         for row in range(shape.down):
@@ -116,10 +124,11 @@ def depthwise(
                 row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
                 column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
             ]
-            product = multiply(seen, weights[:, row, column], shape.fraction)
+            product = multiply(seen, weights[row, column], shape.fraction)
             total = product if total is None else add(total, product)
     assert total is not None
-    return np.maximum(add(total, bias), 0 if shape.relu else LOWEST)
+    total = add(total, bias)
+    return (np.maximum(total, 0) if shape.relu else total).view(ELEMENT)
 
 
 #: Maximum loads in flight; the array range check has 20 entries.
@@ -160,7 +169,8 @@ def _fits(shape: DepthwiseShape, depth: int, pixels: int, scratchpad_bytes: int)
     )
     small = shape.step_down > 1 or loads <= _MOST_LOADS
     end = _scratchpad(shape, depth, pixels).used
-    return small and pixels * depth <= MAX_VL and end <= scratchpad_bytes
+    vector = pixels * depth * packed(shape.bits)
+    return small and vector <= MAX_VL and end <= scratchpad_bytes
 
 
 def _cycles(shape: DepthwiseShape, depth: int, pixels: int, sharers: int) -> float:
@@ -335,8 +345,9 @@ class DepthwiseLayout(LineLayout):
         Raises:
             isa.image.ImageError: the layout is outside the memory.
         """
-        threshold = 0 if self.shape.relu else LOWEST
-        self._store_fixed(memory, np.array([threshold], ELEMENT).tobytes())
+        numbers = NUMBERS[self.shape.bits]
+        threshold = 0 if self.shape.relu else np.iinfo(numbers).min
+        self._store_fixed(memory, np.array([threshold], numbers).tobytes())
         taps = weights.transpose(2, 1, 0).reshape(self.shape.taps, -1)
         rows = np.concatenate([taps, bias[np.newaxis]])
         filled = np.pad(rows, ((0, 0), (0, self.source.slices * self.depth - rows.shape[1])))
@@ -367,6 +378,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
                 scratchpad["products"]: "two vectors of products",
                 scratchpad["ring"]: f"ring of {layout.slots} slots of {layout.slot_bytes} bytes",
             },
+            bits=shape.bits,
         )
         w = self.writer
         reg = w.register
@@ -389,11 +401,12 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
         ]
         self.weights = w.constant("weights", scratchpad["weights"], "weights")
         self.threshold = w.constant("threshold", 0, "threshold")
-        self.one = w.constant("one", 1, "an element")
-        self.vector = w.constant("vector", layout.vector, "elements of a strip")
-        self.all_weights = w.constant("all_weights", layout.weight_elements, "weights, biases")
+        self.one = w.constant("one", 1, "a number")
+        self.vector = w.constant("vector", layout.vector * self.packed, "numbers of a strip")
+        weights = layout.weight_elements * self.packed
+        self.all_weights = w.constant("all_weights", weights, "weights, biases")
         pixels = layout.column_pixels if shape.step_down == 1 else 1
-        self.piece = w.constant("piece", pixels * layout.depth, "elements of a load")
+        self.piece = w.constant("piece", pixels * layout.depth * self.packed, "numbers of a load")
 
     def _begin(self) -> None:
         w = self.writer

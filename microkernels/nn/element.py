@@ -27,10 +27,7 @@ from isa.timing import RANGE_BYTES
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import (
-    ELEMENT,
-    ELEMENT_BYTES,
-)
+from microkernels.common.fixed_point import ELEMENT_BYTES, NUMBERS, packed
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
@@ -105,7 +102,7 @@ class ElementLayout(LineLayout):
     def _most_elements(self) -> int:
         """Maximum elements per piece: the minimum number of pieces must fit."""
         fitting = (self.scratchpad_bytes - self.results) // self._least_pieces
-        return min(MAX_VL, fitting // COLUMN_BYTES * _STEP)
+        return min(MAX_VL // packed(self.shape.bits), fitting // COLUMN_BYTES * _STEP)
 
     @property
     def line(self) -> int:
@@ -169,7 +166,8 @@ class ElementLayout(LineLayout):
         Raises:
             isa.image.ImageError: the layout is outside the memory.
         """
-        self._store_fixed(memory, np.array(self.shape.constants, ELEMENT).tobytes())
+        constants = np.array(self.shape.constants, NUMBERS[self.shape.bits])
+        self._store_fixed(memory, constants.tobytes())
 
     def generate(self, vault_bits: int | None) -> Program:
         shape = self.shape
@@ -200,6 +198,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
                 layout.results: "two pieces of results",
                 scratchpad.ring: f"ring of {scratchpad.slots} slots of {scratchpad.slot} bytes",
             },
+            bits=shape.bits,
         )
         w = self.writer
         reg = w.register
@@ -225,11 +224,12 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         if shape.curve is not None:
             self.part = w.constant("part", scratchpad["part"], "the part")
             self.number = reg("number", "place of the next constant")
-        self.piece = w.constant("piece", layout.piece, "elements of a piece")
+        self.piece = w.constant("piece", layout.piece * self.packed, "numbers of a piece")
         self.ring = w.constant("ring", scratchpad.ring, "ring")
         self.ring_end = w.constant("ring_end", scratchpad.used, "its end")
+        number_bytes = NUMBERS[shape.bits].itemsize
         self.places = [
-            w.constant(f"constant{n}", n * ELEMENT_BYTES, "place of a constant")
+            w.constant(f"constant{n}", n * number_bytes, "place of a constant")
             for n in range(1 if shape.curve is not None else len(shape.constants))
         ]
         if layout.overlap:

@@ -2,7 +2,7 @@
 
 An output element is computed from the elements at the same place in one map or two. All maps of a
 layer have the same size. Products and logistic functions have fraction bits; sums and products
-saturate.
+saturate. Maps of bytes have the operations :data:`OF_BYTES`.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,17 @@ import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
+    ELEMENT,
     FRACTION_LIMIT,
-    HIGHEST,
-    LOWEST,
+    NUMBERS,
     Elements,
     add,
+    check_bits,
     check_elements,
     check_fraction,
     multiply,
     subtract,
+    unpack,
 )
 from microkernels.common.logistic import sigmoid, tanh
 from support.errors import counted
@@ -29,6 +31,7 @@ from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polyn
 
 __all__ = [
     "FUNCTIONS",
+    "OF_BYTES",
     "OPERATIONS",
     "SLOPE_FRACTION",
     "ElementConstants",
@@ -62,6 +65,8 @@ _NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
 #: Operations of one map, and all.
 FUNCTIONS = tuple(_OF_ONE)
 OPERATIONS = tuple(_NEEDS)
+#: Operations that bytes have, too.
+OF_BYTES = (*_OF_TWO, "relu", "absolute", "affine", "clip")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +77,10 @@ class ElementConstants:
         fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
             ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
             of the last two 0..14.
-        low, high: smallest and largest result of ``clip``; elements, ``low`` at most ``high``.
+        low, high: smallest and largest result of ``clip``; numbers, ``low`` at most ``high``.
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
             below 1.
-        factor, offset: of ``affine``, elements.
+        factor, offset: of ``affine``, numbers.
         curve: for ``curve``, the function (:mod:`microkernels.nn.curves`).
     """
 
@@ -102,10 +107,11 @@ class ElementShape(ElementConstants):
             ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``,
             ``erf`` and ``curve`` take one.
         relu: for ``add``: negative sums become 0.
+        bits: of a number, 16 or 8; channels count elements.
 
     Raises:
-        KernelError: a value out of range, or a constant that the operation needs and lacks, or does
-            not have.
+        KernelError: a value out of range, a constant that the operation needs and lacks, or does
+            not have, or an operation that bytes do not have.
     """
 
     width: int
@@ -113,12 +119,15 @@ class ElementShape(ElementConstants):
     channels: int
     operation: str
     relu: bool = False
+    bits: int = 16
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         for name in ("width", "height", "channels"):
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.one_of("operation", self.operation, OPERATIONS)
+        check_bits(self.bits, self.operation, OF_BYTES)
+        limits = np.iinfo(NUMBERS[self.bits])
         for name in _CONSTANTS:
             value = getattr(self, name)
             if (value is not None) != (name in _NEEDS[self.operation]):
@@ -126,7 +135,7 @@ class ElementShape(ElementConstants):
                     f"{self.operation} {'needs' if value is None else 'has no'} {name}"
                 )
             if value is not None and name not in ("fraction", "curve"):
-                CHECK.within(name, value, LOWEST, HIGHEST)
+                CHECK.within(name, value, int(limits.min), int(limits.max))
         if self.fraction is not None:
             check_fraction(self.fraction)
             if self.operation in POLYNOMIALS:
@@ -145,7 +154,7 @@ class ElementShape(ElementConstants):
 
     @property
     def constants(self) -> tuple[int, ...]:
-        """Elements that all elements of a map are combined with."""
+        """Numbers that all numbers of a map are combined with."""
         if self.curve is not None:
             return self.curve.constants
         if self.operation in POLYNOMIALS:
@@ -166,7 +175,7 @@ class ElementShape(ElementConstants):
 
     @property
     def operations(self) -> int:
-        """Additions, multiplications, comparisons and functions per element."""
+        """Additions, multiplications, comparisons and functions per number."""
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
@@ -195,11 +204,17 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
         KernelError: an array of another shape, values beyond 16 bits, or the wrong number of maps.
     """
     size = (shape.height, shape.width, shape.channels)
-    image = check_elements("image", image, size)
+    image = unpack(check_elements("image", image, size), shape.bits)
     if (other is not None) != (shape.maps == 2):
         raise KernelError(f"{shape.operation} needs {counted(shape.maps, 'map')}")
     if other is not None:
-        other = check_elements("other", other, size)
+        other = unpack(check_elements("other", other, size), shape.bits)
+    return _combined(shape, image, other).view(ELEMENT)
+
+
+def _combined(shape: ElementShape, image: Elements, other: Elements | None) -> Elements:
+    """:func:`element` on arrays of numbers."""
+    if other is not None:
         if shape.operation == "add":
             total = add(image, other)
             return np.maximum(total, 0) if shape.relu else total

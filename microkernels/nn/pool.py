@@ -36,9 +36,10 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
-    LOWEST,
+    NUMBERS,
     Elements,
     check_elements,
+    packed,
 )
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
@@ -69,7 +70,7 @@ def _places(depth: int, *, biased: bool) -> ScratchpadPlan:
 def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_bytes: int) -> bool:
     """Whether a slice's column fits a vector, and ``loads`` of them the scratchpad."""
     end = _places(depth, biased=biased).used + loads * _column_bytes(shape, depth)
-    return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
+    return shape.down * depth * packed(shape.bits) <= MAX_VL and end <= scratchpad_bytes
 
 
 def _least(shape: PoolShape) -> int:
@@ -126,11 +127,12 @@ class PoolLayout(LineLayout):
             )
         if self.segment_step % ELEMENT_BYTES or self.segment_step < 0:
             raise KernelError(f"segment_step must be even and positive, not {self.segment_step}")
-        if self.column > MAX_VL:
+        most = MAX_VL // packed(shape.bits)
+        if self.column > most:
             raise KernelError(
                 f"a column of {shape.down} pixels of {self.source.depth} channels has "
-                f"{self.column} elements, a vector at most {MAX_VL}: give slices of at most "
-                f"{MAX_VL // shape.down} channels"
+                f"{self.column} elements, a vector at most {most}: give slices of at most "
+                f"{most // shape.down} channels"
             )
         if self.windows.slots < 1 and self.columns.slots < 1:
             raise KernelError(
@@ -245,8 +247,10 @@ class PoolLayout(LineLayout):
             bias = check_elements("bias", bias, (shape.channels,))
             filled = np.pad(bias, (0, source.slices * source.depth - shape.channels))
             memory.write(self.bias, filled.astype(ELEMENT).tobytes())
-        constants = np.array([0 if relu else LOWEST, shape.reciprocal if shape.scaled else 0])
-        memory.write(self.constants, constants.astype(ELEMENT).tobytes().ljust(COLUMN_BYTES, b"\0"))
+        number = NUMBERS[shape.bits]
+        threshold = 0 if relu else np.iinfo(number).min
+        constants = np.array([threshold, shape.reciprocal if shape.scaled else 0], number)
+        memory.write(self.constants, constants.tobytes().ljust(COLUMN_BYTES, b"\0"))
         block = self.block(self.parameters)
         memory.write(self.parameters, block.ljust(self.constants - self.parameters, b"\0"))
 
@@ -279,6 +283,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
                 layout.columns["combined"]: "combined columns, or the ring",
                 plan.ring: f"ring of {plan.slots} slots of {plan.slot} bytes",
             },
+            bits=shape.bits,
         )
         w = self.writer
         reg = w.register
@@ -301,8 +306,9 @@ class _PoolKernel(LineKernel[PoolLayout]):
         self.bias = w.constant("bias", plan["bias"], "bias")
         self.ring = w.constant("ring", plan.ring, "ring")
         self.ring_end = w.constant("ring_end", plan.used, "its end")
-        self.column = w.constant("column", layout.column, "elements of a column")
-        self.depth = w.constant("depth", layout.source.depth, "elements of a pixel")
+        column, depth = layout.column, layout.source.depth
+        self.column = w.constant("column", column * self.packed, "numbers of a column")
+        self.depth = w.constant("depth", depth * self.packed, "numbers of a pixel")
         self.combine = "v.v.add" if shape.mean else "v.v.max"
 
     def _begin(self) -> None:

@@ -7,7 +7,7 @@ segment, this is a pooling layer; with a window of one pixel it completes a conv
 
 A mean is the window's saturating sum times :meth:`PoolShape.reciprocal`, which has
 :data:`MEAN_FRACTION` fraction bits: exact to half a unit in the last place plus 2**-16 of the sum,
-as long as the sum fits in 16 bits.
+as long as the sum fits in 16 bits. Bytes, whose sums would not fit, have no mean.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,14 @@ import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
-    LOWEST,
+    ELEMENT,
     Elements,
     add,
+    check_bits,
     check_elements,
+    lowest_element,
     multiply,
+    unpack,
 )
 
 from .strided_shape import StridedShape
@@ -39,12 +42,13 @@ class PoolShape(StridedShape):
     Attributes:
         window: pixels across and down, at least 1.
         window_down: pixels down, if different from across; otherwise None.
+        bits: of a number, 16 or 8; channels count elements.
         mean: compute the mean instead of the maximum.
         segments: number of maps to add, at least 1.
 
     Raises:
-        KernelError: a value out of range, a window larger than the padded map, or a mean of more
-            than 65,536 pixels, whose reciprocal would be 0.
+        KernelError: a value out of range, a window larger than the padded map, a mean of bytes,
+            or a mean of more than 65,536 pixels, whose reciprocal would be 0.
     """
 
     stride: int = 2
@@ -52,9 +56,11 @@ class PoolShape(StridedShape):
     mean: bool = False
     segments: int = 1
     window_down: int | None = None
+    bits: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_bits(self.bits, "mean" if self.scaled else "maximum", ("maximum",))
         CHECK.at_least("window", self.window, 1)
         CHECK.at_least("window_down", self.down, 1)
         CHECK.at_least("segments", self.segments, 1)
@@ -89,7 +95,7 @@ class PoolShape(StridedShape):
     @property
     def around(self) -> int:
         """Value of the padding."""
-        return 0 if self.mean else LOWEST
+        return 0 if self.mean else lowest_element(self.bits)
 
 
 def pool(
@@ -110,11 +116,12 @@ def pool(
     """
     size = (shape.segments, shape.height, shape.width, shape.channels)
     maps = check_elements("maps", maps, size)
+    edge = (shape.padding, shape.padding)
+    maps = np.pad(maps, ((0, 0), edge, edge, (0, 0)), constant_values=shape.around)
+    maps = unpack(maps, shape.bits)
     total: Elements = maps[0]
     for segment in maps[1:]:
         total = add(total, segment)
-    edge = (shape.padding, shape.padding)
-    total = np.pad(total, (edge, edge, (0, 0)), constant_values=shape.around)
     combine = add if shape.mean else np.maximum
     sides = (
         (1, shape.out_width, shape.stride, shape.window),
@@ -129,7 +136,8 @@ def pool(
     if shape.scaled:
         total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
     if bias is not None:
-        total = add(total, check_elements("bias", bias, (shape.channels,)))
+        bias = check_elements("bias", bias, (shape.channels,))
+        total = add(total, unpack(bias, shape.bits))
     if relu:
         total = np.maximum(total, 0)
-    return total
+    return np.ascontiguousarray(total).view(ELEMENT)

@@ -1,4 +1,4 @@
-"""The libraries of the timing models, compiled at their first use."""
+"""The libraries of the timing models, compiled on first use."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
 _FLAGS = (
     *("-std=c++20", "-O3", "-fno-semantic-interposition", "-Wall", "-Wextra"),
-    # A structure that is copied as a vector waits until its members have been written.
+    # Copying a structure by vector instructions would stall until its members are written.
     "-fno-tree-slp-vectorize",
 )
 
 
 def sources() -> list[Path]:
-    """The files in C++ of the timing models."""
+    """The C++ files of the timing models."""
     return sorted(path for path in _HERE.rglob("*") if path.suffix in (".cpp", ".h"))
 
 
@@ -43,13 +43,13 @@ def compile_model(
     generated: Mapping[str, str] | None = None,
     functions: Mapping[str, tuple[Any, ...]],
 ) -> ctypes.CDLL:
-    """The library of a timing model, compiled at its first use: under half a minute.
+    """The library of a timing model, compiled on first use in under half a minute.
 
     Parameters:
-        source: its file, by its path from this folder. models: of the harness that are part of it.
-        includes: files of other rooms that it includes. generated: headers of its own.
+        source: its file, relative to this folder. models: of the harness that are part of it.
+        includes: files of other rooms that it includes. generated: its own headers.
         compiled: files of the harness's models that are compiled with it.
-        functions: each by name, with the types of its result and of its arguments.
+        functions: name -> types of the result and the arguments.
 
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
@@ -77,7 +77,7 @@ def compile_model(
 
 
 def _constants() -> str:
-    """``timed.inc``: numbers of counters, units, control instructions and extents; times; and the
+    """``timed.inc``: numbers of counters, units, control instructions and extents, times, and the
     structures of words and engines."""
     counters = (*PeCounter, *HistoryCounter)
     values = {_camel(item.name): item.value for item in counters}
@@ -103,7 +103,7 @@ def _constants() -> str:
 
 
 def declared(values: Mapping[str, int], *blocks: str) -> str:
-    """A header: each of ``values`` as a constant, ``Name`` as ``kName``, then lines in C++."""
+    """A header: each of ``values`` as a constant (``Name`` as ``kName``), then lines of C++."""
     lines = [f"constexpr uint32_t k{name} = {value};" for name, value in values.items()]
     head = ["#pragma once", "#include <cstdint>", "namespace vip::timed {"]
     return "\n".join([*head, *lines, *blocks, "}", ""])

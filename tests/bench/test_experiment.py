@@ -81,7 +81,7 @@ def test_it_runs_with_options_and_is_recorded(vip: Vip, tmp_path: Path) -> None:
     code, text, _ = vip("bench", "dummy", "--stale")
     assert text == "stale: dummy: no record\n"
     code, _, err = vip("bench", "dummy", "--size", "2", "--record")
-    assert (code, err) == (2, "vip: dummy: --record goes without --size\n")
+    assert (code, err) == (2, "vip: dummy: --record can't be combined with --size\n")
     code, text, err = vip("bench", "dummy", "--record", "--picture", "picture")
     assert code == 0, err
     assert (tmp_path / "picture").exists()

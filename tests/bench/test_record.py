@@ -93,7 +93,7 @@ def test_older_formats_and_missing_records_are_stale(tmp_path: Path) -> None:
     assert values("old", tmp_path) == {"a": 3}
     assert read_record("none", tmp_path).unusable == "no record"
     (tmp_path / "bad.json").write_text("[")
-    with pytest.raises(BenchError, match="no record of measurements"):
+    with pytest.raises(BenchError, match="not a record of measurements"):
         read_record("bad", tmp_path)
 
 
@@ -134,7 +134,7 @@ def test_recording_refuses_before_it_measures(tmp_path: Path) -> None:
         stray.unlink()
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "a record needs a clean checkout" in done.stderr
+    assert "recording needs a clean checkout" in done.stderr
     assert before == {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
 
 

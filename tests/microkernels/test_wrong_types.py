@@ -111,7 +111,6 @@ INSTANCES: tuple[Any, ...] = (
     PoolLayout(shape=POOL, source=MAP, target=SMALL, base=16384),
     DenseLayout(
         plan=DENSE_PLAN,
-        source=Vectors.packed(0, 10, 1),
         target=Vectors.packed(256, 12, 1),
         base=512,
     ),

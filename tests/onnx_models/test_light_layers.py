@@ -57,7 +57,7 @@ def _set(layer: Layer) -> Layer:
     if isinstance(layer, Conv | Dense | Depthwise | Multiply):
         return replace(layer, fraction=13)
     if isinstance(layer, Normalize):
-        return replace(layer, bits=11, factor=14)
+        return replace(layer, source_fraction=11, factor=14)
     return layer
 
 

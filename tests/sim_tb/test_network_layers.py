@@ -67,7 +67,7 @@ def layers() -> tuple[Layer, ...]:
             Combine(name=name, source="depthwise", other="given", operation=name)
             for name in ("subtract", "maximum", "minimum")
         ),
-        Normalize(name="softmax", source="depthwise", operation="softmax", bits=12),
+        Normalize(name="softmax", source="depthwise", operation="softmax", source_fraction=12),
         Product(name="product", source="depthwise", other="given", fraction=9),
         Rearrange(
             name="moved",

@@ -265,6 +265,8 @@ def test_synth() -> None:
     assert set(shown.stages) == {"synthesis for generic"}
     with pytest.raises(SynthesisError, match="unknown target or device 'stratix'"):
         vip.synth(SMALL, ["stratix"])
+    with pytest.raises(SynthesisError, match="'xc7a35t' can't be placed and routed, only ecp5-25k"):
+        vip.synth(SMALL, "xc7a35t")
     with pytest.raises(SynthesisError, match="unknown unit 'cache'"):
         vip.synth(SMALL, units=["cache"])
 
@@ -285,7 +287,7 @@ def test_trim(tmp_path: Path) -> None:
     assert proved.verilog is None
     with pytest.raises(CoverageError, match="never taken"):
         vip.trim([replace(subject, memories=runs[:1])], SMALL, **quick)
-    with pytest.raises(TrimError, match="check is needed"):
+    with pytest.raises(TrimError, match="so it needs check"):
         vip.trim([subject], SMALL, fit="xc7vx690t", **quick)
 
 

@@ -57,7 +57,8 @@ __all__ = [
 def network_to_json(network: Network) -> dict[str, Any]:
     """A network as plain data."""
     layers = [{"kind": type(layer).__name__, **asdict(layer)} for layer in network.layers]
-    plain: dict[str, Any] = json.loads(json.dumps({"input": network.input, "layers": layers}))
+    attributes = {"input": network.input, "input_bits": network.input_bits, "layers": layers}
+    plain: dict[str, Any] = json.loads(json.dumps(attributes))
     return plain
 
 
@@ -72,7 +73,11 @@ def network_from_json(content: Any) -> Network:
         for attributes in content["layers"]:
             values = {name: value for name, value in attributes.items() if name != "kind"}
             layers.append(kind_named(attributes["kind"]).stored(values))
-        return Network(input=MapSize(*content["input"]), layers=tuple(layers))
+        return Network(
+            input=MapSize(*content["input"]),
+            input_bits=content["input_bits"],
+            layers=tuple(layers),
+        )
     except (KeyError, TypeError, ValueError, OverflowError, KernelError) as error:
         raise ModelError(f"no description of a network: {one_line(error)}") from error
 
@@ -118,7 +123,7 @@ def load_arrays(content: bytes) -> tuple[dict[str, Weights], dict[str, Elements]
 
 
 #: Version of the manifest's schema.
-SCHEMA = "vip-model-1"
+SCHEMA = "vip-model-2"
 _MOST_BYTES = 1 << 32
 _MANIFEST = "manifest.json"
 

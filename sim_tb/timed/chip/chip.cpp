@@ -1,5 +1,5 @@
-// The tiles of a chip, their DRAM, the control bus and the host, in one library. See chip_model.py.
-// Host and memories on AXI buses are those of the cosimulation.
+// The tiles of a chip, their DRAM, the control bus and the host in one library. See chip_model.py.
+// The host and memories on AXI buses are those of cosimulation.
 
 #include <algorithm>
 #include <atomic>
@@ -34,10 +34,10 @@ constexpr int32_t kTheHost = 0;
 using Launcher = int32_t (*)(uint32_t engine, const uint32_t* program, uint32_t words,
                              uint64_t parameters, Launched* launched);
 
-// On an interrupt the host may end its operation. A tile must not be further ahead of the host than
-// the host's next action takes to reach it, on the control bus or over the network from tile 0.
+// The host may end its operation at an interrupt. So a tile must not be further ahead of the host than
+// the host's next action takes to reach it on the control bus or over the network from tile 0.
 constexpr uint32_t kWayFromHost = 3, kWayOverNetwork = 7;
-// Otherwise it may be this many cycles ahead.
+// Otherwise a tile may be this many cycles ahead.
 constexpr uint32_t kAhead = 64;
 
 class Chip {
@@ -58,12 +58,12 @@ class Chip {
         reset();
     }
 
-    // Before the first `run` of an operation of the host that lets `cycles` pass, and perhaps ends
-    // with an interrupt.
+    // Called before the first `run` of a host operation that lets `cycles` pass, and that may end at
+    // an interrupt if it `stops`.
     void expect(uint64_t cycles, bool stops) { m_expected = cycles + 1, m_stops = stops; }
 
-    // Goes on until the host's operation ends, for `cycles`, or until one of `threads` has waited for
-    // others longer than `patience`, in nanoseconds. Returns whether the operation ended.
+    // Runs until the host's operation ends, for `cycles`, or until one of `threads` has waited for
+    // others longer than `patience` nanoseconds. Returns whether the operation ended.
     bool run(uint64_t cycles, uint32_t threads, int64_t patience) {
         m_broken = false;
         m_patience = patience;
@@ -86,7 +86,7 @@ class Chip {
         return m_out.idle || m_broken;
     }
 
-    // How long that thread waited for the others, in nanoseconds; 0: none did.
+    // How long that thread waited, in nanoseconds; 0 if none did.
     int64_t waited() const { return m_waited; }
 
   private:
@@ -102,10 +102,10 @@ class Chip {
 
     std::unique_ptr<HostPort> m_port;
     std::unique_ptr<HostData> m_data;
-    std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
+    std::vector<std::unique_ptr<HostPlace>> m_places;  // by tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
     std::vector<Sharing> m_sharings;  // among one thread, two, and so on
-    // Of a thread: the first cycle of which the host may know nothing by its tiles.
+    // For each thread: the first cycle in which the host may not yet know its tiles' state.
     struct alignas(64) Seen {
         std::atomic<uint64_t> until{0};
     };
@@ -113,16 +113,15 @@ class Chip {
     std::vector<std::unique_ptr<TileControl>> m_controls;
     std::optional<Summaries> m_summaries;
     std::vector<Order> m_orders;
-    // Cycles after which the host's operation ends at the latest, and in which no access begins; 0:
-    // not known.
+    // Cycles until the host's operation ends at the latest, in which no access begins; 0 if unknown.
     uint64_t m_expected = 0;
     bool m_stops = false;  // it may end with an interrupt
     std::atomic<bool> m_failed{false};  // a rule of the DRAM is broken
     VipChipIn m_in = {};
     VipChipOut m_out = {};
 
-    std::atomic<uint64_t> m_time{0};  // the cycle that the host does next
-    std::atomic<uint64_t> m_end{0};   // the cycle before which a stretch ends
+    std::atomic<uint64_t> m_time{0};  // the host's next cycle
+    std::atomic<uint64_t> m_end{0};   // end of a stretch, exclusive
     int64_t m_patience = 0, m_waited = 0;
     Crew m_crew;
 
@@ -284,22 +283,22 @@ class Chip {
                                                                launched.buffer));
     }
 
-    // As `cycle`, while time passes without accesses of the host: until its operation ends, for
-    // `cycles`, or until one of `threads` waits too long. Returns the cycles that passed. Tiles may
-    // then be some cycles before the host, if it has stopped them or a thread has waited.
+    // Like `cycle`, while the host makes no accesses: until its operation ends, for `cycles`, or until
+    // one of `threads` waits too long. Returns the cycles that passed. Tiles may then be some cycles
+    // ahead of the host, if it has stopped them or a thread has waited.
     uint64_t run_quiet(uint64_t cycles, uint32_t threads) {
         const uint64_t begin = m_time;
         m_end = begin + cycles;
         m_waited = stretch(threads);
         if (m_waited) {
-            // No tile remains behind the host.
+            // Bring all tiles up to the host's cycle.
             m_end.store(m_time);
             stretch(1);
         }
         return m_time - begin;
     }
 
-    // All cycles before the end.
+    // Does all cycles before the end.
     int64_t stretch(uint32_t threads) {
         for (const auto& tile : m_tiles) tile->forget();
         for (uint32_t thread = 0; thread < m_seen.size(); ++thread)
@@ -307,7 +306,7 @@ class Chip {
         return m_crew.share(threads, m_patience);
     }
 
-    // A thread's part of a stretch.
+    // Does a thread's part of a stretch.
     void work(uint32_t thread, uint32_t threads) {
         const Sharing& sharing = m_sharings[threads - 1];
         const uint32_t first = sharing.first(thread), last = sharing.first(thread + 1);
@@ -337,7 +336,7 @@ class Chip {
         }
     }
 
-    // The host goes on as far as it knows what it sees. Nothing that a tile does in a cycle reaches
+    // Advances the host as far as it knows what it sees. Nothing that a tile does in a cycle reaches
     // it in that cycle. Returns whether it did any cycle.
     bool pass_host() {
         const uint64_t begin = m_time.load(std::memory_order_relaxed);

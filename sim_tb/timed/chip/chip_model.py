@@ -87,7 +87,7 @@ class Workers:
         self._rises = time + self._pause * seconds
 
 
-#: Cycles between two looks at signals, and, where fewer threads work than there are, at the time.
+#: Cycles between checks for signals and, while fewer than all threads work, of the time.
 _AT_ONCE = 1 << 13
 _ON_FEWER = 1 << 10
 #: Nanoseconds that a thread waits for others. If all have processors, a wait takes about 50,000.

@@ -43,7 +43,7 @@ _PAGES = (
 )
 _WORD_BITS = 8 * WORD_BYTES
 _ANY = (1 << _WORD_BITS) - 1
-#: Most virtual channels of a class; as in ``router.h``.
+#: Maximum virtual channels of a class, as in ``router.h``.
 _MOST_VCS = 2
 _Table = Annotated[Any, C(POINTER(c_uint8))]
 
@@ -251,7 +251,7 @@ def _action(config: HostConfig, block: Block, register: Register) -> tuple[str, 
 
 
 def _written(config: HostConfig, block: Block, register: Register) -> tuple[int, int, int]:
-    """The least and the greatest writable value, and the greatest for the array's last register."""
+    """The smallest and largest writable values, and the largest for the array's last register."""
     bits = config.pe.address_bits
     last = config.pe_count % GROUP_PES
     greatest = {

@@ -5,7 +5,7 @@
 namespace vip::timed {
 namespace {
 
-// The register of `block` at the byte `offset` of a page, or null.
+// The register of `block` at byte `offset` of a page, or null.
 const RegisterRow* row_at(const RegisterMap& map, uint32_t block, uint32_t offset) {
     for (uint64_t number = 0; number < map.count; ++number) {
         const RegisterRow& row = map.registers[number];
@@ -173,7 +173,7 @@ uint32_t TileControl::in_state(uint32_t wanted) const {
     return bits;
 }
 
-// The slots that `message` addresses; all for a message to the vault.
+// The slots that `message` addresses; all if it addresses the vault.
 uint32_t TileControl::addressed(const Message& message) const {
     const uint32_t all = (1U << slots()) - 1;
     uint32_t bits = 0;
@@ -195,7 +195,7 @@ uint32_t TileControl::addressed(const Message& message) const {
     }
 }
 
-// A write; returns whether an engine refuses it.
+// Performs a write; returns whether an engine refuses it.
 bool TileControl::perform(const Message& message, std::vector<Order>& orders) {
     const uint32_t chosen = addressed(message);
     bool refused = false;
@@ -257,7 +257,7 @@ uint32_t TileControl::low(uint64_t value) {
     return static_cast<uint32_t>(value);
 }
 
-// The value of the register read.
+// Reads a register.
 uint32_t TileControl::read() {
     if (m_captured.space == kSpaceGroup) return bitmap();
     const bool vault = m_captured.space == kSpaceVault;

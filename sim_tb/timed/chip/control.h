@@ -1,5 +1,5 @@
 // Timing model of the control bus: the host's port and the tiles' ends (soc/host/control.py,
-// soc/tile/control.py). Messages and registers are those of the register map.
+// soc/tile/control.py). The register map defines messages and registers.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class HostPort {
     const StreamBuffer<Message, 2>& outgoing() const { return m_outgoing; }
     // Whether a cycle without host accesses changes nothing except interrupts.
     bool idle() const;
-    // To the next cycle: whether the first tile takes a message, the message from the last tile or
-    // null, and that tile's summary.
+    // Advances to the next cycle: whether the first tile accepts a message; the message from the last
+    // tile, or null; that tile's summary.
     void edge(const VipChipOut& out, bool taken, const Message* arrived, const Summary& last);
-    // After that, or alone in a cycle without accesses.
+    // Called after `edge`, or instead of it in a cycle without accesses.
     void interrupts(const Summary& last);
 
   private:
@@ -57,7 +57,7 @@ class HostPort {
     Message message(const Summary& last);
 };
 
-// A message's order to an engine: to stop, or to start a program of `words`.
+// An order to an engine: to stop, or to start a program of `words`.
 struct Order {
     uint32_t engine;
     bool stops;
@@ -73,11 +73,11 @@ class TileControl {
     const StreamBuffer<Message, 2>& output() const { return m_buffer; }
     bool ready() const { return m_buffer.ready() && !m_busy; }
     bool idle() const { return !m_busy && !m_buffer.valid(); }
-    // To the next cycle: the message that it takes, or null; whether its own is taken. Orders to
-    // engines are appended to `orders`.
+    // Advances to the next cycle: the message that it takes, or null; whether its own is accepted.
+    // Appends orders to engines to `orders`.
     void edge(const Message* taken, bool sent, std::vector<Order>& orders);
 
-    // Of each slot: the program as it was loaded, and the address of its parameter block.
+    // By slot: the program as loaded, and the address of its parameter block.
     std::vector<std::vector<uint32_t>> programs;
     std::vector<uint64_t> parameters;
 

@@ -1,4 +1,4 @@
-// The threads that share the work of a chip's model: which of them does which tiles, in which order.
+// The threads that share the work of a chip's model: which one does which tiles, in which order.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,15 @@
 
 namespace vip::timed {
 
-// A thread that waits looks so often for something to do before it gives its processor to another
-// one.
+// How often a waiting thread checks for work before it yields its processor.
 constexpr uint32_t kTries = 50;
 
 class Crew {
   public:
-    // A thread's part of a job that this many threads share.
+    // Does a thread's part of a job that this many threads share.
     using Part = std::function<void(uint32_t thread, uint32_t threads)>;
 
-    // Of `threads` with the one that calls, which has number 0.
+    // `threads` includes the calling one, which has number 0.
     Crew(uint32_t threads, Part part) : m_part(std::move(part)) {
         for (uint32_t thread = 1; thread < threads; ++thread)
             m_threads.emplace_back([this, thread] { follow(thread); });
@@ -35,8 +34,8 @@ class Crew {
         for (std::thread& thread : m_threads) thread.join();
     }
 
-    // The first `threads` do their parts of a job. Returns 0, or, where one of them has waited for
-    // the others for more than `patience`, how long it had when all had ended; in nanoseconds.
+    // Lets the first `threads` do their parts of a job. Returns 0 or, if one of them waited for others
+    // for more than `patience`, its waiting time until all had ended; in nanoseconds.
     int64_t share(uint32_t threads, int64_t patience) {
         m_patience = patience;
         if (threads > 1) start(threads);
@@ -46,10 +45,10 @@ class Crew {
         return since ? now() - since : 0;
     }
 
-    // Whether a thread has waited too long: all end their parts as they are.
+    // Whether a thread has waited too long; then all stop where they are.
     bool gives_up() const { return m_waits_since.load(std::memory_order_relaxed); }
 
-    // A thread's wait for what others do in a job.
+    // A thread's wait for others within a job.
     class Wait {
       public:
         explicit Wait(Crew& crew) : m_crew(crew) {}
@@ -57,8 +56,8 @@ class Crew {
         void look() {
             if (++m_tries <= kTries) return;
             if (m_tries == kTries + 1) m_since = now();
-            // Where another thread has no processor, it gets this one. If other processes want it,
-            // too, that takes long.
+            // A thread without a processor may get this one. If other processes compete for it, this
+            // takes long.
             std::this_thread::yield();
             if (now() - m_since > m_crew.m_patience)
                 m_crew.m_waits_since.store(m_since, std::memory_order_relaxed);
@@ -71,15 +70,15 @@ class Crew {
     };
 
   private:
-    // More than a chip has vaults.
+    // More than any chip has vaults.
     static constexpr uint32_t kMostThreads = 1024;
 
     const Part m_part;
-    // The last job: its number times kMostThreads, and how many threads share it; none: there are no
-    // more jobs. In one word, as a thread that has no part in a job may look at it late.
+    // The last job: its number times kMostThreads, plus the number of threads that share it; 0 threads
+    // end the crew. A single word, since a thread without a part in a job may read it late.
     std::atomic<uint32_t> m_job{0};
-    std::atomic<uint32_t> m_ended{0};  // threads that have ended their parts of it
-    // Since when a thread has waited that gives up; 0: none does.
+    std::atomic<uint32_t> m_ended{0};  // threads that have finished their parts of it
+    // Since when a thread that has given up had been waiting; 0 if none has.
     std::atomic<int64_t> m_waits_since{0};
     int64_t m_patience = 0;
     std::vector<std::thread> m_threads;
@@ -96,7 +95,7 @@ class Crew {
         m_job.notify_all();
     }
 
-    // The first thread waits until the others have ended their parts.
+    // The first thread waits until the others have finished their parts.
     void meet(uint32_t threads) {
         Wait wait(*this);
         while (m_ended.load(std::memory_order_acquire) != threads - 1) wait.look();
@@ -121,12 +120,12 @@ class Sharing {
         : m_count(static_cast<uint32_t>(network.vaults)), m_threads(static_cast<uint32_t>(threads)) {
         const auto columns = static_cast<uint32_t>(network.columns);
         const uint32_t rows = m_count / columns;
-        // Columns of tiles, or rows where these are longer: then few tiles of a thread are beside
-        // tiles of another one.
+        // Order tiles by column, or by row if rows are shorter, so that few tiles of a thread are
+        // adjacent to tiles of another.
         for (uint32_t turn = 0; turn < m_count; ++turn)
             m_order.push_back(columns < rows ? turn : turn % rows * columns + turn / rows);
-        // Of these, one colour of a chessboard first: when a tile has its turn, all its neighbours have
-        // gone on.
+        // Within a thread, do one colour of a chessboard first: all neighbours of a tile advance
+        // before its next turn.
         for (uint32_t thread = 0; thread < m_threads; ++thread)
             std::stable_partition(m_order.begin() + first(thread), m_order.begin() + first(thread + 1),
                                   [&](uint32_t vault) {
@@ -134,11 +133,11 @@ class Sharing {
                                   });
     }
 
-    // A thread's turns are those from its first one up to the next thread's.
+    // A thread's turns begin here and end at the next thread's first one.
     uint32_t first(uint32_t thread) const { return thread * m_count / m_threads; }
     uint32_t vault(uint32_t turn) const { return m_order[turn]; }
 
-    // When all tiles are there and joined, by number.
+    // Called once all tiles, by number, exist and are connected.
     void look_at(const std::vector<std::unique_ptr<ChipTile>>& tiles) {
         m_foreign.assign(m_count, {});
         for (uint32_t thread = 0; thread < m_threads; ++thread)
@@ -148,7 +147,7 @@ class Sharing {
                     if (found && !is_own(tiles, thread, found)) m_foreign[turn].push_back(found);
                 }
     }
-    // Requests what tiles of other threads report to the tile after that of a turn.
+    // Prefetches what tiles of other threads report to the tile of the turn after this one.
     void prefetch(uint32_t thread, uint32_t turn) const {
         const uint32_t next = turn + 1 < first(thread + 1) ? turn + 1 : first(thread);
         for (const Reported* const reported : m_foreign[next]) __builtin_prefetch(reported);

@@ -58,7 +58,7 @@ HostRead::HostRead(const HostSizes& sizes)
       m_words(kColumnWords * m_lowest.size()) {}
 
 void HostRead::edge(const HostBurst* burst, bool taken, const ResponseBeat* response) {
-    // Answers: the word that was fetched, and the next one if there is room for it.
+    // Answers: the fetched word, and the next one if there is room for it.
     const HostBeat* const beat = m_walker.beat();
     const bool fire = beat && m_reorder.complete() && m_output.level() + m_fetching < 3;
     const bool retires = fire && beat->closes;
@@ -138,7 +138,7 @@ void HostWrite::edge(const HostBurst* burst, const Word* word, bool taken,
     if (retires) m_burst_response = piece.last ? kResponseOkay : answer;
     m_answers.edge(complete && piece.last ? &answer : nullptr, true);
 
-    // The piece that is sent, and the one that gathers.
+    // The piece being sent, and the one being gathered.
     const bool send_ready = !m_sending || (taken && m_sent.last);
     const HostBeat* const beat = m_walker.beat();
     const bool fire =

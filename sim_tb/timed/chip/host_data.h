@@ -1,5 +1,5 @@
 // Timing model of the host's data port (soc/host/data.py), for the bursts of the simulation's host:
-// incrementing, of whole words, with one identifier, whose answers it always takes.
+// incrementing, of whole words, with one identifier. The host always accepts answers.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace vip::timed {
 // A burst, and one of its beats (burst.py).
 struct HostBurst {
     uint64_t address;
-    uint32_t length;  // beats less one
+    uint32_t length;  // beats minus one
 };
 struct HostBeat {
     uint64_t column;
@@ -30,7 +30,7 @@ class BurstWalker {
     explicit BurstWalker(uint64_t memory_bytes) : m_memory_bytes(memory_bytes) {}
 
     const HostBeat* beat() const { return m_beats.valid() ? &m_beats.front() : nullptr; }
-    // Whether it takes the burst, with its last beat.
+    // Whether it takes the last beat of the burst, and with it the burst.
     bool takes(const HostBurst& burst) const { return m_beats.ready() && m_done == burst.length; }
     void edge(const HostBurst* burst, bool taken);
 
@@ -82,7 +82,7 @@ class HostRead {
         return !m_bursts.valid() && !m_open.holds() && !m_walker.beat() && !m_fetching &&
                !m_output.valid();
     }
-    // To the next cycle: the burst that is offered, or null; whether the request is taken; the
+    // Advances to the next cycle: the burst offered, or null; whether the request is accepted; the
     // memory's response, or null.
     void edge(const HostBurst* burst, bool taken, const ResponseBeat* response);
 
@@ -118,7 +118,7 @@ class HostWrite {
         return !m_bursts.valid() && !m_beats.valid() && !m_walker.beat() && !m_pieces.holds() &&
                !m_sending && !m_answers.valid();
     }
-    // As of HostRead, with the word that is offered, or null.
+    // As for HostRead, with the word offered, or null.
     void edge(const HostBurst* burst, const Word* word, bool taken, const ResponseBeat* response);
 
   private:
@@ -132,7 +132,7 @@ class HostWrite {
     ReorderBuffer m_reorder;
     Touched m_touched;
     Word m_gathered[kColumnWords] = {}, m_words[kColumnWords] = {};
-    // What is being sent: `m_sent` is offered.
+    // Whether `m_sent` is offered.
     bool m_sending = false;
     RequestBeat m_sent = {};
     Fifo<Piece> m_pieces;
@@ -142,7 +142,7 @@ class HostWrite {
     void send(uint64_t column, uint32_t place, uint32_t end);
 };
 
-// Both, and their crossbar; its tags have a bit more than theirs.
+// Both directions and their crossbar, whose tags have one bit more.
 class HostData final : public HostLink {
   public:
     explicit HostData(const HostSizes& sizes)
@@ -151,7 +151,7 @@ class HostData final : public HostLink {
     // What the host sees in this cycle.
     void drive(VipChipIn& in) const;
     bool takes(const ResponseBeat& response) override;
-    // A cycle begins; it ends, and the host drove `out` in it.
+    // Begin and end of a cycle, in which the host drove `out`.
     void look();
     void edge(const VipChipOut& out);
     bool idle() const { return m_read.idle() && m_write.idle() && !m_crossbar.request(); }
@@ -166,27 +166,27 @@ class HostData final : public HostLink {
     ResponseBeat received(const ResponseBeat& response) const;
 };
 
-// A vault's place in the chain that passes the host's accesses on (chain.py). In a cycle all places
-// `look`, then the tiles go on, then all places `pass`, then, the last one first, `edge`.
+// A vault's place in the chain that passes on the host's accesses (chain.py). In a cycle all places
+// `look`, then the tiles advance, then all places `pass` and, last one first, `edge`.
 class HostPlace final : public HostLink {
   public:
-    // `next`: the place that follows, or null.
+    // `next`: the next place, or null.
     HostPlace(const NetworkSizes& sizes, uint32_t vault, const HostPlace* next)
         : m_sizes(sizes), m_vault(vault), m_next(next) {}
 
     void look();
     bool takes(const ResponseBeat& own) override;
     void pass();
-    // To the next cycle: the request that the place before offers, or null; whether it takes the
-    // response.
+    // Advances to the next cycle: the request that the previous place offers, or null; whether that
+    // place accepts the response.
     void edge(const RequestBeat* input, bool answered);
 
-    // Of this cycle. Towards the place before: whether it takes a request; its response, or null.
+    // In this cycle, towards the previous place: whether it accepts a request; its response, or null.
     bool ready() const { return m_requests.ready(); }
     const ResponseBeat* answer() const {
         return m_responses.valid() ? &m_responses.front() : nullptr;
     }
-    // Towards the place that follows: a request, or null; whether its response is taken.
+    // Towards the next place: a request, or null; whether its response is accepted.
     const RequestBeat* passed() const { return m_passed; }
     bool took() const { return m_took; }
     bool idle() const { return !m_requests.valid() && !m_responses.valid(); }
@@ -200,7 +200,7 @@ class HostPlace final : public HostLink {
     StreamBuffer<ResponseBeat, 2> m_responses;
     // Of this cycle.
     const RequestBeat* m_passed = nullptr;
-    ResponseBeat m_offered = {};  // the response that the demux has chosen
+    ResponseBeat m_offered = {};  // chosen by the demux
     bool m_chosen = false, m_offers = false, m_took = false, m_fired = false;
 
     void choose(const ResponseBeat* own);

@@ -1,4 +1,4 @@
-// The host's side of the memory port that a tile has for it.
+// The host's side of a tile's memory port for the host.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@ namespace vip::timed {
 
 class HostLink {
   public:
-    // Of this cycle: the request that is offered, or null; whether a response is taken.
+    // The request offered in this cycle, or null; whether a response is accepted.
     const RequestBeat* request = nullptr;
     virtual bool takes(const ResponseBeat& response) = 0;
-    // What the tile says: whether the request is taken; the response that was.
+    // Set by the tile: whether the request is accepted; the response that was.
     bool taken = false;
     std::optional<ResponseBeat> response;
 

@@ -1,8 +1,8 @@
-// The links from a tile to its neighbours, in the model's time: each tile has a cycle of its own.
+// The links from a tile to its neighbours in simulated time: each tile is in a cycle of its own.
 //
-// What leaves a tile in a cycle reaches its neighbour in the next one, and most tiles have nothing on
-// the way. So a tile promises for each link up to which cycle it is known, and goes on as far as its
-// neighbours' promises reach. One tile writes a link, and one reads it; they may be on two threads.
+// What leaves a tile in a cycle reaches its neighbour in the next one, and most links carry nothing.
+// So a tile promises, for each link, up to which cycle its contents are known, and advances as far as
+// its neighbours' promises allow. One tile writes a link and one reads it, perhaps on two threads.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace vip::timed {
 // A tile promises at most this many cycles beyond its own; a link has at least as many entries.
 constexpr uint64_t kMostPromised = 14;
 
-// What a link carries, in the cycles in which it carries something.
+// What a link carries in a cycle; there is no entry for a cycle in which it carries nothing.
 struct Carried {
     uint64_t cycle;
     LinkEnd end;
@@ -27,24 +27,24 @@ class LinkQueue {
     Carried& operator[](uint32_t number) { return m_entries[number % kEntries]; }
 
   private:
-    // The reader is at most kMostPromised cycles behind: what it has not read is not overwritten.
+    // The reader is at most kMostPromised cycles behind, so unread entries are not overwritten.
     static constexpr uint32_t kEntries = 16;
     Carried m_entries[kEntries];
 };
 
-// What a tile reports to others. It has a line of the cache of its own.
+// What a tile reports to others, in a cache line of its own.
 struct alignas(64) Reported {
-    // The cycle that the tile does next, and of its links up to which cycle they are known.
+    // The tile's next cycle, and up to which cycle its links are known.
     std::atomic<uint64_t> promise{kAllHeld << kHeldPlace};
-    // How many entries each link has had, modulo 256: a byte a port.
+    // How many entries each link has had, modulo 256: one byte per port.
     std::atomic<uint64_t> entries{0};
 
-    // A promise of all links but those of `held`, which are known for the next cycle alone: they are
-    // known in the `cycles` after the last one.
+    // A promise that links are known in the `cycles` after the last one, and those of `held` only in
+    // the next one.
     static uint64_t promised(uint64_t now, uint32_t held, uint64_t cycles) {
         return now << kTimePlace | uint64_t{held} << kHeldPlace | cycles;
     }
-    // Of a promise: its cycle, and the first one of which the neighbour at a port knows nothing.
+    // The cycle of a promise, and the first one unknown to the neighbour at a port.
     static uint64_t time(uint64_t promise) { return promise >> kTimePlace; }
     static uint64_t known(uint64_t promise, uint32_t port) {
         const bool held = promise >> (kHeldPlace + port) & 1;
@@ -63,7 +63,7 @@ class Incoming {
     void connect(const Reported& reported, LinkQueue& queue, uint32_t port) {
         m_reported = &reported, m_queue = &queue, m_port = port;
     }
-    // What the neighbour has reported meanwhile; returns the first cycle that is not known.
+    // Reads what the neighbour has reported; returns the first unknown cycle.
     uint64_t look() {
         const uint64_t promise = m_reported->promise.load(std::memory_order_acquire);
         const uint64_t entries = m_reported->entries.load(std::memory_order_acquire);
@@ -72,9 +72,9 @@ class Incoming {
         return Reported::known(promise, m_port);
     }
     const Reported* reported() const { return m_reported; }
-    // The cycle in which something arrives, of those known; kEver: in none of them.
+    // The next known cycle in which something arrives; kEver if there is none.
     uint64_t next() const { return m_next; }
-    // What arrives in that cycle. It has been read.
+    // Takes what arrives in that cycle.
     const LinkEnd& take() {
         const LinkEnd& end = (*m_queue)[m_taken++].end;
         find();

@@ -1,7 +1,7 @@
 // Controller and DRAM of a tile, in the tile's time.
 //
-// Nobody sees what they do until a response is offered. So their cycles wait until then, or until a
-// beat comes that the controller may refuse, and are done together.
+// Nothing sees what they do until a response is offered. So their cycles are postponed until then, or
+// until the controller might refuse a beat, and done together.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@ namespace vip::timed {
 
 class Memory {
   public:
-    // `sizes` stay.
+    // `sizes` must outlive it.
     Memory(const VaultSizes& sizes, Dram& dram)
         : m_address_bits(sizes.address_bits), m_controller(sizes, &dram), m_dram(dram) {}
 
-    // The first cycle in which a response may be offered; never later than that.
+    // Lower bound of the first cycle in which a response may be offered.
     uint64_t due() const { return m_due; }
-    // Whether the controller certainly takes the beat, so that it can wait in the inbox.
+    // Whether the controller is certain to accept the beat, so that it can wait in the inbox.
     bool accepts(const RequestBeat& beat) const {
         return m_room && m_entered - m_left < kInbox && !(beat.address >> m_address_bits);
     }
-    // Such a beat, which is offered in a cycle that is not done yet.
+    // Puts such a beat into the inbox, offered in a cycle that has yet to be done.
     void put(uint64_t cycle, const Crossbar::Beat& beat) {
         m_dram.expect(beat.beat.address);
         m_inbox[m_entered++ % kInbox] = {cycle, beat};
@@ -38,8 +38,8 @@ class Memory {
         do_before(cycle);
         plan();
     }
-    // Does those, and it: the beat that is offered, if it is not in the inbox, or null. `takes`: whether a
-    // response is taken, by what it is. Returns the response that is offered, or null.
+    // Does these and then `cycle`. `asked`: the beat offered, unless it is in the inbox, or null.
+    // `takes`: whether a given response is accepted. Returns the response offered, or null.
     template <typename Takes>
     const ResponseBeat* cycle(uint64_t cycle, const Crossbar::Beat* asked, Takes takes) {
         do_before(cycle);
@@ -49,14 +49,14 @@ class Memory {
         plan();
         return response;
     }
-    // Of the first cycle that is not done: the response that is offered, or null.
+    // The response offered in the first cycle that has yet to be done, or null.
     const ResponseBeat* offered() const {
         return m_controller.response_valid() ? &m_controller.response() : nullptr;
     }
-    // Of the last `cycle`: whether what was asked is taken.
+    // Whether `asked` was accepted in the last `cycle`.
     bool accepted() const { return m_controller.accepted; }
 
-    // After `catch_up`, see Controller.
+    // Called after `catch_up`; see Controller.
     void settle() { m_controller.settle(); }
     // See Controller.
     const ResponseBeat& following(uint32_t number) const { return m_controller.following(number); }
@@ -64,7 +64,7 @@ class Memory {
         m_controller.skip(count);
         plan();
     }
-    // Of all cycles that are done.
+    // They cover all cycles that have been done.
     uint64_t* counters() { return m_controller.counters; }
 
   private:
@@ -73,13 +73,12 @@ class Memory {
         Crossbar::Beat beat;
     };
     static constexpr uint32_t kInbox = 8;
-    // From a beat that comes to its response, at least: queue, queue of its bank, command,
-    // acknowledgement.
+    // Minimum cycles from a beat to its response: queue, bank queue, command, acknowledgement.
     static constexpr uint64_t kAnswers = 6;
 
-    uint64_t m_cycle = 0;  // that it does next
+    uint64_t m_cycle = 0;  // next one to do
     uint64_t m_due = 0;
-    uint32_t m_room = 0;  // for requests, at least
+    uint32_t m_room = 0;  // for at least this many requests
     uint32_t m_entered = 0, m_left = 0;  // beats of the inbox
     uint32_t m_requests = 0;  // in the inbox
     Coming m_inbox[kInbox];
@@ -87,7 +86,7 @@ class Memory {
     Controller m_controller;
     Dram& m_dram;
 
-    // What is offered in the next cycle, or null.
+    // The beat of the inbox that is offered in the next cycle, or null.
     const Crossbar::Beat* next_beat() {
         if (m_entered == m_left) return nullptr;
         const Coming& coming = m_inbox[m_left % kInbox];

@@ -64,7 +64,7 @@ void Router::cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]) {
         const uint32_t first = headers[number] & output.preferred;
         if (output.credits && !output.allocated) eligible |= first ? first : headers[number];
     }
-    // An input of each port, then a port for each output.
+    // Choose an input of each port, then a port for each output.
     uint32_t chosen[kPorts] = {}, requests[kPorts] = {};
     for (uint32_t port = 0; port < ports; ++port) {
         const uint32_t mine = eligible >> port * kChannels & ((1U << kChannels) - 1);
@@ -134,7 +134,7 @@ Flit Client::flit(const Crossbar::Beat* offered) const {
     }
     const RequestBeat& beat = offered->beat;
     const uint64_t word = (beat.address & ((uint64_t{1} << m_sizes.address_bits) - 1)) / kWordBytes;
-    // All words of a request lie in one column.
+    // All words of a request are in one column.
     const uint64_t first = (word - m_stored) % kColumnWords;
     flit.word = beat.write ? word / kColumnWords * kColumnWords + first : word;
     flit.tag = beat.tag;

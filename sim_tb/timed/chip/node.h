@@ -18,16 +18,16 @@ class Client {
   public:
     Client(const NetworkSizes& sizes, uint32_t vault) : m_sizes(sizes), m_vault(vault) {}
 
-    // `beat`: what is offered, or null.
+    // `beat`: the beat offered, or null.
     bool offers(const Crossbar::Beat* beat) const { return m_sending || (beat && beat->beat.last); }
     Flit flit(const Crossbar::Beat* beat) const;
     bool takes(const RequestBeat& beat, bool sent) const {
         return m_sending ? !beat.last && m_stored < m_sent : !beat.last || sent;
     }
-    // To the next cycle: the beat that is taken, or null, and whether a flit leaves.
+    // Advances to the next cycle: the beat accepted, or null; whether a flit leaves.
     void edge(const Crossbar::Beat* taken, bool sent);
 
-    // Of a packet that returns: its first flit makes no beat unless it is the last, too.
+    // Whether a flit of a returning packet makes a beat; its first does only if it is also the last.
     bool makes_beat(const Flit& flit) const { return m_in_packet || flit.last; }
     ResponseBeat response(const Flit& flit) const;
     void returned(const Flit& flit);
@@ -56,13 +56,13 @@ class Server {
     const RequestBeat* request() const {
         return m_requests.valid() ? &m_requests.front() : nullptr;
     }
-    // Whether it takes a flit, the first one of a queue in which a whole packet waits or not.
+    // Whether it takes the first flit of a queue; `complete`: a whole packet waits there.
     bool takes(const Flit& flit, bool complete) const;
     bool takes_response(bool sent) const { return !m_valid || pops(sent); }
     bool offers() const { return m_valid; }
     Flit flit() const;
-    // To the next cycle: the flit that it takes, or null; whether the memory takes its beat; the
-    // response that it takes, or null; whether a flit of its own leaves.
+    // Advances to the next cycle: the flit that it takes, or null; whether the memory accepts its
+    // beat; the response that it takes, or null; whether its own flit leaves.
     void edge(const Flit* taken, bool request_taken, const ResponseBeat* response, bool sent);
 
   private:
@@ -88,7 +88,7 @@ class Server {
     bool pops(bool sent) const { return m_valid && sent && (!is_header() || m_origin.write); }
 };
 
-// A requester's accesses: to its own vault, to others, to none (demux.py).
+// A requester's accesses to its own vault, to others, or to a vault that does not exist (demux.py).
 class Demux {
   public:
     enum Source : uint32_t { kOwn, kOthers, kNone, kSources };
@@ -97,19 +97,19 @@ class Demux {
         const uint64_t number = address >> sizes.address_bits;
         return number == vault ? kOwn : number < sizes.vaults ? kOthers : kNone;
     }
-    bool refuses() const { return m_error; }  // no vault: whether a request has to wait
-    // The side whose response passes, or -1; `own`, `others`: what they offer, or null.
+    bool refuses() const { return m_error; }  // whether a request to no vault must wait
+    // The response that passes, or null; `own`, `others`: what they offer, or null.
     const ResponseBeat* response(const ResponseBeat* own, const ResponseBeat* others);
     Source selected() const { return m_selected; }
-    // Whether a response of the own vault passes if no other is offered; one is offered, and its last
-    // word is taken in this cycle or not.
+    // Whether a response of its own vault passes if no other is offered. `pass_own`: one is offered;
+    // `ends`: its last word is accepted in this cycle.
     bool passes_own() const { return !m_error && (!m_locked || m_owner == kOwnBit); }
     void pass_own(bool ends) {
         if (!m_locked) m_above = above(kOwnBit), m_owner = kOwnBit;
         m_locked = !ends;
         m_selected = kOwn;
     }
-    // To the next cycle: whether the response is taken, and a request to no vault, or null.
+    // Advances to the next cycle: whether the response is accepted; a request to no vault, or null.
     void edge(const ResponseBeat* response, bool taken, const RequestBeat* lost);
 
   private:
@@ -129,19 +129,19 @@ class Node {
     Server server;
     uint64_t counters[kNetworkCounters] = {};
 
-    // What goes to the router in this cycle, and credits for what comes from it.
+    // What goes to the router in this cycle, and credits for flits from it.
     const LinkEnd& to_router() const { return m_out; }
     // Whether it has something for the router in this cycle.
     bool sends() const {
         return m_client.offers(nullptr) || server.offers() || crossbar.request();
     }
-    // What happens in this cycle, given `from_router` and the response for the server, or null.
+    // Works out this cycle, given what comes `from_router` and the response for the server, or null.
     void look(const LinkEnd& from_router, const ResponseBeat* response);
     bool takes_response() const { return server.takes_response(m_sent[kResponses]); }
-    // To the next cycle: the beat for the crossbar, or null; the requesters that took a response;
-    // whether the memory took the server's request.
+    // Advances to the next cycle: the beat for the crossbar, or null; the requesters that accepted a
+    // response; whether the memory accepted the server's request.
     void edge(const Crossbar::Beat* beat, uint64_t took, bool request_taken);
-    // A cycle in which nothing arrives and nothing is offered, when there is nothing in it.
+    // Whether it is empty. `rest` does cycles in which, in this state, nothing arrives or is offered.
     bool idle() const;
     void rest(uint64_t count = 1) { m_above = 0, counters[kNetworkCycles] += count; }
 
@@ -158,7 +158,7 @@ class Node {
     const ResponseBeat* m_response = nullptr;
     uint32_t m_credits[kClasses], m_above = 0;
     Arrived m_arrived[kClasses];
-    // Of this cycle.
+    // Events of this cycle.
     bool m_sent[kClasses] = {}, m_request_taken = false, m_popped[kClasses] = {};
 
     const Flit* arrived(uint32_t kind) const {

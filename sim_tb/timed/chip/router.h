@@ -1,7 +1,7 @@
 // Timing model of a router (noc/router/).
 //
-// A virtual channel of an input is a bit of a mask: kChannels to a port, the ports in the order of
-// their names. So one order serves all arbiters.
+// A mask has one bit per virtual channel of an input: kChannels per port, with the ports in the order
+// of their names. So all arbiters use the same order.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 namespace vip::timed {
 
 constexpr uint32_t kPorts = 5;     // of a router: four links and the vault's
-constexpr uint32_t kChannels = 4;  // of a link, at most
+constexpr uint32_t kChannels = 4;  // maximum of a link
 constexpr uint32_t kClasses = 2;   // requests, responses
 constexpr uint32_t kMostVcs = kChannels / kClasses;
 
 // A flit: a header, or 64 bits of its packet (noc/packet.py).
 struct Flit {
     uint64_t data;
-    uint64_t word;  // of a header: number of the first word in the vault
+    uint64_t word;  // in a header: number of the first word in the vault
     uint32_t tag;
     uint8_t to, from, requester;
-    uint8_t words;  // less one
+    uint8_t words;  // minus one
     bool write, masked, last, error;
 };
 
-// What a link carries in a cycle, and the credits that go the other way (noc/ports.py).
+// What a link carries in a cycle, and the credits in the opposite direction (noc/ports.py).
 struct LinkEnd {
     bool valid;
     uint8_t channel;
@@ -41,14 +41,14 @@ class Router {
   public:
     Router(const NetworkSizes& sizes, uint32_t vault);
 
-    // A cycle: `in` has what arrives at each port, `out` becomes what leaves in the next cycle.
+    // Does a cycle: `in` has what arrives at each port; `out` becomes what leaves in the next cycle.
     void cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]);
-    // Ports at which something may leave in the next cycle, if nothing arrives: outputs of flits that
-    // wait, and their inputs, whose credits return.
+    // Ports at which something may leave in the next cycle if nothing arrives: outputs of waiting
+    // flits, and their inputs, which return credits.
     uint32_t held() const;
     // Whether nothing waits or leaves, so that a cycle without arrivals changes nothing.
     bool idle() const { return !m_waiting && !m_left; }
-    // Whether an input holds a flit.
+    // Whether an input has a flit.
     bool waits() const { return m_waiting; }
     // Whether the last cycle left nothing in `out`.
     bool quiet() const { return !m_left; }
@@ -56,7 +56,7 @@ class Router {
   private:
     // An output: a virtual channel of a class at a port.
     struct Output {
-        uint32_t preferred = 0, credits;  // preferred: of the packet arbiter, an input
+        uint32_t preferred = 0, credits;  // preferred: the packet arbiter's preferred input
         bool allocated = false;
     };
     struct Waiting {
@@ -72,11 +72,11 @@ class Router {
 
     const NetworkSizes m_sizes;
     const uint8_t* const m_routes;
-    std::vector<Waiting> m_buffers;  // of each input
+    std::vector<Waiting> m_buffers;  // by input
     Input m_inputs[kPorts * kChannels];
     Output m_outputs[kPorts * kChannels];
     uint32_t m_input_above[kPorts] = {}, m_output_above[kPorts] = {};
-    uint32_t m_waiting = 0;  // inputs that hold a flit
+    uint32_t m_waiting = 0;  // inputs with a flit
     bool m_left = false;     // something is in `out`
 
     const Waiting& head(uint32_t input) const {
@@ -89,7 +89,7 @@ class Router {
     void arrive(uint32_t port, const LinkEnd& link);
 };
 
-// Round robin (hdl/round_robin.py): of `requests`, the first one above those that were served.
+// Round robin (hdl/round_robin.py): the first of `requests` above the one served last.
 inline uint32_t granted(uint32_t requests, uint32_t above) {
     const uint32_t high = requests & above, from = high ? high : requests;
     return from & -from;

@@ -1,6 +1,6 @@
-// The state of the engines, as it passes from tile to tile to the host (soc/tile/control.py): each
-// tile has a register on that way. Tiles report changes, and each has the cycle in which the host sees
-// it; so nothing passes from register to register.
+// The state of the engines, which passes from tile to tile to the host (soc/tile/control.py) through a
+// register in each tile. Instead of simulating these, tiles report each change for the cycle in which
+// the host sees it.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@ struct Summary {
 
 class Summaries {
   public:
-    // A tile is at most `ahead` cycles before the host.
+    // A tile is at most `ahead` cycles ahead of the host.
     Summaries(uint32_t vaults, uint32_t ahead)
         : m_vaults(vaults), m_changes(std::bit_ceil(vaults + ahead + 2)) {}
 
-    // Cycles in which the state of a tile's engines passes to the host.
+    // Cycles that the state of a tile's engines takes to the host.
     uint32_t way(uint32_t vault) const { return m_vaults - vault; }
-    // From `cycle` on a tile has `running` more engines that run, and `faulted` that are faulted;
-    // `fault`: one of these is new.
+    // From `cycle` on, the numbers of tiles with running and with faulted engines change by `running`
+    // and `faulted`; `fault`: an engine has faulted.
     void change(uint32_t vault, uint64_t cycle, int32_t running, int32_t faulted, bool fault) {
         Change& change = at(cycle + way(vault));
         change.running.fetch_add(running, std::memory_order_relaxed);
         change.faulted.fetch_add(faulted, std::memory_order_relaxed);
         if (fault) change.fault.store(true, std::memory_order_relaxed);
     }
-    // What the host sees in `cycle`; called for each cycle in turn.
+    // What the host sees in `cycle`; must be called for each cycle in turn.
     Summary seen(uint64_t cycle) {
         Change& change = at(cycle);
         const int32_t running = change.running.load(std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// A tile with its engines and its memory; what it knows of its neighbours, and what it reports to
-// them; a cycle of its router.
+// A tile with its engines and its memory, what it knows about its neighbours and reports to them, and
+// a cycle of its router.
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -51,7 +51,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
     if (lines.lines) m_lines.emplace(lines);
 }
 
-// Through a line buffer, or on an AXI bus.
+// For a memory behind a line buffer or on an AXI bus.
 Passage ChipTile::memory_in_step() {
     wake();
     if (!m_axi) {
@@ -167,7 +167,7 @@ void ChipTile::offer(uint32_t slot) {
     }
 }
 
-// Where no other source can have a response for the engine in that cycle.
+// Requires that no other source can have a response for the engine in that cycle.
 bool ChipTile::absorb(const ResponseBeat& word, uint64_t cycle) {
     const uint32_t slot = word.source;
     if (!((m_running & ~(m_awake | m_refusing)) >> slot & 1)) return false;
@@ -179,8 +179,8 @@ bool ChipTile::absorb(const ResponseBeat& word, uint64_t cycle) {
     return true;
 }
 
-// After the first words of a response have been: the others, before their cycles, up to one that the
-// engine would see. Nothing of another vault can reach it meanwhile.
+// After the first word of a response: passes on the others ahead of their cycles, up to one that the
+// engine would notice. Nothing from another vault can reach it meanwhile.
 void ChipTile::absorb_rest(uint32_t slot) {
     const Turn& now = m_turns[slot];
     uint64_t cycle = m_cycle + 1;
@@ -194,7 +194,7 @@ void ChipTile::absorb_rest(uint32_t slot) {
     if (count) m_memory->skip(count);
 }
 
-// The first words of a response for an engine that does not rest.
+// Passes the first words of a response to an engine that does not rest.
 bool ChipTile::absorb_early(const ResponseBeat& word, uint64_t took) {
     const uint32_t slot = word.source;
     if (!((m_running & m_awake & ~m_refusing) >> slot & 1)) return false;
@@ -232,7 +232,7 @@ void ChipTile::cycle() {
     Crossbar::Beat own_beat, remote_beat;
     bool passes = false, leaves = false, ended = false;
     uint64_t own_took = 0, remote_took = 0;
-    // A beat of a requester to its own vault or to others: whether it goes there in this cycle.
+    // Whether a beat of a requester to its own vault or to others goes there in this cycle.
     const auto goes = [&](uint32_t slot, Demux::Source to, const RequestBeat& beat, uint64_t window) {
         const auto number = static_cast<int>(slot);
         if (to == Demux::kOwn && number == passing) {
@@ -258,7 +258,7 @@ void ChipTile::cycle() {
          left &= left - 1) {
         const uint32_t slot = std::countr_zero(left), bit = 1U << slot;
         Demux& demux = m_demuxes[slot];
-        // Responses of the own vault alone.
+        // Responses can come only from its own vault.
         const bool alone = !(others_answered & bit) && demux.passes_own();
         const ResponseBeat* const word = m_crossbar.response(slot);
         if (alone && word && absorb(*word, m_cycle)) {
@@ -291,7 +291,7 @@ void ChipTile::cycle() {
             demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
             m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
         }
-        // A request stays until it is taken.
+        // A request stays until it is accepted.
         const bool offered = (m_own | m_remote | m_lost) & bit;
         if (port.request_ready | (offered != (engine.request() != nullptr))) offer(slot);
         turn(slot, m_cycle + 1, engine.rest());
@@ -321,7 +321,7 @@ void ChipTile::cycle() {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
         m_node_idle = node.idle();
     }
-    // A word that the next cycle would do no more with.
+    // Take a word early if the next cycle would do nothing else with it.
     const ResponseBeat* answer = passage.answer;
     if (answer && m_node_idle && m_crossbar.empties(answer->source, own_took) &&
         absorb(*answer, m_cycle + 1)) {
@@ -332,7 +332,7 @@ void ChipTile::cycle() {
         answer = nullptr;
     }
     ++m_cycle;
-    // A beat that the memory certainly takes in the next cycle.
+    // Pass on a beat that the memory is certain to accept in the next cycle.
     if (passes && m_memory && !m_lines && !m_crossbar.request() && m_memory->accepts(own_beat.beat)) {
         m_crossbar.grant(own_beat);
         m_memory->put(m_cycle, own_beat);
@@ -426,7 +426,7 @@ void ChipTile::look() {
     find_arrival();
 }
 
-// From a request's cycle, with no wait: crossbar, link to the router, its buffer, its output.
+// A request without waiting passes the crossbar, the link to the router, its buffer and its output.
 uint64_t ChipTile::leaves() const {
     const uint64_t now = time();
     if (!m_node_idle) [[unlikely]] {
@@ -440,9 +440,9 @@ uint64_t ChipTile::leaves() const {
 
 void ChipTile::promise() {
     const uint64_t now = time();
-    // What arrives needs a cycle in a buffer and one in an output.
+    // A flit that arrives needs one cycle in a buffer and one in an output.
     uint64_t passes = std::min(m_arrival, m_known) + 2;
-    // Behind a flit that waits is another one, for any port.
+    // Behind a waiting flit there may be another one, for any port.
     if (m_router.waits()) [[unlikely]] passes = std::min(passes, now + 2);
     const uint64_t later = std::min({passes, leaves(), now + kMostPromised});
     m_reported.promise.store(Reported::promised(now, m_router.held(), later - now),
@@ -479,7 +479,7 @@ void ChipTile::network() {
     uint64_t entries = m_reported.entries.load(std::memory_order_relaxed);
     for (uint32_t port = 0; port < ports; ++port) {
         if (port == m_sizes.local || (!out[port].valid && !out[port].credit)) continue;
-        // What is promised is kept.
+        // Promises are kept.
         assert(Reported::known(m_reported.promise.load(std::memory_order_relaxed), port) <=
                m_cycle + 1);
         const auto number = static_cast<uint8_t>(entries >> 8 * port);

@@ -25,27 +25,27 @@ constexpr uint32_t kMostEngines = 16;
 
 class ChipTile {
   public:
-    // Of `vault` and `axi` one is null: the memory has the other back end.
+    // One of `vault` and `axi` is null: the memory has the other back end.
     ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
              const AxiSizes* axi, const LineSizes& lines, Summaries& summaries, uint32_t number);
-    // Once, when all tiles are there, by number.
+    // Called once, when all tiles, by number, exist.
     void connect(const std::vector<std::unique_ptr<ChipTile>>& tiles);
 
-    // What it reports, and what its neighbour with a number does; null: there are not so many.
+    // What it reports, and what a neighbour does; null if there is no neighbour `number`.
     const Reported* reported() const { return &m_reported; }
     const Reported* neighbour(uint32_t number) const {
         return number < m_neighbours ? m_incoming[number].reported() : nullptr;
     }
-    // The cycle that it does next.
+    // Its next cycle.
     uint64_t time() const { return m_cycle; }
-    // Does all cycles before `limit` in which it knows what arrives: at least one if its neighbours
-    // have come as far as it has. Returns whether it did any.
+    // Does all cycles before `limit` in which it knows what arrives: at least one if no neighbour is
+    // behind it. Returns whether it did any.
     bool advance(uint64_t limit);
-    // Takes its promises back. Engines that are launched and the host's accesses break them, but no
-    // tile goes on by a promise meanwhile.
+    // Withdraws its promises, which launches and the host's accesses break. No tile relies on them
+    // meanwhile.
     void forget();
 
-    // Begins with its launch, instead of the one before.
+    // Launches `engine`, which replaces the previous one.
     void launch(uint32_t slot, std::unique_ptr<PeModel> engine);
     uint32_t running() const { return m_running; }
     void stop(uint32_t slot);
@@ -53,7 +53,7 @@ class ChipTile {
 
     std::vector<std::unique_ptr<PeModel>> engines;  // null: never launched
     Node node;
-    // Of the vault's memory, and of its node.
+    // Counters of the vault's memory, and of its node.
     const uint64_t* counters() {
         wake();
         return m_axi ? m_axi->counters : m_memory->counters();
@@ -62,14 +62,13 @@ class ChipTile {
         node_rests();
         return node.counters;
     }
-    // Its memory has done all cycles.
+    // Lets the memory do all its cycles.
     void wake();
-    // The DRAM's memory has what has been on its bus, too.
+    // Also writes everything that has been on the DRAM's bus to its memory.
     void settle();
-    // The scratchpads have what has been done, and words of responses that were given to them before
-    // their cycles.
+    // Also brings the scratchpads up to date, including words of responses taken early.
     void finish();
-    HostLink* host = nullptr;  // or null: no access of the host comes here
+    HostLink* host = nullptr;  // null if the host does not access this tile
     // Whether a rule of the DRAM is broken.
     bool failed() const { return m_dram.failed(); }
 
@@ -82,70 +81,69 @@ class ChipTile {
     bool m_was_running = false;
     uint32_t m_was_faulted = 0;  // engines
     Router m_router;
-    // The ends of its links in this cycle and the next one, by parity, and whether they carry
-    // anything.
+    // The ends of its links in this cycle and the next, by parity, and whether they carry anything.
     LinkEnd m_ends[2][kPorts] = {};
     bool m_carries[2] = {};
     // What comes from its neighbours, and at which port.
     Incoming m_incoming[kPorts - 1];
     uint32_t m_from[kPorts - 1];
     uint32_t m_neighbours = 0;
-    uint64_t m_arrival = kEver;  // the next cycle in which something arrives, of those before
-    uint64_t m_known = kEver;    // this one
+    uint64_t m_arrival = kEver;  // next known cycle in which something arrives
+    uint64_t m_known = kEver;    // first cycle in which arrivals are unknown
     Reported m_reported;
     LinkQueue m_links[kPorts];
     Crossbar m_crossbar;
     std::optional<Memory> m_memory;
     std::optional<AxiBackend> m_axi;
-    uint64_t m_axi_cycle = 0;  // that it does next
+    uint64_t m_axi_cycle = 0;  // its next one
     std::optional<LineBuffer> m_lines;
     Demux m_demuxes[kMostEngines + 1];
     Dram& m_dram;
     uint64_t m_cycle = 0;
     uint32_t m_running = 0;  // engines
-    // Engines that offer a request, by where it goes.
+    // Engines that offer a request, by its destination.
     uint32_t m_own = 0, m_remote = 0, m_lost = 0;
-    // Of an engine: the cycle up to which it has come, and that in which it has to go on without a
-    // response.
+    // The cycle up to which an engine has advanced, and the one in which it must continue even without
+    // a response.
     struct Turn {
         uint64_t since = 0, wake = 0;
     };
     Turn m_turns[kMostEngines];
-    uint32_t m_awake = 0;     // engines that go on in each cycle
-    uint64_t m_wake = kEver;  // the cycle in which the next one of the others does
-    uint32_t m_refusing = 0;  // those whose demux answers a request to no vault
-    // Whether the node has nothing to do until something comes; cycles that it does not know of.
+    uint32_t m_awake = 0;     // engines that do every cycle
+    uint64_t m_wake = kEver;  // the cycle in which the next of the others wakes
+    uint32_t m_refusing = 0;  // engines whose demux answers a request to no vault
+    // Whether the node has nothing to do until something arrives; cycles that it has yet to count.
     bool m_node_idle = true;
     uint64_t m_node_rests = 0;
 
-    // Where the request of an engine goes, if it offers one.
+    // Updates where the request of an engine goes, if it offers one.
     void offer(uint32_t slot);
     Demux::Source target(uint64_t address) const {
         return m_joined ? Demux::target(m_sizes, m_number, address) : Demux::kOwn;
     }
-    // Gives an engine that rests a word in a cycle, if it goes on resting then.
+    // Passes a word to a resting engine in a cycle, if it then continues to rest.
     bool absorb(const ResponseBeat& word, uint64_t cycle);
     void absorb_rest(uint32_t slot);
     bool absorb_early(const ResponseBeat& word, uint64_t took);
-    // The engine has done the cycles before this one.
+    // The engine, after it has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
-    // Engines whose cycle has come are awake.
+    // Wakes engines that are due.
     void find_awake();
     void turn(uint32_t slot, uint64_t since, uint64_t rest);
     void node_rests();
 
     void cycle();
-    // The first cycle in which something can happen here, of those before an arrival.
+    // The first cycle in which something can happen here if nothing arrives.
     uint64_t m_next = 0;
     uint64_t next() const;
-    // What it knows of its neighbours, and reports to them.
+    // Read what the neighbours report, and report to them.
     void look();
     void promise();
     void find_arrival();
-    // The first cycle in which what it has or makes itself can leave it, if its router is empty.
+    // The first cycle in which its own traffic can leave it, if its router is empty.
     uint64_t leaves() const;
     void report_states();
-    // A cycle of the memory, if it may have a response or a beat that it may refuse.
+    // Does a cycle of the memory, if it may have a response or refuse a beat.
     Passage memory();
     Passage memory_in_step();
     void network();

@@ -1,1 +1,1 @@
-"""The timing model of a processing engine, alone beside a memory."""
+"""The timing model of a single processing engine with a memory."""

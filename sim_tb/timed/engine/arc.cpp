@@ -20,7 +20,7 @@ bool Arc::free(uint64_t time) {
         Entry& entry = m_entries[number];
         if (!entry.grows || !--entry.columns) m_taken &= ~(uint64_t{1} << number);
     }
-    // The same places are used again.
+    // Reuse the same slots.
     if (m_first == m_end) m_first = m_end = 0;
     return m_taken != before;
 }

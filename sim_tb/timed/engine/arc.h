@@ -20,30 +20,29 @@ class Arc {
 
     bool conflict(const Range (&ranges)[3]) const;
     bool full() const { return m_taken == m_all; }
-    // The first one; not one of them if there is none.
+    // The first free entry; the number of entries if none is free.
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
 
-    // A transfer of this many columns is known; `grows`: it may wait for more of them.
+    // Adds a transfer of this many columns; if it `grows`, it may get more of them later.
     void enter(uint32_t entry, const Range& range, uint32_t columns, bool store, bool grows) {
         m_entries[entry] = Entry{range.start, range.end, columns, store, grows};
         m_taken |= uint64_t{1} << entry;
     }
-    // An entry's load waits for a column more.
+    // An entry's load waits for one more column.
     void grow(uint32_t entry) { ++m_entries[entry].columns; }
-    // A column of an entry's load arrives, or a store reads its source, so that the entry may be free
-    // after the cycle `time`, which is no earlier than that of another one before. Returns whether
-    // it may.
+    // A column of an entry's load arrives, or a store has read its source. Returns whether the entry
+    // may become free after cycle `time`, which never decreases from call to call.
     bool complete(uint32_t entry, uint64_t time) {
         Entry& found = m_entries[entry];
         if (!found.grows && --found.columns) return false;
         m_leaving[m_end++ % kMostLeaving] = {time, entry};
         return true;
     }
-    // The cycle after which an entry may be free next.
+    // The next cycle after which an entry may become free.
     uint64_t next() const {
         return m_first == m_end ? kNever : m_leaving[m_first % kMostLeaving].time;
     }
-    // To the end of the cycle `time`. Returns whether an entry has become free.
+    // Advances to the end of cycle `time`. Returns whether an entry has become free.
     bool leave(uint64_t time) {
         if (next() > time) return false;
         return free(time);
@@ -58,11 +57,11 @@ class Arc {
         uint64_t time;
         uint32_t entry;
     };
-    // Each entry, and of one that grows a column in each of two cycles.
+    // Enough for each entry once, plus an entry that grows, with a column in each of two cycles.
     static constexpr uint32_t kMostLeaving = 128;
 
     uint64_t m_all, m_taken = 0;
-    uint32_t m_first = 0, m_end = 0;  // of those that leave
+    uint32_t m_first = 0, m_end = 0;  // of m_leaving
     Entry m_entries[64];
     Leaving m_leaving[kMostLeaving];
 

@@ -1,24 +1,24 @@
-// Front end and vector unit behind the load-store unit.
+// Lets front end and vector unit fall behind the load-store unit.
 //
-// What they do is seen by nobody until they hand a transfer on, or the program ends. So cycles of
-// theirs wait while that unit goes on, as many as there must be before the next transfer, by the
-// instructions before it and by the vector unit's beats, and are done together. Before they could see
-// something of that unit that was not so in these cycles, they have caught up. What a fault does is
-// seen when the vector unit is done and the counters are complete, which is later than that.
+// Nothing sees what they do until they hand over a transfer or the program ends. So they can postpone
+// their cycles and do them together, up to the minimum number before the next transfer, which follows
+// from the instructions before it and the vector unit's beats. They catch up before they could see a
+// change of the load-store unit that came after these cycles. The effect of a fault is visible only
+// when the vector unit is done and the counters are complete, which is later.
 #include <algorithm>
 
 #include "pe_model.h"
 
 namespace vip::timed {
 
-// Whether a transfer at dispatch can't leave until the front end sees something else.
+// Whether a transfer at dispatch can't leave until the front end sees a change.
 bool PeModel::blocked() const {
     return !accepts(m_compared && m_conflict, m_arc.full());
 }
 
-// The next instruction at issue, but for scalar instructions after which the one that follows is known.
+// The next instruction at issue, beyond scalar instructions whose successor is known.
 PeModel::Way PeModel::way() const {
-    constexpr int kMost = 8;  // of these
+    constexpr int kMost = 8;  // scalar instructions
     Way found = m_held            ? Way{m_pc, 0}
                 : m_redirect      ? Way{m_target, kRefill}
                 : m_operands_held ? Way{m_operands_pc, 1}
@@ -44,17 +44,17 @@ PeModel::Way PeModel::way() const {
     return found;
 }
 
-// Cycles that the front end can do before one of its instructions acts on the load-store unit or must
-// know more of it, at least, if nothing waits.
+// Minimum cycles before an instruction of the front end affects the load-store unit or depends on its
+// state, if nothing waits.
 uint64_t PeModel::distance(const Way& way) const {
     return std::min(way.cycles + word_at(way.pc)->distance, m_sizes.flush_cycles);
 }
 
-// The same by the vector unit's beats, of those instructions that are before; none: it is not known.
+// The same, from the beats of the vector instructions before that one; 0 if unknown.
 uint64_t PeModel::beats_ahead(int64_t pc) const {
     if (!m_ahead || static_cast<uint64_t>(pc) >= m_sizes.words) return 0;
     const Ahead& ahead = m_ahead[pc];
-    // Of the one that runs, that waits, and that is at dispatch.
+    // Beats of the instructions that runs, that waits, and that is at dispatch.
     const bool dispatched = m_dispatch_held && m_dispatched.word->unit == kVector;
     const uint64_t beats[] = {m_waits.vector_running ? m_beats : 0,
                               m_waits.vector_waits ? m_waiting_beats : 0,
@@ -63,11 +63,11 @@ uint64_t PeModel::beats_ahead(int64_t pc) const {
     uint64_t found = all + ahead.beats;
     for (uint32_t i = 3, fewer = ahead.fewer; fewer && i--;)
         if (beats[i]) found -= beats[i], --fewer;
-    // A fault is reported when they have none left, and the counters are complete.
+    // A fault is reported after all beats, when the counters are complete.
     return found ? std::min(found + ahead.then, all + m_sizes.flush_cycles) : 0;
 }
 
-// Cycles that the front end can do before it looks at the load-store unit, at least.
+// Minimum cycles that the front end can do before it depends on the load-store unit.
 uint64_t PeModel::slack() const {
     // An entry of the array range check that becomes free ends a wait.
     const uint64_t same = std::min(m_arc.next() - (m_time - m_behind), kForever);
@@ -78,7 +78,7 @@ uint64_t PeModel::slack() const {
     const uint64_t further = distance(next_one);
     if (!m_dispatch_held) return std::max(found + further, beats_ahead(next_one.pc));
     if (m_dispatched.word->unit == kLoadStore) {
-        // It goes in the cycle after the one in which it can leave.
+        // It goes one cycle after it can leave.
         if (m_leaves) return m_given ? std::max(further, beats_ahead(next_one.pc)) : 0;
         const uint64_t next = found + (further != 0);
         return blocked() ? std::max(next, std::min(same + 1, further)) : next;
@@ -87,20 +87,20 @@ uint64_t PeModel::slack() const {
     const uint64_t known = beats_ahead(next_one.pc);
     if (m_leaves | !m_held | m_outside_now | !m_now->plain | (m_now->unit == kScalar))
         return std::max(found + further, known);
-    // What is at issue waits for that at dispatch, and can't have a fault meanwhile.
+    // The instruction at issue waits for the one at dispatch, and can't fault meanwhile.
     const uint64_t free = (m_compared & m_conflict ? same : 0) + 1 + further;
     if (!m_waits.vector_waits) return std::max(free, known);
     uint64_t begun = m_beats + 1 + further;
     const Step& next = *m_operands_word;
     if (m_operands_held && m_now->unit == kVector && next.plain && next.unit != kScalar &&
         !m_operands_outside)
-        // So does what follows a vector instruction there, for the one that waits now.
+        // The one behind a vector instruction at issue also waits, for the one that waits now.
         begun = m_beats + 1 + m_waiting_beats +
                 std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
     return std::max({free, begun, known});
 }
 
-// Cycles of the front end in which nothing moves.
+// Does cycles of the front end in which nothing moves.
 void PeModel::pass_frozen(uint64_t count) {
     m_frozen -= count;
     m_cycles += count;
@@ -118,7 +118,7 @@ void PeModel::catch_up() {
     while (m_behind) {
         uint64_t count;
         if (m_frozen) {
-            // Up to the end of a cycle after which an entry of the array range check may be free.
+            // Stop after a cycle at whose end an entry of the array range check may become free.
             count = std::min({m_frozen, m_behind, m_arc.next() - (m_time - m_behind)});
             pass_frozen(count);
         } else if (!(count = flow(m_behind))) {
@@ -137,15 +137,15 @@ void PeModel::catch_up() {
     }
 }
 
-// Entries become free until the end of a cycle that the front end has done.
+// Frees entries up to the end of a cycle that the front end has done.
 void PeModel::leave(uint64_t time) {
     if (!m_arc.leave(time)) return;
-    // Without a conflict there is none with fewer of them.
+    // If there was no conflict, there is none with fewer entries.
     m_compared &= !m_conflict;
     if (!stays(true, m_load_store.seen())) m_frozen = 0;
 }
 
-// A column of a transfer is there, or read, so that its entry may be free after the cycle `time`.
+// A column of a transfer has arrived or been read, so its entry may become free after cycle `time`.
 void PeModel::complete(uint32_t entry, uint64_t time) {
     if (!m_arc.complete(entry, time)) return;
     // Before that nothing changes.
@@ -153,15 +153,14 @@ void PeModel::complete(uint32_t entry, uint64_t time) {
     m_slack = std::min(m_slack, std::max(ahead, time - m_time));
 }
 
-// Entries become free a cycle later.
+// Updates the array range check; entries become free one cycle later.
 void PeModel::follow_transfers() {
     if (m_load_store.grown) m_arc.grow(m_load_store.grown_entry);
     if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + 1);
     if (m_load_store.released) complete(m_load_store.released_entry, m_time + 1);
 }
 
-// After a cycle in which the load-store unit alone went on: what the front end sees of it in the
-// next one.
+// After a cycle of the load-store unit alone: updates what the front end sees of it in the next one.
 void PeModel::show() {
     const uint32_t seen = m_load_store.seen(), before = m_seen;
     if (seen != before || m_load_store.loaded) {
@@ -173,7 +172,7 @@ void PeModel::show() {
     m_still = m_load_store.steady();
 }
 
-// A cycle in which the load-store unit alone goes on, at most to take a response.
+// A cycle of the load-store unit alone, which at most takes a response.
 void PeModel::response_alone(const ResponseBeat* response) {
     if (m_still && !response) return;
     if (m_still && m_load_store.absorb(*response)) {
@@ -185,7 +184,7 @@ void PeModel::response_alone(const ResponseBeat* response) {
     show();
 }
 
-// The same where it has transfers, too.
+// The same if it also has transfers.
 void PeModel::proceed_alone(MemoryPort& port) {
     pass(1);
     m_load_store.proceed(port);
@@ -193,7 +192,7 @@ void PeModel::proceed_alone(MemoryPort& port) {
     show();
 }
 
-// The same where it has anything.
+// The same in all other cases.
 void PeModel::transfer_alone(const MemoryPort& port) {
     pass(1);
     if (m_load_store.loaded) catch_up();
@@ -210,14 +209,14 @@ bool PeModel::rests_on() {
     return m_slack;
 }
 
-// Whether what is at dispatch goes to the load-store unit in this cycle, and the front end sees
-// nothing else of that.
+// Whether the instruction at dispatch goes to the load-store unit in this cycle with no further
+// effect on the front end.
 bool PeModel::gives() const {
     return m_usual && m_dispatch_held && m_leaves && m_dispatched.word->unit == kLoadStore &&
            (!m_held || m_now->distance);
 }
 
-// The unit has it then, while the front end's cycle waits.
+// Hands it to that unit, while the front end's cycle is postponed.
 void PeModel::give(MemoryPort& port) {
     m_given = true;
     const Way next = way();

@@ -1,4 +1,4 @@
-"""Input of the timing models from Python: an engine's program, its state, and its sizes."""
+"""Inputs of the timing models from Python: an engine's program, state and sizes."""
 
 from collections.abc import Sequence
 from ctypes import c_uint8, c_uint64
@@ -43,7 +43,8 @@ __all__ = [
 ]
 
 _FIELDS = (FIELD_A, FIELD_B, FIELD_C)
-#: Numbers of units, extents and control instructions in C++; 0: none. The last ones are in order.
+#: Numbers of units, extents and control instructions in C++; 0: none. The order of the last ones
+#: matters.
 UNITS = {unit: number for number, unit in enumerate(Unit, start=1)}
 EXTENTS = {extent: number for number, extent in enumerate(Extent, start=1)}
 CONTROL = (
@@ -58,11 +59,11 @@ CONTROL = (
 
 
 class TimedWord(Record):
-    """What the front end must know of a word.
+    """What the front end needs to know about a word.
 
     Attributes:
         width: log2 of an element's bytes.
-        extents: of what lies where A, B and C point.
+        extents: of the data that A, B and C point to.
     """
 
     unit: U8
@@ -86,8 +87,8 @@ class TimedWord(Record):
 def timed_words(
     words: Sequence[int], rows: Sequence[Instruction | None], config: PeConfig
 ) -> list[TimedWord]:
-    """The words of a program, which are the instructions ``rows``, or None: none that the engine
-    has. An illegal word still waits for the registers that its opcode reads."""
+    """The words of a program. ``rows`` has the instruction of each, None if the engine lacks it. An
+    illegal word still waits for the registers that its opcode reads."""
     groups: dict[int, Instruction] = {}
     for first in config.rows:
         groups.setdefault(first.opcode, first)
@@ -136,13 +137,13 @@ _NUMBERS = (
 
 
 class Sizes(Record, numbers=_NUMBERS):
-    """What the model must know of a configuration: ``words`` of the program, ``buffer_words`` of
-    the instruction buffer, ``addressed_words`` a power of two; the load history has no ways where
-    it is absent, and ``history_turn`` is what the program before has left in it."""
+    """What the model needs to know about a configuration: ``words`` of the program,
+    ``buffer_words`` of the instruction buffer, ``addressed_words``, a power of two. Without a load
+    history there are 0 ways; ``history_turn`` is what the previous program left in it."""
 
 
 class EngineResult(Record):
-    """What became of an engine."""
+    """Final state of an engine."""
 
     counters: Annotated[Any, C(c_uint64 * len(PeCounter))]
     cycles: int
@@ -165,7 +166,7 @@ class EngineResult(Record):
 
 
 def check_covered(config: PeConfig) -> None:
-    """Refuse an engine that the timing models do not cover.
+    """Refuse an engine that the timing models don't cover.
 
     Raises:
         CosimError: the message says why.
@@ -179,8 +180,8 @@ def check_covered(config: PeConfig) -> None:
 
 
 def sizes_of(config: PeConfig, words: int, turn: int = 0) -> Sizes:
-    """The sizes of an engine of ``config`` with a program of ``words``; ``turn``, that the program
-    before has left in its load history."""
+    """The sizes of an engine of ``config`` with a program of ``words``; ``turn`` is what the
+    previous program left in its load history."""
     flush = FLUSH_CYCLES if config.counters else 1
     return Sizes(
         words=words,
@@ -203,7 +204,7 @@ def sizes_of(config: PeConfig, words: int, turn: int = 0) -> Sizes:
 
 
 class EngineState(CompiledSimulator):
-    """The state of an engine, and its program as the timing model takes it."""
+    """The state of an engine, and its program in the timing model's format."""
 
     def _load(
         self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
@@ -217,7 +218,7 @@ class EngineState(CompiledSimulator):
 
     @property
     def engine(self) -> Engine:
-        """The structure that the model changes."""
+        """The structure that the model modifies."""
         for number, value in enumerate(self.registers):
             self._engine.registers[number] = value
         return self._engine

@@ -1,7 +1,8 @@
-// Cycles in which the stages of the front end are full, or fill after a branch, and nothing fails.
+// Cycles in which the stages of the front end are full, or refill after a branch, and nothing fails.
 //
-// Most are such cycles. They are done by instruction: each one knows the cycle in which it goes on,
-// as the vector unit's beats are cycles, too. `step` and `step_alone` do all others.
+// Most cycles are like this. They are done instruction by instruction: the cycle in which each one
+// moves on is known, since the vector unit's beats are cycles too. `step` and `step_alone` do all
+// others.
 #include <algorithm>
 
 #include "pe_model.h"
@@ -13,24 +14,24 @@ static_assert(kIssuedScalar == kScalar && kIssuedVector == kVector &&
 
 namespace {
 
-// Later than all cycles.
+// Later than any cycle.
 constexpr int64_t kNotYet = INT64_MAX / 2;
 
-// What keeps the instruction at issue behind a vector instruction.
+// The stall of an instruction at issue behind a vector instruction.
 uint32_t stall(bool conflict) { return conflict ? kStallArcConflict : kStallVector; }
 
 }  // namespace
 
 // The vector unit, by the cycles in which it runs.
 struct PeModel::Beats {
-    bool runs, waits;  // an instruction, and the next one
-    int64_t begin;     // of those that run, without a gap
-    int64_t end;       // of the one that runs
+    bool runs, waits;  // whether an instruction runs, and whether another one waits
+    int64_t begin;     // of the current stretch of instructions without a gap
+    int64_t end;       // of the instruction that runs
     int64_t waiting;   // beats of the one that waits
-    int64_t last;      // cycle in which it ran, before `begin`
-    int64_t busy = 0;  // cycles before `begin`
+    int64_t last;      // last cycle before `begin` in which it ran
+    int64_t busy = 0;  // cycles in which it ran before `begin`
 
-    // Time goes on.
+    // Advances to `time`.
     void to(int64_t time) {
         while (runs && end <= time) {
             if (waits) {
@@ -58,8 +59,8 @@ struct PeModel::Beats {
     }
 };
 
-// From the cycle `time` of those from `begin` on, in which what is at dispatch is there: the one in
-// which it goes, as far as is known before `most`.
+// The cycle in which the instruction at dispatch goes, given that it is there in cycle `time`, counted
+// from `begin`; kNotYet if that is not known before `most`, which may decrease.
 int64_t PeModel::departure(const Beats& beats, uint64_t begin, int64_t time, int64_t& most) {
     const uint64_t now = begin + static_cast<uint64_t>(time);
     if (m_arc.next() <= now) leave(now);
@@ -67,7 +68,7 @@ int64_t PeModel::departure(const Beats& beats, uint64_t begin, int64_t time, int
     const bool transfer = m_dispatched.word->unit == kLoadStore;
     if (transfer && accepts(m_conflict, m_arc.full())) return most = time + 1;
     if (transfer | m_conflict) {
-        // Until an entry becomes free.
+        // Wait until an entry becomes free.
         most = static_cast<int64_t>(std::min(static_cast<uint64_t>(most), m_arc.next() - begin));
         return kNotYet;
     }
@@ -82,13 +83,13 @@ void PeModel::execute_vector() {
     held.word->execute(m_vector, kPlaced);
 }
 
-// Registers of the vector unit after cycles before `time`.
+// Updates the registers of the vector unit to the beginning of cycle `time`.
 void PeModel::keep(Beats& beats, int64_t time) {
     beats.to(time);
     const int64_t ran = beats.runs && beats.begin < time ? time - 1 : beats.last;
     const auto unwritten = static_cast<int64_t>(kVectorLatency) - (time - ran);
     m_unwritten = static_cast<uint32_t>(std::max<int64_t>(unwritten, 0));
-    // Handed on in the last cycle, or running in it, or with results to come.
+    // An instruction was handed over or ran in the last cycle, or has results to come.
     m_waits.vector_busy = (beats.runs && beats.begin == time) || unwritten > 0;
     m_waits.vector_running = beats.runs;
     m_waits.vector_waits = beats.waits;
@@ -97,14 +98,14 @@ void PeModel::keep(Beats& beats, int64_t time) {
     m_counters[kVectorBusy] += beats.busy + (beats.runs ? time - beats.begin : 0);
 }
 
-// Cycles after a branch until stages are full again, with the first word that they have then.
+// Cycles after a branch until the stages are full again; `pc` becomes their first word.
 int64_t PeModel::gap(int64_t& pc) const {
     if (m_redirect) return pc = m_target, kRefill;
     if (!m_operands_held) return pc = m_fetch_pc, kRefill - 1;
     return pc = m_operands_pc, kRefill - 2;
 }
 
-// The registers of stages with such a gap; `passed`: what is in those that have nothing.
+// Updates the registers of the stages with such a gap; `passed`: the place in empty stages.
 void PeModel::keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed) {
     m_held = false;
     m_redirect = gap == kRefill;
@@ -116,7 +117,7 @@ void PeModel::keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed) {
     advance(m_redirect ? kept(passed + 1) : gap == kRefill - 1 ? pc : kept(pc + 1));
 }
 
-// Such cycles, up to `most`, which the front end does. Returns how many.
+// Does such cycles, at most `cycles`, of the front end. Returns how many.
 uint64_t PeModel::flow(uint64_t cycles) {
     if (!(m_usual & m_fetch_valid)) return 0;
     bool held = m_dispatch_held, again = m_waits.again;
@@ -134,7 +135,7 @@ uint64_t PeModel::flow(uint64_t cycles) {
                                                          : !words[pc].plain))
         return 0;
 
-    // Cycles from here on have numbers.
+    // Cycles are numbered from here.
     int64_t time = 0, most = static_cast<int64_t>(cycles);
     Beats beats = {.runs = m_waits.vector_running,
                    .waits = m_waits.vector_waits,
@@ -142,7 +143,7 @@ uint64_t PeModel::flow(uint64_t cycles) {
                    .end = static_cast<int64_t>(m_beats),
                    .waiting = static_cast<int64_t>(m_waiting_beats),
                    .last = static_cast<int64_t>(m_unwritten) - kVectorLatency};
-    // Of what is at dispatch: since when, and when it goes; when the one before went.
+    // Of the instruction at dispatch: since when it is there, when it goes, when the last one went.
     int64_t since = 0, goes = kNotYet, gone = kNotYet;
     const uint64_t begin = m_time - m_behind;
     if (held) goes = m_leaves ? 0 : departure(beats, begin, 0, most);
@@ -159,7 +160,7 @@ uint64_t PeModel::flow(uint64_t cycles) {
         goes = kNotYet;
     };
 
-    // Where a branch leads: what stages have until they are full.
+    // After a branch: the contents of the stages until they are full.
     int64_t first = m_pc, passed = left == kRefill - 2 ? m_pc : m_operands_pc;
     int64_t last_pc = m_last_pc, fault_pc = m_fault_pc;
     bool stays = false;
@@ -201,7 +202,7 @@ uint64_t PeModel::flow(uint64_t cycles) {
             if (goes > time && held) {
                 if (m_dispatched.word->unit == kLoadStore) break;
                 last_pc = fault_pc = pc;
-                // Counted by what dispatch saw a cycle before.
+                // Counted by what dispatch saw one cycle earlier.
                 const int64_t until = std::min(goes, most);
                 const bool before = time ? since < time && m_conflict : m_waits.late_conflict;
                 event = stall(before);

@@ -1,5 +1,5 @@
-// Programs of engines, what their instructions do and what they touch (pe/frontend/range_check.py);
-// the sequencer (pe/sequencer.py), and what the host reads of it.
+// Programs of engines, what their instructions do and access (pe/frontend/range_check.py), the
+// sequencer (pe/sequencer.py), and what the host reads from it.
 #include <algorithm>
 #include <cstring>
 
@@ -7,8 +7,8 @@
 
 namespace vip::timed {
 
-// Cycles from one with an instruction at issue to the first in which the front end acts on the
-// load-store unit or must know more of it, at least. A transfer goes there two cycles later.
+// Minimum cycles from an instruction at issue until the front end affects the load-store unit or
+// depends on its state. A transfer goes there two cycles later.
 void find_distances(std::vector<Step>& program, uint64_t words) {
     constexpr uint8_t kFar = 64;
     const auto ends = [](const Step& step) {
@@ -37,7 +37,7 @@ void find_distances(std::vector<Step>& program, uint64_t words) {
 }
 
 const Ahead* Program::ahead(uint64_t vl, uint64_t mr) const {
-    constexpr size_t kMost = 64;  // which are kept
+    constexpr size_t kMost = 64;  // stored tables
     const std::lock_guard guard(m_lock);
     const auto key = std::pair(vl, mr);
     auto found = m_known.find(key);
@@ -49,16 +49,16 @@ const Ahead* Program::ahead(uint64_t vl, uint64_t mr) const {
 }
 
 std::vector<Ahead> Program::find(uint64_t vl, uint64_t mr) const {
-    // Ways on which up to two are left out, from the most to the fewest, and that on which none is.
+    // Whether there are paths on which 3, 2 or 1 must be left out; beats of paths without any.
     constexpr uint32_t kLeftOut = 3, kMostBeats = UINT16_MAX;
     struct Ways {
         bool some[kLeftOut] = {};
-        bool soon = false;  // what is at the end acts at issue, not from dispatch
+        bool soon = false;  // the word at the end acts at issue, not from dispatch
         uint32_t beats = kMostBeats;
         bool operator==(const Ways&) const = default;
     };
     std::vector<Ways> ways(m_used + 1);
-    // What follows the program has a fault.
+    // A word beyond the program faults.
     ways[m_used].some[0] = ways[m_used].soon = true;
     const auto at = [&](uint64_t place) { return ways[std::min(place, m_used)]; };
     for (bool changed = true; changed;) {
@@ -116,8 +116,8 @@ Execute function_of(uint32_t row) {
     }
 }
 
-// The program in an engine's buffer. Engines with the same one share it: a chip's would not fit
-// the processor's cache.
+// The program in an engine's buffer. Engines with the same program share it, since a copy for each
+// engine of a chip would not fit the processor's cache.
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
                                           const Word* buffer) {
     static std::vector<std::weak_ptr<const Program>> known;
@@ -146,7 +146,7 @@ std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* o
     return kept;
 }
 
-// What the engine keeps of a program counter (pe.interface.pc_shape).
+// The bits of a program counter that the engine stores (pe.interface.pc_shape).
 int64_t PeModel::kept(int64_t pc) const {
     const int64_t addressed = static_cast<int64_t>(m_sizes.addressed_words);
     if (m_sizes.exact_pc) return pc;
@@ -172,7 +172,7 @@ void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
     const uint64_t unaligned = m_sizes.alignment - 1;
     const uint64_t most = 2 * m_sizes.scratchpad_bytes - 1;
     const uint64_t length = found.values[2] & most;
-    // By extents, in their order.
+    // Indexed by extent.
     const uint64_t counts[] = {0, 1, found.vl, found.mr, found.vl * found.mr, length};
     bool outside = transfer && found.values[2] > most;
     for (int i = 0; i < 3; ++i) {

@@ -4,10 +4,10 @@
 
 namespace vip::timed {
 
-// Units that a column's bytes touch, at most, less one.
+// Maximum units that a column's bytes touch, minus one.
 constexpr uint32_t kMoreUnits = 2;
 
-// All bits of the column's number, folded by exclusive or.
+// Folds all bits of the column's number by exclusive or.
 uint32_t HistoryTable::set_of(uint64_t column) const {
     if (m_sets == 1) return 0;
     uint32_t found = 0;
@@ -92,7 +92,7 @@ void History::found() {
     m_held = false;
 }
 
-// A cycle of the copy; returns whether its last word is written.
+// Performs a cycle of the copy; returns whether its last word is written.
 bool History::copy(bool filled) {
     const bool done = filled && !m_left, read = reads(filled);
     const uint32_t unit = (m_source & m_mask) / kRangeBytes;
@@ -147,7 +147,7 @@ void History::edge(const Command* load, bool taken, bool filled) {
     }
     m_changed = changed || renewed;
     if (read) m_stores_done = true;
-    // What is recorded in this cycle is none of what is overwritten.
+    // Entries recorded in this cycle don't overlap what is overwritten.
     if (renewed) m_table.record(copied, &m_way);
     if (m_arrived) m_table.record(*m_arrived, nullptr);
     overwrite();

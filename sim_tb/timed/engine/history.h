@@ -1,5 +1,5 @@
-// Timing model of the load history (pe/lsu/history.py, history_table.py): loads of columns that the
-// scratchpad still holds are copies within it.
+// Timing model of the load history (pe/lsu/history.py, history_table.py): loads of columns that are
+// still in the scratchpad become copies within it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace vip::timed {
 
-// Bytes `first` to `last` of a column of memory; byte 0 belongs to `place`, even if it is not there.
+// Bytes `first` to `last` of a memory column; `place` is where byte 0 goes, whether included or not.
 struct ColumnBytes {
     uint64_t number;
     uint32_t place, first, last;
@@ -18,16 +18,16 @@ struct ColumnBytes {
 
 class HistoryTable {
   public:
-    // `turn`: of the ways, which no launch resets.
+    // `turn`: way to be replaced next; launches don't reset it.
     HistoryTable(uint32_t sets, uint32_t ways, uint32_t scratchpad_bytes, uint32_t turn)
         : m_sets(sets), m_ways(ways), m_mask(scratchpad_bytes - 1), m_turn(turn), m_entries(sets * ways) {}
 
     uint32_t turn() const { return m_turn; }
 
     uint32_t set_of(uint64_t column) const;
-    // The way of the set that has all of these bytes, and their place; false: none has.
+    // Finds the way of the set that has all of these bytes, and their place; false if none has.
     bool find(const ColumnBytes& wanted, uint32_t& way, uint32_t& place) const;
-    // Into the entry `way` of its set, or, if null, a free one or else one in turn.
+    // Records in entry `way` of the set or, if null, in a free entry, or else round robin.
     void record(const ColumnBytes& bytes, const uint32_t* way);
     void overwrite(const Range& range);
     void empty();
@@ -36,7 +36,7 @@ class HistoryTable {
     struct Entry {
         bool valid = false;
         ColumnBytes bytes = {};
-        uint32_t first_unit = 0, last_unit = 0;  // modulo the scratchpad, and not
+        uint32_t first_unit = 0, last_unit = 0;  // modulo the scratchpad; not wrapped
     };
     const uint32_t m_sets, m_ways, m_mask;
     uint32_t m_turn;
@@ -53,8 +53,8 @@ class History {
     bool rest() const { return m_state == State::kRest; }
     uint32_t turn() const { return m_table.turn(); }
 
-    // What it offers in this cycle: the load of a column, or a word for the scratchpad. `settled`:
-    // all before it is asked for. `unread`: a store has not read its words.
+    // Works out what it offers in this cycle: the load of a column, or a word for the scratchpad.
+    // `settled`: everything before has been requested. `unread`: a store has yet to read its words.
     void look(bool settled, bool unread) {
         m_unread = unread;
         piece = m_state == State::kLoad;
@@ -64,30 +64,31 @@ class History {
     bool piece = false, fill = false, final = false;
     uint32_t entry() const { return m_now.entry; }
     Command command() const;
-    // The bytes of `fill`, and where they belong.
+    // The bytes of `fill`, and where they go.
     uint64_t word = 0;
     uint32_t target() const { return m_target; }
     uint32_t size() const { return m_size; }
-    // The word that is read at the edge, if `fill` is taken or not.
+    // Whether a word is read at the clock edge, depending on whether `fill` is taken.
     bool reads(bool filled) const {
         return m_state == State::kCopy && m_stores_done && m_left && (!m_held || filled);
     }
     uint32_t source() const { return m_source; }
 
-    // A request with this tag leaves for the column of `load`, up to its byte `end`; its answer comes.
+    // A request with this tag leaves for the column of `load`, up to byte `end`; its response arrives.
     void asks(uint32_t tag, const Command& load, uint32_t end);
     void arrives(uint32_t tag) { m_arrived = &m_asked[tag]; }
     // A store is passed on.
     void stores() { m_stores_done = false; }
     void empty() { m_table.empty(); }
-    // An instruction that is dispatched will write there: in a cycle with `edge`, and in one without.
+    // A dispatched instruction will write `range`. `overwrite` applies this in a cycle without `edge`.
     void overwrites(const Range& range) { m_overwritten = range; }
     void overwrite() {
         m_table.overwrite(m_overwritten);
         m_overwritten = {};
     }
 
-    // To the next cycle. `load`: one that comes, or null. `taken`: its piece is. `filled`: its word.
+    // Advances to the next cycle. `load`: a new load, or null. `taken`, `filled`: whether its piece or
+    // word was accepted.
     void edge(const Command* load, bool taken, bool filled);
 
     uint64_t probes = 0, hits = 0, columns = 0;
@@ -100,7 +101,7 @@ class History {
     State m_state = State::kRest;
     Command m_now = {};
     bool m_stores_done = false, m_unread = false, m_changed = false;
-    // A copy: what is left to read, and the word that is held.
+    // State of a copy: what is left to read, and the word in the register.
     bool m_held = false;
     uint32_t m_source = 0, m_target = 0, m_left = 0, m_size = 0, m_way = 0;
     Range m_overwritten = {};

@@ -98,7 +98,7 @@ void LoadStore::look_at_workspace(const MemoryPort& port) {
         arrived = true;
         arrived_entry = m_lowering.entry();
     }
-    // While it is declared, answers are of the descriptor.
+    // During a declaration, responses belong to the descriptor.
     if (m_declaration.waits() && port.response && port.response->last && port.response->error)
         error = true;
 }
@@ -108,8 +108,8 @@ void LoadStore::write_zeros() {
         m_scratchpad[(m_lowering.scratchpad() + byte) & m_mask] = 0;
 }
 
-// To the next cycle, with a transfer that it is given, or null. Returns what goes on to the request
-// side, or null; `piece` is room for it.
+// Advances the history to the next cycle with a new transfer, or null. Returns what continues to the
+// request side, or null; `piece` is storage for it.
 const Command* LoadStore::follow_history(const Command* transfer, Command& piece) {
     History& history = *m_history;
     const bool copies = m_copies, taken = m_cuts && history.piece && !m_waits;
@@ -162,7 +162,7 @@ void LoadStore::latch(const ResponseBeat* response) {
     m_unlike = (m_target.is_register && !m_target.store) || response->error;
 }
 
-// Tags: the next one is chosen a cycle ahead, among those that were free in this one.
+// Chooses the next tag, one cycle ahead, among those that were free in this cycle.
 void LoadStore::choose_tag(uint64_t free) {
     if (!free || m_tag_ready) return;
     m_tag_ready = true;
@@ -170,7 +170,7 @@ void LoadStore::choose_tag(uint64_t free) {
     m_free &= ~(uint64_t{1} << m_tag);
 }
 
-// A word that is neither of a register nor an error.
+// Completes a response word that is neither for a register nor an error.
 void LoadStore::end_word(const Target& target, const ResponseBeat& response) {
     const bool loads = !target.store, last = response.last;
     if (loads) write_loaded(target, response);
@@ -181,7 +181,7 @@ void LoadStore::end_word(const Target& target, const ResponseBeat& response) {
     m_outstanding -= last;
 }
 
-// Such a word that is latched.
+// Takes such a word from the response register.
 void LoadStore::take_response() {
     loaded = error = arrived = false;
     if (m_response_valid) end_word(m_target, m_response);
@@ -198,7 +198,7 @@ void LoadStore::respond(const ResponseBeat* response) {
 bool LoadStore::absorb(const ResponseBeat& response) {
     const Target& target = m_targets[response.tag];
     if (!target.store & target.is_register) return false;
-    // Whoever waits for a tag, or for the end of all accesses, sees it in its cycle.
+    // If something waits for a tag, or for the end of all accesses, it must see this in its cycle.
     if (response.last && (response.error | !m_tag_ready | (m_outstanding == 1))) return false;
     end_word(target, response);
     return true;
@@ -252,7 +252,7 @@ void LoadStore::advance() {
     if (m_last) --m_now.columns;
 }
 
-// The port, then what is formed for it.
+// Advances the request port, then forms the next beat for it.
 void LoadStore::send() {
     if (m_move) {
         m_request_valid = m_formed_valid;
@@ -305,7 +305,7 @@ void LoadStore::take(const Command& transfer, uint64_t value) {
 
 void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
     if (m_still && !transfer) return;
-    // Response side, whose tag becomes free.
+    // Response side; its tag becomes free.
     const bool declaring = m_special && !m_declaration.rest();
     const uint64_t free = m_free;
     if (m_response_valid | m_result_valid) {

@@ -1,4 +1,4 @@
-// Timing model of what a load-store unit with a workspace has (pe/lsu/lowering.py, declaration.py).
+// Timing model of workspaces in the load-store unit (pe/lsu/lowering.py, declaration.py).
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace vip::timed {
 
-// A load or store that dispatch hands on, or a piece of a load from the window.
+// A load or store from dispatch, or a piece of a load from the window.
 struct Command {
     bool store, is_register;
     uint8_t width;
     uint64_t dram;
     uint32_t columns, last;
-    uint32_t scratchpad;  // where byte 0 of the first word belongs, wanted or not; wraps
+    uint32_t scratchpad;  // where byte 0 of the first word goes, wanted or not; wraps
     uint32_t entry, index;
     bool lowered, final, recorded;  // recorded: by the load history
     uint64_t bytes;
@@ -32,8 +32,8 @@ class Lowering {
         m_follows = false;
     }
 
-    // What it offers in this cycle: a piece to the request side, or zeros for the scratchpad.
-    // `settled`: all before it is asked for.
+    // Works out what it offers in this cycle: a piece for the request side, or zeros for the
+    // scratchpad. `settled`: everything before has been requested.
     void look(bool settled) {
         piece = fill = false;
         if (m_state != State::kSend) return;
@@ -60,7 +60,8 @@ class Lowering {
         return found;
     }
 
-    // To the next cycle. `load`: a load from the window that comes, or null. `taken`: the offer is.
+    // Advances to the next cycle. `load`: a new load from the window, or null. `taken`: whether the
+    // offer was accepted.
     void edge(const Command* load, bool taken) {
         switch (m_state) {
             case State::kRest:
@@ -88,7 +89,7 @@ class Lowering {
     bool m_follows = false, m_settled = false, m_stores_done = false;
     uint64_t m_following = 0, m_cycles = 0;
     Command m_now = {};
-    // As _Place has them; addresses modulo 2**64.
+    // As in _Place; addresses modulo 2**64.
     uint64_t m_byte = 0, m_column = 0, m_kernel_row = 0, m_line = 0, m_base = 0;
     int64_t m_left = 0, m_top = 0;
     bool m_zeros = false;
@@ -98,7 +99,7 @@ class Lowering {
     uint64_t pitch() const { return uint64_t{m_workspace.width} * m_workspace.pixel_bytes; }
     int64_t margin() const { return int64_t{m_workspace.padding} * m_workspace.pixel_bytes; }
 
-    // The cycles of a quotient, after which `rest` is what is left.
+    // Divides, with the remainder in `rest`; returns the number of cycles.
     static uint64_t divide(uint64_t& rest, uint64_t divisor, uint64_t& quotient) {
         quotient = rest / divisor;
         rest %= divisor;
@@ -187,8 +188,8 @@ class Declaration {
         m_state = State::kRequest;
     }
 
-    // To the next cycle. `asked`: the request is taken. `word`, `last`, `error`: of an answer's beat,
-    // if there is one.
+    // Advances to the next cycle. `asked`: whether the request was accepted. `word`, `last`, `error`:
+    // the response's beat, if any.
     void edge(bool asked, const uint64_t* word, bool last, bool error) {
         switch (m_state) {
             case State::kRest:

@@ -1,4 +1,4 @@
-// An engine beside a memory: what an RTL run has around it, in one library. See pe_model.py.
+// An engine and a memory, with the same environment as in RTL, in one library. See pe_model.py.
 
 #include "../../models/image.cpp"
 #include "../../models/memory_model.cpp"
@@ -19,7 +19,7 @@ using vip::timed::RequestBeat;
 using vip::timed::ResponseBeat;
 using vip::timed::Sizes;
 
-// Cycles in which the host launches, after those in which it loads the program, a word each.
+// Cycles in which the host launches, after loading the program at one word per cycle.
 constexpr uint64_t kLaunchCycles = 2;
 
 struct Run {
@@ -57,7 +57,7 @@ struct Run {
 
 extern "C" {
 
-// A run that begins with the launch. The structures pointed to stay those of the caller.
+// Starts a run, which begins with the launch. The caller owns the structures pointed to.
 void* vip_timed_start(const Sizes* sizes, vip::Engine* engine, const vip::timed::Word* buffer,
                       const VipMemoryBehaviour* behaviour, uint64_t stop_after) {
     Run* run = new Run{PeModel(*sizes, *engine, buffer), Port(), stop_after};
@@ -68,7 +68,7 @@ void* vip_timed_start(const Sizes* sizes, vip::Engine* engine, const vip::timed:
     return run;
 }
 
-// Goes on until there were `cycles` since the launch. Returns whether the engine still runs.
+// Runs until `cycles` after the launch. Returns whether the engine still runs.
 bool vip_timed_run(void* started, uint64_t cycles) {
     Run& run = *static_cast<Run*>(started);
     while (run.model.running() && run.model.cycles() < cycles && run.port.violation().empty())
@@ -80,7 +80,7 @@ void vip_timed_result(void* started, vip::timed::EngineResult* result) {
     *result = static_cast<Run*>(started)->model.result();
 }
 
-// The rule of its port that the engine broke, or "". Valid until the end.
+// The memory port rule that the engine broke, or "". Valid until the end of the run.
 const char* vip_timed_violation(const void* started) {
     return static_cast<const Run*>(started)->port.violation().c_str();
 }

@@ -64,7 +64,7 @@ bool PeModel::branches(const Step& now) {
     return true;
 }
 
-// The fault of the instruction at issue.
+// Fault of the instruction at issue.
 uint32_t PeModel::cause_at_issue(bool present) const {
     const Step& now = *m_now;
     if (!present) return kNone;
@@ -85,7 +85,7 @@ uint32_t PeModel::cause_at_issue(bool present) const {
     return bad ? kVectorSetting : kNone;
 }
 
-// pe/frontend/issue.py; a scalar instruction executes.
+// pe/frontend/issue.py; executes scalar instructions.
 template <bool kUsual, bool kAlone>
 void PeModel::look_at_issue(Cycle& c) {
     const Step& now = *m_now;
@@ -127,7 +127,7 @@ void PeModel::look_at_operands(Cycle& c) const {
     c.advance = c.run & (ready | !m_fetch_valid | c.redirect);
 }
 
-// What the cycle counts as.
+// The event that the cycle counts as.
 template <bool kUsual>
 uint32_t PeModel::event(const Cycle& c) const {
     const Step &now = *m_now, &held = *m_dispatched.word;
@@ -154,7 +154,7 @@ template <bool kUsual>
 void PeModel::count(const Cycle& c) {
     const bool active = kUsual || m_state == State::kRun || m_state == State::kDrain;
     if (kUsual || m_state != State::kRest) ++m_cycles;
-    // What was issued in the cycle before goes no further if it has a fault.
+    // An instruction issued in the previous cycle goes no further if it faults.
     uint32_t late = m_late_event;
     const bool passed_on = late == kIssuedVector || late == kIssuedLoadStore;
     if (c.dispatch_cause != kNone && passed_on) late = kStallFence;
@@ -165,7 +165,7 @@ void PeModel::count(const Cycle& c) {
     if (c.transfer_done) count_transfer();
 }
 
-// Settings and registers. A load is marked, then what is written is valid.
+// Writes settings and registers. Registers to be loaded become invalid, then written ones valid.
 template <bool kAlone>
 void PeModel::write(const Cycle& c) {
     const Step& now = *m_now;
@@ -189,7 +189,7 @@ void PeModel::receive() {
     m_engine.registers[m_load_store.loaded_index] = m_load_store.loaded_value;
 }
 
-// pe/vector/control.py; what the instruction does is done when it is handed on.
+// pe/vector/control.py; an instruction executes when it is handed over.
 void PeModel::vector_edge(bool handed_on) {
     if (handed_on) execute_vector();
     const uint64_t beats = handed_on ? m_dispatched.beats : 0;
@@ -209,7 +209,7 @@ void PeModel::vector_edge(bool handed_on) {
     }
 }
 
-// Load-store unit and array range check. Returns whether the latter's entries change.
+// Load-store unit and array range check. Returns whether entries of the latter change.
 bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     const uint32_t entry = m_entry;
     m_entry = m_arc.free_entry();
@@ -225,7 +225,7 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     return enter(given) | left;
 }
 
-// What is at dispatch, for the load-store unit.
+// The instruction at dispatch as a command for the load-store unit.
 Command PeModel::transfer(uint32_t entry) const {
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
@@ -245,7 +245,7 @@ Command PeModel::transfer(uint32_t entry) const {
             .bytes = held.bytes};
 }
 
-// The array range check follows a transfer. Returns whether it does.
+// Enters a transfer into the array range check. Returns whether it tracks it.
 bool PeModel::enter(const Command& given) {
     if (given.is_register) return false;
     const uint32_t columns = given.store | given.lowered ? 1 : given.columns;
@@ -255,7 +255,8 @@ bool PeModel::enter(const Command& given) {
     return true;
 }
 
-// From stage to stage, the last one first. The registers of what goes to dispatch are valid.
+// Moves instructions from stage to stage, last stage first. Registers of an instruction that goes to
+// dispatch are valid.
 template <bool kUsual>
 void PeModel::stage_edge(const Cycle& c) {
     if (m_leaves || c.failed || (m_dispatched.cause != kNone && !c.run)) m_dispatch_held = false;
@@ -290,8 +291,8 @@ void PeModel::stage_edge(const Cycle& c) {
     }
 }
 
-// Whether the front end sees nothing of what becomes of transfers: `changes` of entries, and of
-// `seen` before.
+// Whether the front end sees no effect of transfers: `changes` of entries, or of the unit's state,
+// which was `seen` before.
 bool PeModel::stays(bool changes, uint32_t seen) const {
     if (m_load_store.loaded) return false;
     if (!m_dispatch_held || m_dispatched.word->unit != kVector)
@@ -299,8 +300,8 @@ bool PeModel::stays(bool changes, uint32_t seen) const {
     return !changes || (m_waits.vector_waits && !m_waits.late_conflict);
 }
 
-// After a usual cycle in which `m_waits` stayed, and what the front end sees of transfers: the
-// cycles that do the same unless it sees something else.
+// After a usual cycle that changed neither `m_waits` nor what the front end sees of transfers: how
+// many cycles do the same unless it sees a change.
 uint64_t PeModel::frozen(const Cycle& c) const {
     const bool moves = (c.present & c.fire) | c.vector_goes | c.transfer_done | c.leaves | c.take |
                        c.advance | c.redirect | (c.next_valid & c.next_ready) | (c.cause != kNone);
@@ -309,7 +310,7 @@ uint64_t PeModel::frozen(const Cycle& c) const {
     return m_unwritten ? m_unwritten - 1 : kForever;
 }
 
-// The load history forgets at fences, and what the instruction that is dispatched will write.
+// Empties the load history at fences, and removes what a dispatched instruction will write.
 void PeModel::report_to_history(const Cycle& c) {
     const bool fence = c.sound && m_now->unit == kIssue && m_now->control == kMemfence && c.fire;
     if (fence || c.declares) m_load_store.forget();
@@ -317,7 +318,7 @@ void PeModel::report_to_history(const Cycle& c) {
     if ((c.vector_goes || c.transfer_done) && range.used) m_load_store.overwrites(range);
 }
 
-// What front end and vector unit do in a cycle, but for the last stages.
+// What front end and vector unit do in a cycle, except moving instructions.
 template <bool kUsual, bool kAlone>
 void PeModel::front(Cycle& c) {
     c.run = kUsual || m_run;

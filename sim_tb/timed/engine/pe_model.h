@@ -1,8 +1,8 @@
-// Timing model of a processing engine: the registers of its Verilog that decide what happens in which
-// cycle, and what they become. What instructions do is isa/compiled's.
+// Timing model of a processing engine: the registers of its Verilog that determine what happens in
+// which cycle, and how they change. isa/compiled executes the instructions.
 //
 // Names and order follow pe/: front end, dispatch, array range check, vector control, load-store
-// unit. Each cycle first works out, from the registers, what happens in it, then changes them.
+// unit. Each cycle first works out from the registers what happens, then updates them.
 #pragma once
 
 #include <bit>
@@ -22,15 +22,15 @@ namespace vip::timed {
 
 using Word = TimedWord;
 
-// What a row of the instruction table does.
+// Executes a row of the instruction table.
 using Execute = uint32_t (*)(Engine& engine, const Operation& operation, uint64_t& clipped);
 
-// A word with what it does.
+// A word and its function.
 struct alignas(64) Step : Word {
-    bool plain;  // at issue it can have no fault but its place
+    bool plain;  // its place is the only fault it can have at issue
     uint8_t distance;  // see find_distances
     Operation operation;
-    uint64_t registers, loaded;  // that it waits for, and that it loads, as masks
+    uint64_t registers, loaded;  // masks of those that it waits for and that it loads
     Execute function;
 
     uint64_t beats(uint64_t vl, uint64_t mr) const {
@@ -42,26 +42,26 @@ struct alignas(64) Step : Word {
         function(engine, other, clipped);
     }
 };
-// With no bytes left at its end: programs are compared by their bytes.
+// No padding at the end: programs are compared by their bytes.
 static_assert(sizeof(Step) == 64);
 
-// Of the vector instructions from a word to the first one that acts on the load-store unit, or must
-// know more of it, on the way with the fewest beats: those of all but the last two. A vector
-// instruction leaves dispatch only when the second one before it has no beats left.
+// Beats of the vector instructions from a word up to the first word that affects the load-store unit
+// or depends on its state, along the path with the fewest beats, without the last two vector
+// instructions: one leaves dispatch only when the second one before it has no beats left.
 struct Ahead {
     uint16_t beats = 0;
-    uint8_t fewer = 3;  // how many of those before must be left out, too
-    uint8_t then = 2;   // cycles after these beats, at least
+    uint8_t fewer = 3;  // how many vector instructions before the word must be left out as well
+    uint8_t then = 2;   // minimum cycles after these beats
 };
 
-// The words of a program. Engines share it.
+// The words of a program, shared by engines.
 class Program {
   public:
     explicit Program(std::vector<Step> words, uint64_t used)
         : m_words(std::move(words)), m_used(used) {}
 
     const std::vector<Step>& words() const { return m_words; }
-    // For each word used; or null.
+    // An entry for each word used; or null.
     const Ahead* ahead(uint64_t vl, uint64_t mr) const;
 
   private:
@@ -73,19 +73,19 @@ class Program {
     std::vector<Ahead> find(uint64_t vl, uint64_t mr) const;
 };
 
-// More cycles than there are.
+// More cycles than any run has.
 constexpr uint64_t kForever = ~uint64_t{0} / 2;
 
-// Where no branch leads.
+// A place that no branch leads to.
 constexpr int64_t kNever = INT64_MIN;
 
-// From a branch that leads away to the cycle in which stages are full again.
+// Cycles from a taken branch until the stages are full again.
 constexpr int kRefillCycles = 3;
 
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
                                           const Word* buffer);
 
-// A vector instruction's registers where its operands' values are in the first three.
+// A vector instruction's registers if the first three contain the values of its operands.
 constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
 
 // A vector or load-store instruction at dispatch.
@@ -95,7 +95,7 @@ struct Dispatched {
     uint64_t vl, mr, fx;
     Range ranges[3];
     uint64_t bytes, columns, beats;
-    // lowered: a load from the window; recorded: the load history takes it.
+    // lowered: a load from the window; recorded: by the load history.
     bool nothing, lowered, recorded;
     uint32_t cause;
     int64_t pc;
@@ -120,48 +120,48 @@ class PeModel {
     }
 
     void cycle(MemoryPort& port);
-    // Of the cycles to come, those in which without a response nothing happens that can be seen.
-    // They are left out, and their number is given to `pass` before the next `cycle`.
+    // For how many cycles from now, without a response, nothing visible happens. The caller may skip
+    // them and must pass their number to `pass` before the next `cycle`.
     uint64_t rest() const { return m_still ? m_slack : 0; }
     // After these, instead of a `cycle` without a response: whether there are more. If not, that
-    // cycle is still to do.
+    // cycle must still be done.
     bool rests_on();
     void pass(uint64_t count) { m_slack -= count, m_behind += count, m_time += count; }
-    // In a cycle of these, the one after `count` of them: takes a response if the cycle is one of
-    // them then, too. After the last word of an access they may be fewer.
+    // Takes a response in one of these cycles, the one after the first `count`, if it remains one of
+    // them. The last word of an access may reduce their number.
     bool absorb(const ResponseBeat& response, uint64_t count) {
         if (!m_load_store.only_responds() || !m_load_store.absorb(response)) return false;
         if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + count + 1 + 2);
         return true;
     }
 
-    // After a cycle, a word of a later one that is not the last of its access; see LoadStore.
+    // After a cycle, takes a word of a later one that is not the last of its access; see LoadStore.
     bool absorb_early(const ResponseBeat& response) { return m_load_store.absorb_early(response); }
 
     uint64_t cycles() const { return m_cycles + m_behind; }
     EngineResult result();
 
   private:
-    // What each cycle looks at comes first, and together: a chip has many engines.
+    // State used in each cycle comes first, close together: a chip has many engines.
     Engine& m_engine;  // registers of the program
     const std::shared_ptr<const Program> m_program;
-    const Step* const m_words;  // of it
-    const uint64_t m_straight;  // before the last ones, which what stages hold could go beyond
+    const Step* const m_words;  // of the program
+    const uint64_t m_straight;  // words before it are too far from the end for stages to pass it
 
-    // Cycles that front end and vector unit have not done yet, but the load-store unit has; and how
-    // many more these may be: they have nothing for that unit. They catch up before they see
-    // something else of it. See catch_up.cpp.
+    // How many cycles front end and vector unit are behind the load-store unit, and how many more
+    // they may fall behind, having nothing for that unit. They catch up before they see a change of
+    // its state. See catch_up.cpp.
     uint64_t m_behind = 0, m_slack = 0;
     uint64_t m_time = 0;   // cycles that the load-store unit has done
-    uint32_t m_seen = LoadStore::kSeesIdle;  // what they see of it meanwhile
-    bool m_still = false;  // nor does that unit do anything, without a response
-    // Cycles in which the front end does what it did in the last one: they change counters and the
-    // vector unit's beats alone, until it sees something else.
+    uint32_t m_seen = LoadStore::kSeesIdle;  // its state as they see it meanwhile
+    bool m_still = false;  // without a response, that unit does nothing either
+    // Cycles in which the front end repeats what it did in the last one: only counters and the vector
+    // unit's beats change, until it sees a change.
     uint64_t m_frozen = 0, m_cycles = 0;
 
     // Sequencer.
     bool m_run = false, m_stop = false;
-    bool m_usual = false;  // it runs, nothing has failed, no setting is new
+    bool m_usual = false;  // it runs, nothing has failed, and no setting is new
     State m_state = State::kRest;
 
     // Fetch.
@@ -180,10 +180,10 @@ class PeModel {
     int64_t m_pc = 0, m_target = 0, m_last_pc = 0, m_fault_pc = 0;
     uint32_t m_settling = 0;
 
-    // Of the cycle before, for the counters.
+    // Event of the previous cycle, for the counters.
     uint32_t m_late_event = kCounters;
 
-    // Registers that may change in a cycle in which no instruction moves.
+    // Registers that may change even if no instruction moves.
     struct alignas(8) Waits {
         bool late_conflict, late_full, quiet, again, vector_busy, vector_running, vector_waits,
             late_stop;
@@ -195,17 +195,17 @@ class PeModel {
 
     // Vector control.
     uint64_t m_beats = 0, m_waiting_beats = 0;
-    const Ahead* m_ahead = nullptr;  // with the settings that there are
+    const Ahead* m_ahead = nullptr;  // for the current settings
     uint32_t m_unwritten = 0;
 
     // Dispatch.
     bool m_dispatch_held = false, m_leaves = false;
-    bool m_given = false;  // the load-store unit has it, before the front end has come there
-    bool m_conflict = false, m_compared = false;  // its ranges, since they or the entries changed
+    bool m_given = false;  // the load-store unit already has it, but the front end is behind
+    bool m_conflict = false, m_compared = false;  // compared: since its ranges or the entries changed
     uint32_t m_entry = 0;
     Dispatched m_dispatched = {};
 
-    uint64_t m_counters[kCounters + 1] = {};  // and no event
+    uint64_t m_counters[kCounters + 1] = {};  // the last one counts cycles without an event
     LoadStore m_load_store;
     Arc m_arc;
 
@@ -213,12 +213,12 @@ class PeModel {
     uint32_t m_cause = kNone;
     bool m_failed = false;
     uint64_t m_step = 0;
-    Engine m_vector;  // of the instruction that the vector unit takes
+    Engine m_vector;  // runs the instruction that the vector unit takes
 
-    // What happens in a cycle, as the signals of the Verilog have it.
+    // What happens in a cycle; the fields correspond to signals of the Verilog.
     struct Cycle {
         bool run, redirect, failed;
-        // Dispatch: what it holds goes to its unit in this cycle, or leaves in the next.
+        // Dispatch: its instruction goes to its unit in this cycle, or leaves in the next.
         bool offer_ready, vector_goes, transfer_done, transfer_goes, leaves, conflict, full;
         uint32_t dispatch_cause;
         // Issue.
@@ -232,18 +232,18 @@ class PeModel {
 
     const Step* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
-    // A word goes from fetch to operands, and the next one is fetched.
+    // Moves a word from fetch to operands.
     void take() {
         m_operands_word = word_at(m_fetch_pc);
         m_operands_pc = m_fetch_pc;
         m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
     }
     void advance(int64_t pc) { m_fetch_pc = pc, m_following = kept(pc + 1); }
-    // Compares what is at dispatch with the array range check's entries.
+    // Compares the instruction at dispatch with the array range check's entries.
     void compare() {
         if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
     }
-    // Whether the load-store unit takes what is at dispatch in the next cycle.
+    // Whether the load-store unit accepts the instruction at dispatch in the next cycle.
     bool accepts(bool conflict, bool full) const {
         const Step& word = *m_dispatched.word;
         return (word.is_register | !(conflict | full)) &&
@@ -258,15 +258,15 @@ class PeModel {
     void count_transfer() {
         m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
     }
-    // Executes a scalar instruction; returns whether it leads away.
+    // Executes a scalar instruction; returns whether it branches.
     bool branches(const Step& now);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     [[gnu::cold]] uint32_t cause_at_issue(bool present) const;
     template <bool kUsual>
     VIP_INLINE uint32_t event(const Cycle& c) const;
 
-    // A cycle; usual: see m_usual. First what happens, then what becomes of the registers.
-    // Alone: without the load-store unit, for which it has nothing.
+    // A cycle: works out what happens, then updates the registers. Usual: see m_usual. Alone: without
+    // the load-store unit, for which it has nothing.
     template <bool kUsual>
     void step(MemoryPort& port);
     template <bool kUsual>

@@ -1,4 +1,4 @@
-"""The timing model of one engine beside a memory, with the interface of its cosimulation."""
+"""The timing model of one engine with a memory, with the interface of its cosimulation."""
 
 import ctypes
 import time
@@ -32,7 +32,7 @@ from .engine_state import (
 
 __all__ = ["PeModel"]
 
-#: Cycles between two looks at signals.
+#: Cycles between checks for signals.
 _AT_ONCE = 1 << 20
 
 
@@ -63,13 +63,13 @@ class PeModel(Machine):
     """The timing model of an engine, with the interface of
     :class:`sim_tb.cosim.engine.PeSimulation`.
 
-    A run takes the cycles that the Verilog takes, with the same counters and the same final state.
-    Results of the vector unit are there at once, however, so that a program with hazards
+    A run takes as many cycles as the Verilog, with the same counters and the same final state.
+    However, results of the vector unit are available at once, so a program with hazards
     (:mod:`isa.hazards`) takes the cycles of the Verilog and computes the simulator's results.
 
     Parameters:
         config: of the engine; with registers of 64 bits.
-        memory: how the memory answers unless a run says so; None: the default.
+        memory: how the memory responds, unless a run says otherwise; None: the default.
 
     Raises:
         CosimError: the model does not cover ``config``; the message says why.
@@ -133,7 +133,7 @@ class PeModel(Machine):
         library = self._library
         if library.vip_image_open(str(image.path.absolute()).encode()):
             raise CosimError(f"{image.path} can't be mapped into memory")
-        # The words after the program are those that earlier programs left.
+        # The words after the program are left from earlier programs.
         self._buffer[: len(words)] = timed_words(words, state.rows, config)
         engine = state.engine
         stop = NEVER if launch.stop_after is None else launch.stop_after
@@ -164,7 +164,7 @@ class PeModel(Machine):
         )
 
     def _finish(self, run: int, cycles: int, progress: Callable[[int], None] | None) -> bool:
-        """Whether the ``run``, which this takes on, ends within ``cycles``."""
+        """Continue ``run``; returns whether it ends within ``cycles``."""
         done = 0
         while self._library.vip_timed_run(run, done := min(done + _AT_ONCE, cycles)):
             if done == cycles:
@@ -183,6 +183,6 @@ class PeModel(Machine):
                 **(result.history_counts() if config.load_history else {}),
             },
             registers=list(engine.registers[: config.registers]),
-            # A scratchpad that nothing reads is not there.
+            # An engine omits a scratchpad that nothing reads.
             scratchpad=self._scratchpad if read_roles(config) else b"",
         )

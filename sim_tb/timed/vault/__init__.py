@@ -1,1 +1,1 @@
-"""The timing model of a vault: crossbar, controller and banks beside its engines."""
+"""The timing model of a vault: engines, crossbar, controller and banks."""

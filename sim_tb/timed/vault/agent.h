@@ -1,5 +1,5 @@
 // Timing model of the agent of a vault's scheduler (memory/agent/sarsa.py): the equations of
-// memory/model/sarsa_model.py, in its cycles.
+// memory/model/sarsa_model.py, with the agent's timing.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,16 @@ class Agent {
         for (auto& weights : m_theta) std::fill_n(weights, kAgentSlots, sizes.initial);
     }
 
-    // Of this cycle: the action, and whether it is its first cycle.
+    // The action in this cycle, and whether this is its first cycle.
     uint32_t action() const { return m_action; }
     bool begins() const { return m_begins; }
 
-    // To the next cycle: the values of the state, which stand in registers, and whether a burst
-    // began.
+    // Advances to the next cycle: the registered values of the state, and whether a burst began.
     void edge(const uint32_t* values, bool reward) {
         m_earned += reward;
         m_begins = m_now > m_sizes.steps && (m_now - 1 - m_sizes.steps) % m_sizes.epoch == 0;
         if (m_begins) decide();
-        // The state is taken in the first cycle, and in the last one of every epoch.
+        // The state is sampled in the first cycle, and in the last one of every epoch.
         if (m_now % m_sizes.epoch == 0) take(values);
         ++m_now;
     }
@@ -43,8 +42,7 @@ class Agent {
     uint32_t m_random, m_action = 0;
     uint64_t m_now = 0, m_earned = 0;
     bool m_begins = false;
-    // States that no decision is made for yet; decisions, and errors of theirs, that are not
-    // learned yet.
+    // States without a decision yet; decisions and their errors from which it has yet to learn.
     uint8_t m_sampled[4][kAgentSlots] = {};
     uint64_t m_taken = 0, m_used = 0;
     Decision m_open[4] = {};
@@ -82,7 +80,8 @@ class Agent {
         m_earned = 0;
     }
 
-    // The first of the greatest values, or an action at random. The last one never follows itself.
+    // The action with the greatest value (the first of several), or a random one. The last action
+    // never follows itself.
     uint32_t choose(const int64_t* values) {
         const bool again = m_decided && m_action == kAgentActions - 1;
         const uint32_t drawn = m_random >> 14;

@@ -25,15 +25,15 @@ AxiBackend::AxiBackend(const AxiSizes& sizes, int32_t memory)
     m_in.awready = m_in.arready = true;
 }
 
-// Whether an access has to wait for one to its column.
+// Whether an access must wait for another one to its column.
 bool AxiBackend::conflicts(uint64_t column, bool write) const {
     for (uint64_t left = write ? m_pending : m_pending & m_writes; left; left &= left - 1)
         if (m_columns[std::countr_zero(left)] == column) return true;
     return false;
 }
 
-// A beat of a request; returns whether the request begins. `sent`: the channels whose output is
-// taken in this cycle.
+// Handles a beat of a request; returns whether the request begins. `sent`: channels whose output is
+// accepted in this cycle.
 bool AxiBackend::request(const RequestBeat& beat, uint32_t source, bool sent[3]) {
     const uint64_t word = beat.address / kWordBytes, column = beat.address / kColumnBytes;
     const auto lane = static_cast<uint32_t>(word % m_sizes.lanes);
@@ -76,7 +76,7 @@ bool AxiBackend::request(const RequestBeat& beat, uint32_t source, bool sent[3])
     return begins;
 }
 
-// The next identifier is selected a cycle ahead, among those that were free in this one.
+// Selects the next identifier, one cycle ahead, among those that were free in this cycle.
 void AxiBackend::identifiers(bool allocates, bool frees) {
     const uint64_t unused = m_unused;
     const bool selects = unused && (!m_id_ready || allocates);
@@ -89,7 +89,7 @@ void AxiBackend::identifiers(bool allocates, bool frees) {
     if (frees) m_unused |= bit(m_active_id);
 }
 
-// Goes on with the transfer that is answered; returns whether its last beat is read.
+// Continues the response; returns whether the last beat of its transfer is read.
 bool AxiBackend::respond(bool taken) {
     const bool step = m_active && m_output.level() + m_formed < 3;
     const bool last = m_transfer.write || m_word == m_transfer.words;
@@ -108,7 +108,7 @@ bool AxiBackend::respond(bool taken) {
     return last;
 }
 
-// What the memory answers.
+// Takes the memory's responses.
 void AxiBackend::arrive(const VipAxiMemoryOut& in) {
     if (in.rvalid) {
         Data& data = m_read_data[in.rid * m_sizes.beats + m_arrived[in.rid]];
@@ -149,7 +149,7 @@ void AxiBackend::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     counters[kVaultBusBusy] += in.rvalid || sent[kWriteData];
     counters[kVaultOccupancy] += m_in_flight;
 
-    // The transfer that is answered, and the next one.
+    // The transfer being answered, and the next one.
     const uint64_t done = m_done;
     const bool frees = respond(response_taken);
     accepted = false;

@@ -1,5 +1,5 @@
-// Timing model of a vault's AXI back end (memory/axi/). The memory on its bus is the one of the
-// cosimulation (sim_tb/models/axi_memory.cpp).
+// Timing model of a vault's AXI back end (memory/axi/). The memory on its bus is that of cosimulation
+// (sim_tb/models/axi_memory.cpp).
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ constexpr uint64_t kMostLanes = 4;
 
 class AxiBackend {
   public:
-    // `memory`: number of the memory on its bus.
+    // `memory`: index of the memory on its bus.
     AxiBackend(const AxiSizes& sizes, int32_t memory);
 
-    // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken.
+    // Does a cycle: the beat offered, or null, and its source; whether the response is accepted.
     void cycle(const RequestBeat* beat, uint32_t source, bool response_taken);
-    // How many cycles from now on nothing happens in without a request; `count` of them pass.
+    // For how many cycles from now nothing happens without a request; `pass` skips `count` of them.
     uint64_t rest() const { return m_rests ? kEver : 0; }
     void pass(uint64_t count) { counters[kVaultCycles] += count; }
 
-    // Of this cycle, before `cycle`: the response that is offered.
+    // The response offered in this cycle, valid before `cycle`.
     bool response_valid() const { return m_output.valid(); }
     const ResponseBeat& response() const { return m_output.front(); }
-    // Of the cycle that `cycle` did: whether the beat was accepted.
+    // Whether the beat was accepted in the last `cycle`.
     bool accepted = false;
 
     uint64_t counters[kVaultCounters] = {};
@@ -43,7 +43,7 @@ class AxiBackend {
         uint32_t strobe;
         bool last;
     };
-    // What the response to a request needs.
+    // What a request's response needs.
     struct Transfer {
         uint32_t tag, source, words, lane;
         bool write;
@@ -53,13 +53,13 @@ class AxiBackend {
     const int32_t m_memory;
     VipAxiMemoryOut m_in = {};  // what the memory drives
 
-    // Request path: channels, and the words of a beat that is not complete.
+    // Request path: channels, and the words of an incomplete beat.
     StreamBuffer<Address, 2> m_write_addresses, m_read_addresses;
     StreamBuffer<Data, 2> m_write_data;
     Data m_gathered = {};
     bool m_in_burst = false;
 
-    // Scoreboard. A bit is an identifier.
+    // Scoreboard, with a bit per identifier.
     uint64_t m_pending = 0, m_writes = 0, m_unused;
     std::vector<uint64_t> m_columns;
     bool m_id_ready = false;
@@ -68,9 +68,9 @@ class AxiBackend {
     // Response path.
     uint64_t m_errors = 0, m_done = 0, m_above = 0;
     std::vector<Transfer> m_transfers;
-    std::vector<Data> m_read_data;     // of each identifier, of each beat
-    std::vector<uint32_t> m_arrived;   // beats of each identifier
-    bool m_active = false;             // a transfer is answered
+    std::vector<Data> m_read_data;     // by identifier and beat
+    std::vector<uint32_t> m_arrived;   // beats, by identifier
+    bool m_active = false;             // a transfer is being answered
     uint32_t m_active_id = 0, m_word = 0;
     Transfer m_transfer = {};
     bool m_formed = false;             // a beat for the output

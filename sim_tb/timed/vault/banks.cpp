@@ -24,12 +24,12 @@ Banks::Banks(const VaultSizes& sizes)
         m_places[place].next = static_cast<uint16_t>(place + 1);
 }
 
-// The bank's next command waits as long, at least.
+// Makes the bank's next command wait at least this long.
 void Banks::wait(Timer timer, int bank, uint64_t clocks) {
     uint64_t &until = m_queues[bank].until[timer], done = m_now + clocks;
     if (clocks < 2 || until > done) [[unlikely]] return;
     const uint64_t bit = uint64_t{1} << bank;
-    // The timer has no other place in the calendar.
+    // Remove the timer's previous entry in the calendar.
     calendar(until).of[timer] &= ~bit;
     calendar(done).of[timer] |= bit;
     m_done.of[timer] &= ~bit;
@@ -77,7 +77,7 @@ void Banks::perform(int bank, DramKind kind) {
     }
 }
 
-// The next request is the head.
+// Makes the next request the head.
 void Banks::fetch(int bank) {
     const uint64_t bit = uint64_t{1} << bank;
     Queue& queue = m_queues[bank];
@@ -92,7 +92,7 @@ void Banks::fetch(int bank) {
     set(m_same_row, bit, queue.head.row == queue.row);
 }
 
-// The head leaves.
+// Removes the head.
 void Banks::leave(int bank) {
     const uint64_t bit = uint64_t{1} << bank;
     m_full &= ~bit;
@@ -110,7 +110,7 @@ void Banks::push(const Request& request) {
     Place& place = m_places[number];
     m_free = place.next;
     place.request = request;
-    // The head has no place.
+    // The head does not occupy a place.
     if (queue.level > (m_valid >> request.bank & 1)) {
         m_places[queue.newest].next = number;
     } else {
@@ -126,7 +126,7 @@ void Banks::push(const Request& request) {
 uint64_t Banks::rest() const {
     if (m_holding | m_owing) return 0;
     if (m_closes & m_open) return 0;
-    // A timer that is done is seen in the cycle after.
+    // The end of a timer is seen one cycle later.
     const uint64_t done = m_done.of[kOfRows] & m_done.of[kOfColumns] & m_done.of[kOfReads];
     for (uint64_t cycles = 0; done != m_all && cycles < m_horizon; ++cycles) {
         const Timers& timers = m_calendar[(m_now + cycles + 1) & m_horizon];
@@ -145,7 +145,7 @@ void Banks::edge(int issued, DramKind kind, uint64_t due, const Request* input) 
     m_fetching = 0;
     if (fetching) fetch(std::countr_zero(fetching));
     if (input) push(*input);
-    // What was done in this cycle counts from the next one on.
+    // Timers done in this cycle count from the next one on.
     Timers& today = calendar(++m_now);
     for (int timer = 0; timer < kTimers; ++timer) m_done.of[timer] |= today.of[timer];
     today = {};

@@ -34,7 +34,7 @@ Controller::Controller(const VaultSizes& sizes, Dram* dram)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
 }
 
-// A READ or WRITE is issued.
+// Issues a READ or WRITE.
 void Controller::transfer(const Request& head, bool write) {
     ++counters[write ? kVaultWrites : kVaultReads];
     counters[kVaultTurnarounds] += write != m_bus_writes;
@@ -53,7 +53,7 @@ void Controller::transfer(const Request& head, bool write) {
         m_writes = m_burst;
         m_acknowledgements.enter(m_now) = {0, head.tag, head.source, true, false};
         words.start = busy = m_now + m_sizes.tcwl;
-        // A whole column goes with its last word, which frees its slot.
+        // A whole column is passed with its last word, which frees its slot.
         if (m_device) words.start += kColumnWords - 1;
         m_pending_writes.enter(m_now, words);
         --m_unwritten;
@@ -63,15 +63,15 @@ void Controller::transfer(const Request& head, bool write) {
         ++m_reserved;
         words.start = m_now + m_sizes.tcl + 1;
         busy = words.start;
-        // Of a whole column, that of the first word that is wanted.
+        // A whole column is passed with its first wanted word.
         if (m_device) words.start += words.first;
         m_pending_reads.enter(m_now, words);
     }
-    // The DRAM sees the last word of a write a cycle after the store is read.
+    // The DRAM sees the last word of a write one cycle after the store is read.
     m_busy_until = std::max(m_busy_until, busy + kColumnWords + 1);
 }
 
-// A command is issued: what it begins, and what it forbids the following ones.
+// Issues a command: what it begins, and how it restricts later ones.
 void Controller::command(int bank, DramKind kind) {
     const Request& head = m_banks.head(bank);
     m_dram.kind = kind;
@@ -90,7 +90,8 @@ void Controller::command(int bank, DramKind kind) {
     }
 }
 
-// Once what is offered has been taken. Responses of one beat go before reads, but never into one.
+// Offers the next response after the last was taken. Responses of one beat go before reads, but never
+// interrupt one.
 void Controller::respond() {
     const bool acknowledged = m_acknowledgements.valid(m_now) && !m_in_response;
     m_response_valid = acknowledged || m_beats.valid(m_now);
@@ -117,14 +118,14 @@ void Controller::skip(uint32_t count) {
     }
 }
 
-// The last beat that has been taken before is offered in the next cycle.
+// Ends a response whose beats were taken early.
 void Controller::end_response() {
     if (!m_ends_before || m_now + 1 != m_responds_from) return;
     m_in_response = m_ends_before = false;
     --m_reserved;
 }
 
-// The banks of which a refresh becomes due.
+// The banks with a refresh that becomes due.
 uint64_t Controller::refreshes_due() {
     uint64_t due = 0;
     while (m_due_at == m_now) {
@@ -135,7 +136,7 @@ uint64_t Controller::refreshes_due() {
     return due;
 }
 
-// Whether the beat that is offered brings a request. `refuses`: an error can be answered.
+// Whether the offered beat completes a request. `refuses`: whether an error can be answered.
 bool Controller::decode(const RequestBeat& beat, uint32_t source, bool refuses) {
     const auto word = static_cast<uint32_t>(beat.address / kWordBytes % kColumnWords);
     const bool outside = beat.address >> m_sizes.address_bits;
@@ -170,7 +171,7 @@ bool Controller::decode(const RequestBeat& beat, uint32_t source, bool refuses) 
     return true;
 }
 
-// The slot for the next write is reserved a cycle ahead.
+// Reserves the slot for the next write, one cycle ahead.
 void Controller::reserve_slot() {
     size_t word = 0;
     while (word < m_free_slots.size() && !m_free_slots[word]) ++word;
@@ -181,7 +182,7 @@ void Controller::reserve_slot() {
     --m_slots_left;
 }
 
-// A word of a column that is read is on the bus.
+// Takes a word of a column being read from the bus.
 void Controller::read_word(uint64_t data) {
     const Words& current = m_pending_reads.front();
     const uint64_t word = m_now - current.start;
@@ -194,8 +195,8 @@ void Controller::read_word(uint64_t data) {
     if (word == kColumnWords - 1) m_pending_reads.leave(m_now);
 }
 
-// The wanted words of a column, the first of which is on the bus. Each of the others is there before it
-// can be offered.
+// Takes all wanted words of a column when the first is on the bus. Each of the others arrives before
+// it could be offered.
 void Controller::read_column() {
     const Words& current = m_pending_reads.front();
     const uint64_t* const column = m_device->take();
@@ -215,7 +216,7 @@ void Controller::leave_slot(uint32_t slot) {
     ++m_slots_left;
 }
 
-// A word of a column that is written leaves the store. The last one frees its slot.
+// Sends a word of a column being written from the store. The last one frees its slot.
 void Controller::write_word() {
     const Words& sent = m_pending_writes.front();
     const uint64_t word = m_now - sent.start;
@@ -227,8 +228,8 @@ void Controller::write_word() {
     m_pending_writes.leave(m_now);
 }
 
-// From a command: of a write, an acknowledgement in a queue, then the response; of a read, the first
-// word on the bus, a beat in a queue, then the response.
+// After a command for a write come an acknowledgement in a queue and the response; for a read, the
+// first word on the bus, a beat in a queue and the response.
 uint64_t Controller::responds() const {
     if (m_response_valid) return m_now;
     const uint64_t from = std::max(m_responds_from, m_now);
@@ -320,26 +321,26 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     m_rest_until = m_now + rest_of_all();
 }
 
-// The number of a request's requester, as the scheduler sees it.
+// The requester's number as the scheduler sees it.
 uint32_t Controller::requester(const Request& request) const {
     const uint64_t tag = uint64_t{request.source} << m_sizes.port_tag_bits | request.tag;
     return static_cast<uint32_t>(tag >> (m_sizes.tag_bits - m_sizes.requester_bits));
 }
 
-// The requester with the fewest entries in the batch, the first one of several.
+// The requester with the fewest entries in the batch; the first of several.
 uint32_t Controller::fewest() const {
     if (!m_sizes.requester_bits) return 0;
     uint32_t counts[16] = {}, found = 0;
     for (uint64_t left = m_batch; left; left &= left - 1)
         ++counts[requester(m_queue.entry(left))];
-    // One without entries is the last.
+    // A requester without entries ranks last.
     const auto rank = [&](uint32_t number) { return counts[number] - 1; };
     for (uint32_t number = 1; number < 1U << m_sizes.requester_bits; ++number)
         if (rank(number) < rank(found)) found = number;
     return found;
 }
 
-// Of `candidates` those that par_bs.py prefers.
+// Those of `candidates` that par_bs.py prefers.
 uint64_t Controller::in_batches(uint64_t candidates) {
     uint64_t favourite = candidates;
     if (m_sizes.requester_bits)
@@ -355,14 +356,14 @@ uint64_t Controller::in_batches(uint64_t candidates) {
     return found;
 }
 
-// The batch after this cycle, in which `picked` leaves the queue.
+// Updates the batch for the next cycle; `picked` leaves the queue in this one.
 void Controller::form_batch(uint64_t picked) {
     m_fewest = fewest();
     const uint64_t rest = m_queue.occupied() & ~picked;
     m_batch = m_batch & rest ? m_batch & rest : rest;
 }
 
-// Cycles for which the oldest request has been that, at most as many as matter.
+// For how many cycles the oldest request has been the oldest, up to as many as matter.
 uint64_t Controller::patience() const {
     if (!m_queue.occupied()) return 0;
     return std::min<uint64_t>(m_now - m_queue.oldest_since(), kPatienceCycles);
@@ -383,15 +384,15 @@ uint64_t Controller::pick() {
     return m_queue.oldest_of(straight ? straight : hits ? hits : candidates);
 }
 
-// Of `candidates`, one at least, the bank with the first stamp. As scheduler.py compares, in pairs
-// of halves: stamps of banks that hold no request are old.
+// The bank with the first stamp among `candidates`, at least one. Compares halves pairwise, like
+// scheduler.py, since stamps of banks without a request are old.
 int Controller::first_stamp(uint64_t candidates) const {
     const uint64_t others = candidates & (candidates - 1);
     int a = std::countr_zero(candidates);
     if (!others) return a;
     int b = 63 - std::countl_zero(candidates);
     if (others & (others - 1)) [[unlikely]] {
-        // The first bank of the upper half, of the smallest part of the tree that holds them all.
+        // The first bank of the upper half of the smallest subtree that contains them all.
         const int middle = b & ~0 << (31 - std::countl_zero(static_cast<uint32_t>(a ^ b)));
         const uint64_t below = (uint64_t{1} << middle) - 1;
         a = first_stamp(candidates & below), b = first_stamp(candidates & ~below);
@@ -400,7 +401,7 @@ int Controller::first_stamp(uint64_t candidates) const {
     return (m_banks.head(b).stamp - m_banks.head(a).stamp) & top ? b : a;
 }
 
-// The bank whose command is issued, or -1, if any has one.
+// Given that a bank has a command: the bank whose command is issued, or -1.
 int Controller::issue() {
     const uint64_t column = m_banks.column, row = m_banks.row, urgent = m_banks.urgent;
     if (m_sizes.scheduler == kInOrder) [[unlikely]] {
@@ -435,7 +436,7 @@ int Controller::issue() {
     return found;
 }
 
-// To issue, with what the agent learns of it.
+// Issues with a scheduler that learns.
 int Controller::issue_learned() {
     const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
                                 .bursts = m_count,
@@ -447,7 +448,7 @@ int Controller::issue_learned() {
     return issued;
 }
 
-// What is left of the snapshot, or the next one.
+// Updates the snapshot, or takes the next one if nothing is left of it.
 void Controller::mark(int issued) {
     const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
     m_marked = m_marked ? m_marked & ~served : m_banks.waiting;

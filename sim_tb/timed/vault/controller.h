@@ -15,13 +15,13 @@
 
 namespace vip::timed {
 
-// Requests that wait for a place in the queue of their bank (queue.py).
+// Requests that wait for a place in their bank's queue (queue.py).
 class TransactionQueue {
   public:
     explicit TransactionQueue(const VaultSizes& sizes);
 
     bool ready() const { return m_occupied != m_all; }
-    // Entries that may go, given the banks without room.
+    // Entries that may leave, given the banks whose queues are full.
     uint64_t eligible(uint64_t full) const;
     uint64_t oldest_of(uint64_t candidates) const;
     uint64_t oldest() const { return m_oldest; }  // or 0
@@ -32,21 +32,21 @@ class TransactionQueue {
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
     const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)].request; }
-    // Since when `oldest` has been that.
+    // Since when it has been the oldest.
     uint64_t oldest_since() const { return m_oldest_since; }
-    // Where to put a request that comes.
+    // Where to put a new request.
     Request& next() { return m_entries[std::countr_zero(~m_occupied)].request; }
-    // To the next cycle after `now`: the entry that leaves, or 0; whether a request comes, for which
-    // there is room.
+    // Advances to the cycle after `now`: the entry that leaves, or 0; whether a request enters, for
+    // which there is room.
     void edge(uint64_t now, uint64_t pick, bool comes);
 
   private:
     struct Entry {
         Request request;
-        uint32_t order;    // in which they came
-        uint8_t previous;  // that which it is chained to
+        uint32_t order;    // of arrival
+        uint8_t previous;  // entry that it is chained to
     };
-    // Of a bank: its entries; row and direction of the request that went to it last.
+    // A bank's entries, and row and direction of the last request that went to it.
     struct OfBank {
         uint64_t entries = 0;
         uint32_t row = 0;
@@ -73,46 +73,46 @@ struct DramSignals {
 
 class Controller {
   public:
-    // `sizes` stay. With a DRAM it takes whole columns from there, instead of `read_data`.
+    // `sizes` must outlive it. With a DRAM it takes whole columns from it, instead of `read_data`.
     explicit Controller(const VaultSizes& sizes, Dram* dram = nullptr);
 
-    // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken;
-    // what the DRAM drives.
+    // Does a cycle: the beat offered, or null, and its source; whether the response is accepted; what
+    // the DRAM drives.
     void cycle(const RequestBeat* beat, uint32_t source, bool response_taken, uint64_t read_data);
-    // What the DRAM sees in the next cycle, before `cycle`.
+    // What the DRAM sees in the next cycle, valid before `cycle`.
     const DramSignals& dram() const { return m_dram; }
 
-    // Of this cycle, before `cycle`: the response that is offered.
+    // The response offered in this cycle, valid before `cycle`.
     bool response_valid() const { return m_response_valid; }
-    // It stays there in the cycle in which it is taken.
+    // Remains valid during the cycle in which it is accepted.
     const ResponseBeat& response() const { return *m_response; }
-    // After `cycle`, with a DRAM: a beat of the response of which some have been taken, by their
-    // number, the one that is offered in the next cycle first; up to its last one.
+    // After `cycle`, with a DRAM: a remaining beat of a response that has begun; 0 is the one offered
+    // in the next cycle.
     const ResponseBeat& following(uint32_t number) const {
         return number ? m_beats.at(number - 1) : *m_response;
     }
-    // Their first `count` have been taken before their cycles. None of another response is offered
-    // in these.
+    // The first `count` of them were taken ahead of their cycles. No other response is offered in
+    // these cycles.
     void skip(uint32_t count);
-    // Of the cycle that `cycle` did: whether the beat was accepted.
+    // Whether the beat was accepted in the last `cycle`.
     bool accepted = false;
 
     uint64_t counters[kVaultCounters] = {};
 
-    // See Banks; of a controller that is new.
+    // See Banks; for a new controller.
     void keep_heads(const Controller& before) { m_banks.keep_heads(before.m_banks); }
 
-    // With a DRAM, after cycles that are done: its memory has what has been on the bus.
+    // With a DRAM, between cycles: writes everything that has been on the bus to its memory.
     void settle();
 
-    // The first cycle in which a response may be offered, if no request comes; never later than that.
+    // Lower bound of the first cycle in which a response may be offered if no request comes.
     uint64_t responds() const;
-    // Requests that it takes whatever happens, at least.
+    // Lower bound of the number of requests that it accepts whatever happens.
     uint32_t room() const {
         return m_slot_valid ? std::min(m_queue.room(), m_slots_left + 1) : 0;
     }
 
-    // How many cycles from now on nothing happens in without a request; `count` of them pass.
+    // For how many cycles from now nothing happens without a request; `pass` skips `count` of them.
     uint64_t rest() const { return m_rest_until - m_now; }
     void pass(uint64_t count) {
         counters[kVaultCycles] += count;
@@ -121,17 +121,17 @@ class Controller {
     }
 
   private:
-    // A column on its way.
+    // A column in flight.
     struct Words {
-        uint64_t start;  // cycle in which its first word passes
+        uint64_t start;  // cycle of its first word
         uint32_t tag, source, slot, first, last;
     };
-    // Those of one direction.
+    // Columns in flight in one direction.
     class Columns {
       public:
         explicit Columns(uint64_t depth) : m_words(depth) {}
 
-        // Whether a word of the first one passes.
+        // Whether a word of the first one passes now.
         bool pass(uint64_t now) const { return m_next <= now; }
         const Words& front() const { return m_words.front(); }
         uint64_t next() const { return m_next; }
@@ -155,10 +155,10 @@ class Controller {
 
     const VaultSizes& m_sizes;
     uint64_t m_now = 0;
-    uint64_t m_rest_until = 0;  // before it, cycles without a request change nothing
-    uint64_t m_busy_until = 0;  // by commands and their data
+    uint64_t m_rest_until = 0;  // until then, cycles without a request change nothing
+    uint64_t m_busy_until = 0;  // with commands and their data
 
-    // Rules of the bus: cycles from which commands are allowed, and in which the burst ends.
+    // Rules of the bus: cycles from which commands are allowed, and cycle in which the burst ends.
     uint64_t m_reads = 0, m_writes = 0, m_activates = 0, m_burst = 0, m_windows[4] = {};
     bool m_bus_writes = false;
     uint32_t m_oldest_act = 0;
@@ -171,7 +171,7 @@ class Controller {
     bool m_writing = false;
     uint32_t m_count = 0, m_occupancy = 0, m_reserved = 0;
     std::unique_ptr<Learner> m_learner;
-    // Of batches: entries of the batch, banks of the snapshot, the requester with the fewest.
+    // Entries of the batch, banks of the snapshot, requester with the fewest entries.
     uint64_t m_batch = 0, m_marked = 0;
     uint32_t m_fewest = 0;
 
@@ -184,19 +184,19 @@ class Controller {
     TransactionQueue m_queue;
     Columns m_pending_reads, m_pending_writes;
     SramQueue<ResponseBeat> m_beats, m_acknowledgements;
-    // Whether a response is offered, and more of its request's follow; the last one that was.
+    // Whether a response is offered, and whether more beats of it follow; the last beat offered.
     bool m_response_valid = false, m_in_response = false;
     const ResponseBeat* m_response = &m_beats.last();
-    // Before it all responses have been taken; whether one ends then.
+    // Until then, beats have been taken early; whether a response ends then.
     uint64_t m_responds_from = 0;
     bool m_ends_before = false;
     std::vector<Stored> m_store;
     std::vector<uint64_t> m_free_slots;
-    uint32_t m_slots_left;  // of these
-    uint32_t m_unwritten = 0;  // requests of writes that have come and not gone to the DRAM
+    uint32_t m_slots_left;  // number of free slots
+    uint32_t m_unwritten = 0;  // write requests that have not gone to the DRAM
 
-    // Refreshes: the cycle of the next one, the first cycle of the interval, and of each bank its
-    // cycle in an interval.
+    // Refreshes: the cycle of the next one, the first cycle of the interval, and each bank's cycle in
+    // an interval.
     uint64_t m_due_at = 0, m_interval = 0;
     size_t m_next_due = 0;
     std::vector<uint32_t> m_due;

@@ -14,7 +14,7 @@ class Crossbar {
   public:
     explicit Crossbar(uint64_t requesters) : m_responses(requesters) {}
 
-    // The requester whose beat may pass in this cycle, of those that offer one; or -1.
+    // The requester, of those that offer a beat, whose beat may pass in this cycle; or -1.
     int selected(uint64_t requests) const {
         if (!m_requests.ready()) return -1;
         if (m_locked) return m_owner;
@@ -33,20 +33,20 @@ class Crossbar {
         return m_held >> requester & 1 ? &m_responses[requester].front() : nullptr;
     }
     bool takes(const ResponseBeat& response) const { return m_responses[response.source].ready(); }
-    // Whether a requester has nothing to take in the next cycle, after `took`, but what comes now.
+    // Whether a requester's next response, after `took`, can only be the one that arrives now.
     bool empties(uint64_t requester, uint64_t took) const {
         return !(m_held >> requester & 1) ||
                (took >> requester & 1 && m_responses[requester].level() == 1);
     }
 
-    // To the next cycle: the beat that passes, or null; whether the memory took one; its response,
-    // or null; the requesters that took theirs.
+    // Advances to the next cycle: the beat that passes, or null; whether the memory accepted one; its
+    // response, or null; the requesters that accepted theirs.
     void edge(const Beat* beat, bool taken, const ResponseBeat* response, uint64_t took) {
         if (beat) grant(*beat);
         if (beat || taken) m_requests.edge(beat, taken);
         respond(response, took);
     }
-    // Of that, what a beat does to the arbiter, and what concerns responses.
+    // Parts of `edge`: the effect of a beat on the arbiter, and the responses.
     void grant(const Beat& beat) {
         if (!m_locked) m_above = ~((uint64_t{2} << beat.source) - 1);
         m_locked = !beat.beat.last;
@@ -62,9 +62,9 @@ class Crossbar {
             m_held = buffer.valid() ? m_held | bit : m_held & ~bit;
         }
     }
-    // Whether nothing is on its way.
+    // Whether nothing is in flight.
     bool idle() const { return !m_locked && !m_held && !m_requests.valid(); }
-    // Requesters for which there is a response.
+    // Requesters with a response.
     uint64_t answered() const { return m_held; }
 
   private:

@@ -52,7 +52,7 @@ bool Dram::configure(const VipDramSetup& setup) {
     m_setup = setup;
     const uint64_t bytes =
         kColumnBytes * setup.banks * static_cast<uint64_t>(setup.rows) * setup.columns;
-    // As many as there can be with a command in every cycle.
+    // The maximum with a command in every cycle.
     const uint64_t most =
         std::bit_ceil(uint64_t{std::max(setup.tcl, setup.tcwl)} + setup.turnaround + 2 * kBurst);
     m_bursts.resize(most);
@@ -96,7 +96,7 @@ const std::vector<VipDramWindow>& Dram::recorded() {
     return m_windows;
 }
 
-// That of this cycle.
+// The window of this cycle.
 VipDramWindow& Dram::window() {
     m_windows.resize(static_cast<size_t>((m_now - m_recorded_from) / m_window) + 1);
     return m_windows.back();
@@ -113,7 +113,7 @@ uint64_t Dram::pass(uint64_t count) {
         late_refresh();
     }
     m_now = end;
-    // That many steps of the random numbers at once.
+    // Advance the random numbers by that many steps at once.
     uint64_t factor = kFactor, summand = kSummand;
     for (; count; count >>= 1) {
         if (count & 1) m_random = m_random * factor + summand;
@@ -130,7 +130,7 @@ void Dram::write(uint64_t data, uint32_t strobe) {
     store(column.address + static_cast<uint64_t>(word) * kWordBytes, data, strobe);
 }
 
-// The word that the bus holds in this cycle.
+// The word on the bus in this cycle.
 uint64_t Dram::read() {
     const Column& column = m_reads.at(m_reads.first);
     const int64_t word = m_now - column.start;
@@ -230,7 +230,7 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     const int64_t start = m_now + (writes ? m_setup.tcwl : m_setup.tcl);
     Columns& columns = writes ? m_writes : m_reads;
     const Burst fresh = {start, number, writes};
-    // What comes after all others needs no look at each of them.
+    // A burst that comes after all others need not be compared with each of them.
     if (start < columns.over || start < (writes ? m_reads : m_writes).over + m_setup.turnaround)
         [[unlikely]] check_bus(fresh);
     burst(m_accessed++) = fresh;
@@ -239,7 +239,7 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
                     (uint64_t{bank.row} << m_setup.row_shift) +
                     (uint64_t{column} << m_setup.column_shift);
     if (!writes) {
-        // It may be of the column that was put last.
+        // It may be in the last column put.
         store_put(m_now);
         if (moved.address + kColumnBytes <= m_size) {
             memcpy(moved.data, m_memory + moved.address, kColumnBytes);
@@ -297,7 +297,7 @@ void Dram::refresh(uint32_t number) {
     find_deadline();
 }
 
-// The cycle in which `bank` is one refresh too far behind unless one more comes.
+// The cycle in which `bank` is one refresh too far behind, unless another one comes.
 int64_t Dram::missed(const Bank& bank) const {
     return (bank.refreshes + m_setup.postponed + 1) * static_cast<int64_t>(m_setup.trefi);
 }
@@ -361,7 +361,7 @@ int32_t vip_dram_cycle(int32_t index, uint8_t reset, uint8_t valid, uint32_t kin
     return device.failed();
 }
 
-// Cycles without commands, of which the last one's bus is `read_data` for the next one.
+// Does cycles without commands; `read_data` is what is on the bus after them.
 int32_t vip_dram_pass(int32_t index, uint64_t cycles, uint64_t* read_data) {
     vip::timed::Dram& device = vip::timed::dram_device(index);
     *read_data = device.pass(cycles);

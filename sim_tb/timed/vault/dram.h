@@ -1,8 +1,8 @@
-// The DRAM of a vault in a timing model: what memory/model/device_model.cpp does, with the same data
-// on the bus, the same counts and the same violations, in a fraction of its time.
+// The DRAM of a vault in a timing model: like memory/model/device_model.cpp, with the same data on the
+// bus, the same counts and the same violations, but many times as fast.
 //
-// A command compares all rules at once; only a broken one is looked up. A cycle without a command
-// and without data on the bus is two comparisons.
+// A command checks all rules at once; only a violation is looked up. A cycle without a command and
+// without data on the bus costs two comparisons.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Dram {
     Dram& operator=(const Dram&) = delete;
     ~Dram() { close_image(); }
 
-    // Of the functions of device_model.h.
+    // The functions of device_model.h.
     int64_t open_image(const char* path);
     bool configure(const VipDramSetup& setup);
     void reset();
@@ -36,7 +36,7 @@ class Dram {
     // Whether a rule is broken.
     bool failed() const { return m_failed; }
 
-    // The cycle that ends now. Returns what the bus holds in the next one.
+    // Ends the current cycle. Returns what is on the bus in the next one.
     uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
                    uint64_t write_data, uint32_t write_strobe) {
         begin(valid, kind, bank, row, column);
@@ -45,7 +45,7 @@ class Dram {
         m_random = m_random * kFactor + kSummand;
         return m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
     }
-    // The same where all columns are read by `take` and written by `put`.
+    // The same if all columns are read by `take` and written by `put`.
     void drive(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
         begin(valid, kind, bank, row, column);
         ++m_now;
@@ -54,8 +54,7 @@ class Dram {
         uint64_t data;
         uint32_t strobe;
     };
-    // The words of the next column that is written; called once for each, a cycle before its last one is
-    // on the bus.
+    // Writes the next column; called once for each, one cycle before its last word is on the bus.
     void put(const Word (&words)[kBurst]) {
         store_put(kNever);
         const Column& column = m_writes.at(m_writes.first);
@@ -63,26 +62,26 @@ class Dram {
         std::copy(words, words + kBurst, m_put_words);
         m_writes.passed(kBurst - 1);
     }
-    // The words of the next column that is read; called once for each, in its cycles on the bus.
+    // Reads the next column; called once for each, while it is on the bus.
     const uint64_t* take() {
         const Column& column = m_reads.at(m_reads.first);
         m_reads.passed(kBurst - 1);
         return column.data;
     }
-    // Whether it has the command of a column that is to be written.
+    // Whether it has a WRITE command whose column is yet to be written.
     bool knows_write() const { return m_writes.first != m_writes.end; }
-    // The memory has the words that have been on the bus, those of the next column that is written, too:
-    // `next`, or null.
+    // Writes all words that have been on the bus to the memory, including those of `next`, the next
+    // column to be written, or null.
     void settle(const Word* next) {
         store_put(m_now);
         if (!next) return;
         const Column& column = m_writes.at(m_writes.first);
         store_before({column.start, column.address}, next, m_now);
     }
-    // `count` cycles without commands. Returns what the bus holds after them.
+    // Does `count` cycles without commands. Returns what is on the bus after them.
     uint64_t pass(uint64_t count);
 
-    // The column at an address of the vault is read or written soon.
+    // Prefetches the column at an address of the vault.
     void expect(uint64_t address) const { __builtin_prefetch(m_memory + m_setup.base + address); }
 
   private:
@@ -103,8 +102,8 @@ class Dram {
         uint32_t bank;
         bool write;
     };
-    // Columns on their way in one direction, in the order in which they pass; `next`: cycle of the
-    // next word; `over`: that after the last one.
+    // Columns in flight in one direction, in order; `next`: cycle of the next word; `over`: the cycle
+    // after the last word.
     struct Column {
         int64_t start;
         uint64_t address;
@@ -112,10 +111,10 @@ class Dram {
     };
     struct Columns {
         std::vector<Column> ring;
-        uint64_t last = 0, first = 0, end = 0;  // place in the ring; columns
+        uint64_t last = 0, first = 0, end = 0;  // mask of the ring; columns
         int64_t next = kNever, over = kLongAgo;
 
-        // To a power of two.
+        // `size` is a power of two.
         void resize(uint64_t size) {
             ring.resize(size);
             last = size - 1;
@@ -128,7 +127,7 @@ class Dram {
             column.start = start;
             return column;
         }
-        // After a word of the first column has passed.
+        // Updates after a word of the first column.
         void passed(int64_t word) {
             ++next;
             if (word == kBurst - 1) next = ++first == end ? kNever : at(first).start;
@@ -140,7 +139,7 @@ class Dram {
     int64_t m_deadline = kNever;  // cycle in which a bank has missed too many refreshes
     uint64_t m_random = 0;
     Columns m_reads, m_writes;
-    // The column that was put last, of which words may not be in the memory yet.
+    // The last column put; some of its words may not be in the memory yet.
     struct Put {
         int64_t start;
         uint64_t address;
@@ -151,14 +150,14 @@ class Dram {
     uint64_t m_size = 0;
     VipDramSetup m_setup = {};
     std::vector<Bank> m_banks;
-    // At least those that can be too near to a new one, in the order of their commands; a power of
-    // two.
+    // The last bursts in the order of their commands, at least those that may be too near to a new
+    // one. Their number is a power of two.
     std::vector<Burst> m_bursts;
     uint64_t m_accessed = 0;
     int64_t m_acts[4] = {};  // the last ACTs of any banks
     uint64_t m_activated = 0;
     uint64_t m_commands[kCommands] = {};
-    int64_t m_window = 0;  // cycles, 0: nothing is recorded
+    int64_t m_window = 0;  // in cycles; 0: no recording
     int64_t m_recorded_from = 0;
     std::vector<VipDramWindow> m_windows;
     bool m_failed = false;
@@ -171,7 +170,7 @@ class Dram {
         if (m_now >= m_deadline) [[unlikely]] late_refresh();
     }
     void write(uint64_t data, uint32_t strobe);
-    // Those that are on the bus before a cycle.
+    // Stores the words that are on the bus before `cycle`.
     void store_before(const Put& put, const Word* words, int64_t cycle) {
         for (int64_t word = 0; word < kBurst && put.start < cycle - word; ++word)
             store(put.address + static_cast<uint64_t>(word) * kWordBytes, words[word].data,
@@ -206,7 +205,7 @@ class Dram {
     int64_t missed(const Bank& bank) const;
     [[gnu::cold]] void find_deadline();
     [[gnu::cold]] void late_refresh();
-    // `kind` now, `least` cycles after the last `before` of the bank.
+    // Whether a command now is less than `least` cycles after the bank's last `before`.
     bool near(const Bank& bank, Command before, int64_t least) const {
         return m_now - bank.last[before] < least;
     }
@@ -215,7 +214,7 @@ class Dram {
         __attribute__((format(printf, 4, 5)));
 };
 
-// The DRAM with a number; there is one for each number that is asked for.
+// The DRAM with a number; created on first use.
 Dram& dram_device(int32_t number);
 
 }  // namespace vip::timed

@@ -6,11 +6,11 @@
 
 namespace vip::timed {
 
-// Cycles, longer than any run.
+// More cycles than any run has.
 constexpr uint64_t kEver = uint64_t{1} << 62;
 
-// A queue in an SRAM: what enters the empty queue is at the output two cycles later. A cycle in
-// which nothing enters or leaves costs nothing: `now` says what is at the output.
+// A queue in an SRAM: what enters an empty queue is at the output two cycles later. Cycles in which
+// nothing enters or leaves cost nothing: the output follows from `now`.
 template <typename T>
 class SramQueue {
   public:
@@ -20,7 +20,7 @@ class SramQueue {
     bool ready() const { return m_level != m_depth; }
     bool valid(uint64_t now) const { return m_valid_from <= now; }
     bool holds() const { return m_level; }
-    // If nothing is taken; kEver: it holds nothing.
+    // From which cycle the output is valid if nothing leaves; kEver if empty.
     uint64_t valid_from() const { return m_valid_from; }
     T& front() { return m_words[m_front]; }
     const T& front() const { return m_words[m_front]; }
@@ -28,15 +28,15 @@ class SramQueue {
         const uint32_t place = m_front + number;
         return m_words[place > m_depth ? place - m_depth - 1 : place];
     }
-    // What left last. Its place is the last to be used again.
+    // What left last; its place is the last to be reused.
     const T& last() const { return m_words[m_front ? m_front - 1 : m_depth]; }
 
-    // The output is taken: in a cycle, before something enters.
+    // Removes the output. Within a cycle this comes before `enter`.
     void leave(uint64_t now) {
         m_front = after(m_front);
         m_valid_from = --m_level ? now + 1 : kEver;
     }
-    // Something enters, if there was room before. Returns where to put it.
+    // Adds an element, for which there was room before. Returns where to put it.
     T& enter(uint64_t now) {
         if (!m_level++) m_valid_from = now + 2;
         T& place = m_words[m_next];
@@ -52,7 +52,7 @@ class SramQueue {
     uint32_t after(uint32_t place) const { return place == m_depth ? 0 : place + 1; }
 };
 
-// The same for those that do every cycle.
+// The same for users that simulate every cycle.
 template <typename T>
 class Fifo {
   public:
@@ -63,7 +63,7 @@ class Fifo {
     bool holds() const { return m_queue.holds(); }
     const T& front() const { return valid() ? m_queue.front() : m_queue.last(); }
 
-    // To the next cycle: what enters if there is room, or null, and whether the output is taken.
+    // Advances to the next cycle: what enters if there is room, or null; whether the output is taken.
     void edge(const T* word, bool taken) {
         const bool enters = word && ready();
         if (taken && valid()) m_queue.leave(m_now);
@@ -76,7 +76,7 @@ class Fifo {
     uint64_t m_now = 0;
 };
 
-// A queue in registers: what enters the empty queue is at the output in the next cycle.
+// A queue in registers: what enters an empty queue is at the output in the next cycle.
 template <typename T, unsigned kDepth>
 class StreamBuffer {
   public:

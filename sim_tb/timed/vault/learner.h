@@ -1,5 +1,5 @@
-// Timing model of what an agent adds to a vault's scheduler: the state that it sees, and the classes
-// of commands as it orders them (memory/controller/learned.py, meta.py, sweep.py).
+// Timing model of what an agent adds to a vault's scheduler: the state that it sees, and its order of
+// the classes of commands (memory/controller/learned.py, meta.py, sweep.py).
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@ namespace vip::timed {
 
 class Learner {
   public:
-    // What the scheduler knows in a cycle. `bursts`: of this direction; `patience`: cycles for which
-    // the oldest request of the transaction queue has been that; `queue`: requests in it.
+    // What the scheduler knows in a cycle. `bursts`: in this direction; `patience`: for how many
+    // cycles the oldest request of the transaction queue has been that; `queue`: requests in it.
     struct View {
         uint64_t same;
         uint32_t bursts, patience, queue;
@@ -23,7 +23,7 @@ class Learner {
     explicit Learner(const VaultSizes& sizes)
         : m_meta(sizes.scheduler == kMeta), m_agent(sizes.agent) {}
 
-    // Banks of which one has the command: the first class that is not empty.
+    // Banks from which the command comes: the first class that is not empty.
     uint64_t candidates(const Banks& banks, uint64_t same) const {
         if (m_meta) return in_policies(banks, same);
         const uint64_t allowed = m_held ? 0 : ~uint64_t{0};
@@ -34,7 +34,7 @@ class Learner {
         return first ? first : second ? second : third ? third : banks.row & allowed;
     }
 
-    // To the next cycle: the bank whose command is issued, or -1.
+    // Advances to the next cycle; `issued`: the bank whose command is issued, or -1.
     void edge(const Banks& banks, const View& view, int issued) {
         const bool free = !m_late;
         const uint64_t others = banks.ready() & ~view.same;

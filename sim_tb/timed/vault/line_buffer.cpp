@@ -109,7 +109,7 @@ void LineAnswers::edge(const Answer* hit, const ResponseBeat* arrival, uint32_t 
     }
     if (pop) m_queue.erase(m_queue.begin());
     if (push) m_queue.push_back(entering);
-    // Those that waited.
+    // Reads that waited.
     const bool reads = m_left && !m_replay_valid;
     if (reads) m_replay = m_lists[m_busy_line * m_merges + m_place];
     const bool entered = m_replay_valid && push;
@@ -173,7 +173,7 @@ const Crossbar::Beat* LineBuffer::look(bool taken) {
     } else if (present && !m_directory.filling()) {
         m_events.use = m_answers.room();
     } else if (present && m_answers.finish() && m_answers.finish_line() == line) {
-        // In the next cycle the line is complete, or removed.
+        // In the next cycle the line is complete or removed.
     } else if (present && !m_directory.full()) {
         m_events.merge = true;
     } else {

@@ -10,7 +10,7 @@
 
 namespace vip::timed {
 
-// A bit for each line.
+// One bit per line.
 __extension__ typedef unsigned __int128 Lines;
 
 // Columns, states, and the line to be replaced next (directory.py).
@@ -18,7 +18,7 @@ class LineDirectory {
   public:
     LineDirectory(uint64_t lines, uint64_t merges);
 
-    // Of the last lookup.
+    // Result of the last lookup.
     bool present() const { return m_hit & m_present; }
     uint32_t line() const { return m_line; }
     bool filling() const { return present() && m_filling >> m_line & 1; }
@@ -64,29 +64,29 @@ class LineAnswers {
 
     LineAnswers(uint64_t lines, uint64_t merges, uint64_t sources, uint64_t tags);
 
-    // Of this cycle, from registers alone: the response that is offered, or null.
+    // The response offered in this cycle, or null; depends only on registers.
     const ResponseBeat* response() const {
         return m_from_memory ? &m_beat : m_from_line ? &m_line_beat : nullptr;
     }
     bool room() const { return !m_replay_valid && m_queue.size() != kQueue; }
     bool busy() const { return m_left; }
     uint32_t busy_line() const { return m_busy_line; }
-    // Once it is known whether the response is taken.
+    // Works out what happens in this cycle, given whether the response is taken.
     void look(bool taken);
     bool memory_ready() const { return !m_valid || m_take; }
     bool finish() const { return m_take && m_note.fill && m_beat.last; }
     uint32_t finish_line() const { return m_note.line; }
     bool failed() const { return m_beat.error; }
 
-    // Before `edge`: a request leaves; a read waits for its line.
+    // Called before `edge`: a request leaves; a read waits for its line.
     void note(uint32_t source, uint32_t tag, const Note& note) {
         m_notes[source * m_tags + tag] = note;
     }
     void wait(uint32_t place, const Answer& answer) {
         m_lists[answer.line * m_merges + place] = answer;
     }
-    // To the next cycle: a read of a line, or null; the memory's response, or null; reads that wait
-    // for the line that is complete.
+    // Advances to the next cycle: a read of a line, or null; the memory's response, or null; number of
+    // reads that wait for the line just completed.
     void edge(const Answer* hit, const ResponseBeat* arrival, uint32_t finish_waiting);
 
   private:
@@ -96,12 +96,12 @@ class LineAnswers {
     std::vector<Answer> m_lists;
     std::vector<Note> m_notes;
 
-    // Reads of lines, and the word that is offered.
+    // Reads of lines, and the word offered.
     std::vector<Answer> m_queue;
     uint32_t m_done = 0;
     bool m_line_valid = false;
     ResponseBeat m_line_beat = {};
-    // Those that waited enter the queue.
+    // Reads that waited and now enter the queue.
     bool m_replay_valid = false, m_replay_failed = false;
     Answer m_replay = {};
     uint32_t m_left = 0, m_place = 0, m_busy_line = 0;
@@ -110,9 +110,9 @@ class LineAnswers {
     ResponseBeat m_beat = {};
     Note m_note = {};
     uint32_t m_number = 0;
-    // Who has the way back.
+    // Which side uses the response path.
     bool m_memory_holds = false, m_line_holds = false, m_line_next = false;
-    // Of this cycle.
+    // Events of this cycle.
     bool m_held = false, m_from_memory = false, m_from_line = false;
     bool m_take = false, m_forward_take = false, m_line_take = false;
 
@@ -123,20 +123,20 @@ class LineBuffer {
   public:
     explicit LineBuffer(const LineSizes& sizes);
 
-    // Of this cycle, before `look`: the response that is offered to the crossbar, or null. It stays
-    // there in the cycle.
+    // The response offered to the crossbar in this cycle, or null; called before `look`. It remains
+    // valid during the cycle.
     const ResponseBeat* offer() {
         const ResponseBeat* const response = m_answers.response();
         if (!response) return nullptr;
         m_offered = *response;
         return &m_offered;
     }
-    // Whether the crossbar takes it; then what is asked of the memory, or null, and whether its
-    // response is taken.
+    // Given whether the crossbar accepts it: the request to the memory, or null. Then `memory_ready`
+    // says whether the memory's response is accepted.
     const Crossbar::Beat* look(bool taken);
     bool memory_ready() const { return m_answers.memory_ready(); }
-    // To the next cycle: the crossbar's beat, or null; whether the memory accepted the one that was
-    // asked; its response, or null. Returns whether the crossbar's beat is taken. Counts.
+    // Advances to the next cycle: the crossbar's beat, or null; whether the memory accepted the
+    // request; its response, or null. Returns whether the crossbar's beat is accepted. Counts events.
     bool edge(const Crossbar::Beat* beat, bool accepted, const ResponseBeat* arrival,
               uint64_t* counters);
 
@@ -147,7 +147,7 @@ class LineBuffer {
     bool m_valid = false, m_within = false, m_passing = false;
     Crossbar::Beat m_beat = {}, m_out = {};
     ResponseBeat m_offered = {};
-    // Of this cycle.
+    // Events of this cycle.
     bool m_leaves = false, m_fetch = false, m_misses = false;
     LineDirectory::Events m_events = {};
 
@@ -155,15 +155,15 @@ class LineBuffer {
     LineAnswers::Answer answer(uint32_t line) const;
 };
 
-// What passes between a crossbar and its memory in a cycle.
+// What a crossbar and its memory exchange in a cycle.
 struct Passage {
-    bool took;                   // the crossbar's beat
+    bool took;                   // whether the crossbar's beat was accepted
     const ResponseBeat* answer;  // or null
 };
 
-// A cycle of a back end, through a line buffer if there is one. `arrival`: the back end's response,
-// or null; it stays there in the cycle. `access` does the back end's cycle: it gets the beat that is
-// offered, or null, and whether the response is taken, and returns whether the beat is accepted.
+// Does a cycle of a back end, through a line buffer if there is one. `arrival`: the back end's
+// response, or null, valid during the cycle. `access` does the back end's cycle: it gets the beat
+// offered, or null, and whether the response is accepted, and returns whether the beat is accepted.
 template <typename Access>
 Passage pass(std::optional<LineBuffer>& lines, const Crossbar& crossbar,
              const ResponseBeat* arrival, uint64_t* counters, Access access) {

@@ -1,4 +1,4 @@
-// The engines of a vault, crossbar, controller and DRAM, in one library. See vault_model.py.
+// Engines, crossbar, controller and DRAM of a vault in one library. See vault_model.py.
 
 #include <memory>
 
@@ -23,8 +23,8 @@ using namespace vip::timed;
 
 constexpr int32_t kDevice = 0;
 
-// Of requests that are recorded: whether one is offered, or some of its beats have been taken;
-// cycles since the last beat was taken, and those until this one was offered.
+// State of a recording: whether a request is offered or some of its beats have been accepted; cycles
+// since the last beat was accepted, and until this one was offered.
 struct Traced {
     bool offered = false, within = false;
     uint64_t idle = 0, gap = 0;
@@ -37,7 +37,7 @@ struct Tile {
     Controller controller{sizes};
     Dram& device = dram_device(kDevice);
     std::optional<LineBuffer> lines;
-    uint64_t window_bits;  // of an engine's addresses; 64: it sees them all
+    uint64_t window_bits;  // of an engine's addresses; 64: no window
     uint64_t read_data = 0;
     uint64_t before[kVaultCounters] = {};
 
@@ -47,7 +47,7 @@ struct Tile {
         return false;
     }
 
-    // A request of engine 0 that is taken in this cycle, or 0.
+    // Record of a request of engine 0 accepted in this cycle, or 0.
     uint64_t traced(Traced& state) const {
         const RequestBeat* beat = engines[0]->request();
         if (beat && !state.offered) state.offered = true, state.gap = state.idle;
@@ -105,7 +105,7 @@ struct Tile {
 
 extern "C" {
 
-// Engines that begin with their launch, one of `engine` each, on the device 0, which is open.
+// Starts engines with their launch, one for each of `engine`, on device 0, which is open.
 void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSizes* lines,
                      vip::Engine* const* states, uint64_t engines, const Word* buffer,
                      uint64_t window_bits, uint32_t window) {
@@ -117,7 +117,7 @@ void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSize
     if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
         tile->engines.push_back(std::make_unique<PeModel>(*sizes, *states[number], buffer));
-    // The hosts load the program, one word per cycle, then launch.
+    // The hosts load the program at one word per cycle, then launch.
     for (uint64_t i = 0; i < sizes->words; ++i) tile->cycle();
     vip_dram_record(kDevice, window);
     tile->cycle();
@@ -126,15 +126,14 @@ void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSize
     return tile;
 }
 
-// Goes on for `cycles`, or until the last engine ends. Returns whether any runs.
+// Runs for `cycles`, or until the last engine ends. Returns whether any still runs.
 bool vip_tile_run(void* started, uint64_t cycles) {
     Tile& tile = *static_cast<Tile*>(started);
     for (; cycles && tile.running(); --cycles) tile.cycle();
     return tile.running();
 }
 
-// Goes on for `cycles`, until the only engine ends or has made as many requests as there is room
-// for. Returns how many those are.
+// Runs for `cycles`, or until the only engine ends or `requests` is full. Returns how many it has.
 uint64_t vip_tile_trace(void* started, uint64_t cycles, uint64_t* requests, uint64_t room) {
     Tile& tile = *static_cast<Tile*>(started);
     Traced state;
@@ -147,7 +146,7 @@ uint64_t vip_tile_trace(void* started, uint64_t cycles, uint64_t* requests, uint
     return found;
 }
 
-// Goes on for `cycles` whoever runs.
+// Runs for `cycles`, whether or not engines run.
 void vip_tile_idle(void* started, uint64_t cycles) {
     while (cycles--) static_cast<Tile*>(started)->cycle();
 }

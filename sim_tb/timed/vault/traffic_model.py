@@ -1,4 +1,4 @@
-"""Traffic against the timing model of a vault's memory, without engines."""
+"""Traffic on the timing model of a vault's memory, without engines."""
 
 import ctypes
 import time
@@ -20,7 +20,7 @@ from .vault_sizes import VaultSizes, vault_constants
 
 __all__ = ["run_traffic_model"]
 
-#: Cycles between two looks at signals.
+#: Cycles between checks for signals.
 _AT_ONCE = 1 << 18
 
 
@@ -48,14 +48,14 @@ def run_traffic_model(
     *,
     dram: DramTiming | None = None,
 ) -> list[TrafficResult]:
-    """:func:`sim_tb.harness.traffic_runs.run_traffic` on the timing model: the same requesters, the
-    same DRAM and the same checks, with the cycles of the Verilog.
+    """:func:`sim_tb.harness.traffic_runs.run_traffic` on the timing model: same requesters, DRAM
+    and checks, with the cycles of the Verilog.
 
     The counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval to within
     :data:`memory.controller.counters.LAG_CYCLES`.
 
     Raises:
-        TrafficError: as there.
+        TrafficError: as in that function.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
@@ -68,7 +68,7 @@ def run_traffic_model(
                 started = time.perf_counter()
                 models = Library(library)
                 run.start(models)
-                # It goes on with the next run, which resets it, as the Verilog does.
+                # The next run resets and continues it, as in Verilog.
                 vault = vault or library.vip_modelled_vault_new(
                     byref(VaultSizes.of(config, max(requesters, 1))), requesters, 1 << tags
                 )

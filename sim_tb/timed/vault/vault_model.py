@@ -47,7 +47,7 @@ from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
 __all__ = ["StartedTile", "VaultModel", "record_trace", "started_tile"]
 
-#: Cycles between two looks at signals.
+#: Cycles between checks for signals.
 _AT_ONCE = 1 << 18
 _WHOLE = 64
 
@@ -88,7 +88,7 @@ def _library() -> ctypes.CDLL:
 
 
 class VaultModel(Machine):
-    """The timing model of a vault: the cycles of its Verilog, with the same counters of every
+    """The timing model of a vault: the same cycles as its Verilog, the same counters of every
     engine and the same commands to the DRAM.
 
     The vault's counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval
@@ -112,7 +112,7 @@ class VaultModel(Machine):
         """Run a launch; see :meth:`sim_tb.cosim.vault.VaultSimulation.run`.
 
         Raises:
-            CosimError: as there, or the model does not cover the vault.
+            CosimError: as for that method, or the model does not cover the vault.
             support.native.CompilerError: there is no C++ compiler, or it fails.
         """
         with started_tile(launch, image, config=self.config, engines=engines) as tile:
@@ -123,8 +123,8 @@ class StartedTile(NamedTuple):
     """A vault whose engines have been launched.
 
     Attributes:
-        library: with its functions. pointer: for these. engines: launched.
-        device: the DRAM. config: of the vault. since: when it was started, in seconds.
+        library: with its functions. pointer: their argument. engines: those launched.
+        device: the DRAM. config: of the vault. since: start time in seconds.
     """
 
     library: ctypes.CDLL
@@ -143,10 +143,10 @@ def started_tile(
     config: VaultTileConfig,
     engines: int | None = None,
 ) -> Iterator[StartedTile]:
-    """The model of a vault, whose engines begin with ``launch``.
+    """Start the model of a vault, whose engines begin with ``launch``.
 
     Raises:
-        CosimError: as of :meth:`VaultModel.run`, but for what happens after the launch.
+        CosimError: as for :meth:`VaultModel.run`, except for errors after the launch.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     check_alone(config)
@@ -199,7 +199,7 @@ def started_tile(
 def _result(
     started: StartedTile, launch: Launch, progress: Callable[[int], None] | None
 ) -> RunResult:
-    """Run till all engines end."""
+    """Run until all engines end."""
     library, tile, engines, device, config, since = started
     done, max_cycles = 0, launch.max_cycles
     while library.vip_tile_run(tile, min(_AT_ONCE, max_cycles - done)):
@@ -225,7 +225,7 @@ def _result(
 
 
 def _late(started: StartedTile, program: Program, max_cycles: int) -> str:
-    """The engines that have faulted, and the first that still runs."""
+    """Names the engines that have faulted, and the first that still runs."""
     ends = [_engine(started, program, slot) for slot in range(started.engines)]
     late = next(end for end in ends if end.state == "running")
     place = f"engine {late.slot}: {located(program, late.pc)}"
@@ -241,20 +241,20 @@ def _engine(started: StartedTile, program: Program, slot: int) -> EngineEnd:
 def record_trace(
     launch: Launch, image: DramImage, *, config: VaultTileConfig, accesses: int
 ) -> bytes:
-    """The accesses of a vault's only engine until it ends, at most ``accesses``; joined as by
+    """The accesses of a vault's only engine until it ends, up to ``accesses``; joined as by
     :func:`sim_tb.harness.traffic.joined`.
 
     Parameters:
         config: of the vault, with one engine.
-        accesses: 1 or more; the recording ends after the launch's ``max_cycles``, too.
+        accesses: 1 or more; the recording also ends after the launch's ``max_cycles``.
 
     Raises:
-        CosimError: as of :func:`sim_tb.timed.vault.vault_model.started_tile`.
-        ValueError: several engines.
+        CosimError: as for :func:`started_tile`.
+        ValueError: the vault has several engines.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     if config.pes != 1:
-        raise ValueError(f"a trace is of one engine, not of {config.pes}")
+        raise ValueError(f"a trace records 1 engine, not {config.pes}")
     words = (c_uint64 * accesses)()
     with started_tile(launch, image, config=config) as tile:
         count = tile.library.vip_tile_trace(

@@ -1,4 +1,4 @@
-"""Parameters of the timing model of a vault's memory, and the constants in its C++."""
+"""Parameters of the timing model of a vault's memory, and constants for its C++."""
 
 from collections.abc import Mapping
 from ctypes import c_uint64
@@ -49,7 +49,7 @@ _NUMBERS = (
 _THRESHOLDS = max(BUCKETS) - 1
 #: A threshold that no value reaches.
 _NEVER = 1 << 40
-#: Names of the fields, and of the configuration's attributes.
+#: Field -> attribute of the configuration.
 _AGENT_NUMBERS = (
     *("epoch", "steps", "update_lag", "alpha_shift", "gamma_shift", "epsilon_shift"),
     *("theta_bits", "reward_shift", "initial", "seed"),
@@ -57,15 +57,15 @@ _AGENT_NUMBERS = (
 
 
 class AgentSizes(Record, numbers=("features", *_AGENT_NUMBERS)):
-    """What the model must know of an agent: ``values`` of its state, as places in
-    :data:`memory.agent.features.FEATURES`; thresholds that don't exist are not reached."""
+    """What the model needs to know about an agent: ``values`` of its state are indices into
+    :data:`memory.agent.features.FEATURES`; missing thresholds are never reached."""
 
     values: Annotated[Any, C(c_uint64 * SLOTS)]
     thresholds: Annotated[Any, C(c_uint64 * _THRESHOLDS * SLOTS)]
 
     @classmethod
     def of(cls, config: AgentConfig) -> "AgentSizes":
-        """Those of ``config``, whose weights the model's host can't access."""
+        """The sizes of ``config``; the model's host can't access the weights."""
         numbers = {name: getattr(config, name) for name in _AGENT_NUMBERS}
         sizes = cls(features=len(config.features), **numbers)
         order = list(FEATURES)
@@ -78,22 +78,22 @@ class AgentSizes(Record, numbers=("features", *_AGENT_NUMBERS)):
 
 
 class VaultSizes(Record, numbers=_NUMBERS):
-    """What the model must know of a vault's memory: where fields of an address begin
-    (``row_low``), times of a bank, turnarounds of the data bus, and of tags the bits below the
-    number of the crossbar's requester (``port_tag_bits``) and those at their top that number a
-    requester for the scheduler; the ``agent`` of the schedulers that learn."""
+    """What the model needs to know about a vault's memory: first bits of an address's fields
+    (``row_low``), bank timing, turnarounds of the data bus, tag bits below the number of the
+    crossbar's requester (``port_tag_bits``), top tag bits that tell the scheduler the requester,
+    and the ``agent`` of schedulers that learn."""
 
     agent: AgentSizes
 
     @classmethod
     def of(cls, config: VaultConfig, requesters: int) -> "VaultSizes":
-        """Those of ``config``.
+        """The sizes of ``config``.
 
         Parameters:
-            requesters: at the crossbar; 1 also without one.
+            requesters: at the crossbar; 1 without a crossbar.
 
         Raises:
-            CosimError: the model has no window to an agent's weights, or no preload memory.
+            CosimError: ``config`` has a window to an agent's weights, or a preload memory.
         """
         if config.preload_bytes:
             raise CosimError("the timing model has no preload memory (preload_bytes must be 0)")
@@ -139,8 +139,8 @@ class VaultSizes(Record, numbers=_NUMBERS):
 
 
 class AxiSizes(Record):
-    """What the model must know of an AXI back end: ``lanes`` are words in a beat of the data buses,
-    ``beats`` those of a column."""
+    """What the model needs to know about an AXI back end: ``lanes``, words per beat of the data
+    buses, and ``beats`` per column."""
 
     lanes: int
     lane_bits: int
@@ -149,7 +149,7 @@ class AxiSizes(Record):
 
     @classmethod
     def of(cls, config: AxiConfig) -> "AxiSizes":
-        """Those of ``config``.
+        """The sizes of ``config``.
 
         Raises:
             CosimError: it has a preload memory.
@@ -165,7 +165,7 @@ class AxiSizes(Record):
 
 
 class LineSizes(Record):
-    """What the model must know of a line buffer."""
+    """What the model needs to know about a line buffer."""
 
     lines: int
     merges: int
@@ -175,7 +175,7 @@ class LineSizes(Record):
 
     @classmethod
     def of(cls, config: VaultTileConfig) -> "LineSizes":
-        """Those of ``config``; ``lines`` is 0 if it has none."""
+        """The sizes of ``config``; ``lines`` is 0 if it has no line buffer."""
         sources = 1 << (config.requesters - 1).bit_length()
         return cls(
             lines=config.line_buffer,
@@ -187,7 +187,7 @@ class LineSizes(Record):
 
 
 def _agent_constants() -> Mapping[str, int]:
-    """Sizes of an agent, limits of its scheduler, and the numbers of the values that it may see."""
+    """Sizes of an agent, limits of its scheduler, and numbers of the values that it may see."""
     values = {
         f"Feature{name.title().replace('_', '')}": place for place, name in enumerate(FEATURES)
     }

@@ -24,7 +24,7 @@ ATTENTION = Network(
         Conv(name="k", source="norm", filters=6, kernel=1, fraction=10, relu=False),
         Conv(name="v", source="norm", filters=9, kernel=1, fraction=10, relu=False),
         Product(name="scores", source="q", other="k", fraction=10),
-        Normalize(name="soft", operation="softmax", bits=11, factor=15),
+        Normalize(name="soft", operation="softmax", source_fraction=11, factor=15),
         Product(name="heads", source="soft", other="v", fraction=12),
         Conv(name="out", filters=16, kernel=1, fraction=12, relu=False),
         Add(name="sum", other="stem"),

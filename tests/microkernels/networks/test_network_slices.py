@@ -1,11 +1,9 @@
 """Slices that every layer can read, whatever the layers before and after it."""
 
-from typing import Any
-
 import pytest
 
 from microkernels.common.errors import KernelError
-from microkernels.networks import conv
+from microkernels.networks.layer import ChipWork, LayerPlan
 from microkernels.networks.network import (
     Activation,
     Add,
@@ -151,14 +149,13 @@ def test_scratchpads_that_are_too_small_are_refused_by_the_layers_name(
 def test_plans_with_and_without_strips_fail_alone(
     failing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = conv.plan_conv
+    planned = Conv.planned
 
-    def plan_conv(*args: Any, strips: bool | None = None, **others: Any) -> object:
-        # Without strips it asks which slices an engine can read.
-        if strips == failing:
+    def failing_plan(layer: Conv, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        if plan.strips == failing:
             raise KernelError("too large")
-        return real(*args, strips=bool(strips), **others)
+        return planned(layer, plan, work)
 
-    monkeypatch.setattr(conv, "plan_conv", plan_conv)
+    monkeypatch.setattr(Conv, "planned", failing_plan)
     first = Network(input=MapSize(8, 8, 3), layers=LITTLE.layers[:1])
     assert plan_network(first, engines=engines(2, 1)).layers["conv1"].strips != failing

@@ -29,7 +29,7 @@ def values(seed: int, *shape: int, limit: int = 1000) -> Elements:
 
 
 @st.composite
-def shapes(draw: st.DrawFn, segments: int = 8) -> PoolShape:
+def shapes(draw: st.DrawFn, segments: int = 8, bits: int = 16) -> PoolShape:
     window = draw(st.integers(1, 4))
     count = draw(st.integers(1, segments))
     padding = draw(st.integers(0, window - 1)) if count == 1 else 0
@@ -41,8 +41,9 @@ def shapes(draw: st.DrawFn, segments: int = 8) -> PoolShape:
         window=window,
         stride=draw(st.integers(1, 4)),
         padding=padding,
-        mean=draw(st.booleans()),
+        mean=bits == 16 and draw(st.booleans()),
         segments=count,
+        bits=bits,
     )
 
 

@@ -1,0 +1,76 @@
+"""Networks with maps of bytes on compiled simulators, against the golden model."""
+
+import numpy as np
+import pytest
+
+from microkernels.common.errors import KernelError
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.network import Conv, Dense, MapSize, Network
+from microkernels.networks.parameters import Weights
+from microkernels.runtime.job import STANDARD
+from tests.microkernels.networks.test_networks import check, engines
+
+PAIRS = STANDARD | {"m.v.dot.add[16]"}
+#: Odd numbers of channels, several slices, bytes to bytes and bytes to sums.
+BYTES = Network(
+    input=MapSize(9, 8, 5),
+    input_bits=8,
+    layers=(
+        Conv(name="first", filters=37, padding=1, fraction=5, bits=8, narrow=4),
+        Conv(name="wide", filters=240, kernel=1, fraction=4, bits=8, narrow=5, relu=False),
+        Conv(name="deep", filters=14, kernel=3, padding=1, fraction=6, bits=8, narrow=6),
+        Conv(name="sums", filters=11, stride=2, padding=1, fraction=4, bits=8),
+        Dense(name="fc", outputs=7, fraction=10, relu=False),
+    ),
+)
+
+
+def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1) -> NetworkJob:
+    random = np.random.default_rng(1)
+    size = network.input
+    images = random.integers(-128, 128, (batch, size.height, size.width, size.channels))
+    weights = {}
+    for layer in network.layers:
+        if layer.has_weights:
+            shape = network.weights[layer.name]
+            limit = 128 if layer.bits == 8 else 1000
+            values = random.integers(-limit, limit, shape)
+            bias = random.integers(-900, 900, shape[:1])
+            weights[layer.name] = Weights(weights=values, bias=bias)
+    return network_job(network, weights, images, engines=engines(columns, rows))
+
+
+@pytest.mark.parametrize(("columns", "rows", "batch"), [(1, 1, 1), (2, 2, 1), (3, 1, 2)])
+def test_maps_of_bytes(columns: int, rows: int, batch: int) -> None:
+    job = bytes_job(BYTES, columns, rows, batch)
+    check(job, PAIRS)
+    first = job.of_layers(job.expected)["first"]
+    assert first.min() >= 0
+    assert first.max() == 127
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ((Conv(name="a", filters=2, fraction=1),), "a reads numbers of 16 bits, but input has 8"),
+        (
+            (
+                Conv(name="a", filters=2, fraction=1, bits=8),
+                Conv(name="b", filters=2, fraction=1, bits=8),
+            ),
+            "b reads numbers of 8 bits, but a has 16",
+        ),
+    ],
+)
+def test_layers_that_read_other_numbers_than_written(
+    layers: tuple[Conv, ...], message: str
+) -> None:
+    with pytest.raises(KernelError, match=message):
+        Network(input=MapSize(6, 6, 2), input_bits=8, layers=layers)
+
+
+def test_layers_without_bytes() -> None:
+    with pytest.raises(KernelError, match="a: sums of 16-bit elements do not become bytes"):
+        Conv(name="a", filters=2, fraction=1, narrow=3)
+    with pytest.raises(KernelError, match="bits must be one of 16, 8, not 4"):
+        Conv(name="a", filters=2, fraction=1, bits=4)
