@@ -105,9 +105,20 @@ class SumLayer(WeightLayer):
         if self.narrow is not None and self.bits > 8:
             raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
 
+    def of_bits(self, bits: int, output: int) -> Layer:
+        return replace(self, bits=bits, narrow=0 if output == 8 else None)
+
     @property
     def output_bits(self) -> int:
         return 16 if self.narrow is None else 8
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        # Sums, to which the bias is added, have more bits than outputs of bytes.
+        if self.narrow is not None:
+            return Peaks()
+        return super().peaks(source, largest, size, parameters)
 
     @property
     def most_shift(self) -> int:

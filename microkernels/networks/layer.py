@@ -316,6 +316,10 @@ class Layer(ABC):
         """Bits of the numbers that it writes."""
         return self.bits
 
+    def of_bits(self, bits: int, output: int) -> "Layer":
+        """The layer for numbers of ``bits``, and for outputs of ``output`` bits."""
+        return replace(self, bits=bits)
+
     @property
     def packed(self) -> int:
         """Numbers per element of its output."""

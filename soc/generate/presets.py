@@ -41,6 +41,8 @@ _FPGA_TILE = VaultTileConfig(
     pes=2,
     extra_ports=CHIP_PORTS,
 )
+#: The default instructions, and products of bytes in pairs.
+_INT8 = PeConfig().instructions | {"m.v.dot.add[16]"}
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -73,10 +75,12 @@ PRESETS: dict[str, Configuration] = {
         address_bits=24,
     ),
     "pe-logistic": PeConfig(instructions=LOGISTIC_INSTRUCTIONS),
+    "pe-int8": PeConfig(instructions=_INT8),
     "vault": VaultTileConfig(),
     "vault-logistic": VaultTileConfig(
         pe=replace(VaultTileConfig().pe, instructions=LOGISTIC_INSTRUCTIONS)
     ),
+    "vault-int8": VaultTileConfig(pe=replace(VaultTileConfig().pe, instructions=_INT8)),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(
         pe=PeConfig(
@@ -94,6 +98,9 @@ PRESETS: dict[str, Configuration] = {
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
     "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
     "thesis": ChipConfig(),
+    "thesis-int8": ChipConfig(
+        tile=replace(ChipConfig().tile, pe=replace(ChipConfig().tile.pe, instructions=_INT8))
+    ),
 }
 
 

@@ -7,6 +7,7 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import MapSize
 from microkernels.networks.plan import NetworkPlan, plan_network
+from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
@@ -17,6 +18,9 @@ from vip.progress import Progress, silent
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
+
+#: The instruction for products of bytes in pairs.
+PAIRS = "m.v.dot.add[16]"
 
 __all__ = [
     "LayerCheck",
@@ -113,12 +117,30 @@ def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | Non
     return coverage, session
 
 
-def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
+def for_machine(machine: ModelMachine, model: MappedModel, bits: int = 16) -> MappedModel:
     """The model as a machine can run it: with logistic functions by polynomials where its engines
-    lack the unit."""
+    lack the unit.
+
+    Parameters:
+        bits: of maps and weights: 16, or 8 wherever layers have bytes.
+
+    Raises:
+        ModelError: ``bits`` is neither, or the engines have no products of bytes.
+    """
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
     lacking = [name for name, key in keys.items() if key not in machine.instructions]
-    return by_curves(model, lacking) if lacking else model
+    model = by_curves(model, lacking) if lacking else model
+    return in_bytes(machine, model) if bits == 8 else model
+
+
+def in_bytes(machine: ModelMachine, model: MappedModel) -> MappedModel:
+    """The model with maps and weights of bytes wherever layers have them, but those of integers."""
+    if PAIRS not in machine.instructions:
+        raise ModelError(
+            f"models of 8 bits need engines with {PAIRS}, which {machine.preset} lacks: give "
+            "--preset vault-int8 or thesis-int8"
+        )
+    return replace(model, network=model.network.in_bytes({*model.integers, *model.rounded}))
 
 
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:

@@ -165,6 +165,7 @@ def compile_model(
     folder: Path,
     *,
     preset: str = "vault",
+    bits: int = 16,
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
     progress: Progress = silent,
@@ -177,6 +178,7 @@ def compile_model(
             single input. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
         preset: of a vault or chip.
+        bits: of maps and weights: 16, or 8 wherever layers have bytes.
         batch: images of a run, the first size of the inputs, where the model may leave it open;
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
@@ -193,7 +195,7 @@ def compile_model(
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
     mapped, session = _supported(model, batch)
-    mapped = for_machine(machine, mapped)
+    mapped = for_machine(machine, mapped, bits)
     carry = carry or {}
     check_carry(mapped, carry)
     data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
