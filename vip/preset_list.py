@@ -16,7 +16,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
-from support.errors import Shown
+from support.errors import Shown, counted
 from synth.physical.chip_area import design_area
 from synth.physical.devices import DEVICES
 
@@ -42,6 +42,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
 }
 #: Target -> measure -> value.
 Areas = Mapping[str, Mapping[str, float]]
+_UNITS = ("B", "KiB", "MiB", "GiB")
 _RECORD = Path(__file__).parent.parent / "bench" / "results" / "presets.json"
 
 
@@ -67,6 +68,33 @@ class PresetRow:
     areas: Areas | None
     fits: tuple[str, ...] | None
 
+    def cells(self) -> dict[str, str | float]:
+        """Column -> cell of a table of presets; "?": unknown."""
+        engines = counted(self.engines, "engine")
+        areas = self.areas or {}
+        return {
+            "machine": {
+                "engine": "engine",
+                "vault": engines,
+                "chip": f"{counted(self.vaults, 'vault')}, {engines}",
+            }[self.kind],
+            "memory": _size(self.memory_bytes),
+            "kGE": round(areas["generic"]["logic_ge"] / 1000, 1) if areas else "?",
+            "LUTs xc7": round(areas["xc7"]["luts"]) if areas else "?",
+            "LUTs ecp5": round(areas["ecp5"]["luts"]) if areas else "?",
+            "ports": self.ports,
+            "fits": self._devices(),
+        }
+
+    def _devices(self) -> str:
+        """The devices that it fits or, if fewer, those that it doesn't."""
+        if self.fits is None:
+            return "?"
+        lacking = [name for name in DEVICES if name not in self.fits]
+        if len(lacking) < len(self.fits):
+            return f"all but {', '.join(lacking)}" if lacking else "all"
+        return ", ".join(self.fits) or "none"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PresetList(Shown):
@@ -85,6 +113,9 @@ class PresetList(Shown):
             for name, one in DEVICES.items()
         }
         return {"areas": self.origin, "presets": presets, "devices": devices}
+
+    def _facts(self) -> Mapping[str, object]:
+        return {**self.to_json(), "presets": {row.name: row.cells() for row in self.rows}}
 
 
 def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
@@ -174,6 +205,13 @@ def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
         areas=areas,
         fits=fits,
     )
+
+
+def _size(count: int) -> str:
+    unit = 0
+    while count >= 1024 and unit < len(_UNITS) - 1:
+        count, unit = count // 1024, unit + 1
+    return f"{count} {_UNITS[unit]}"
 
 
 def _ports(config: Configuration) -> str:

@@ -1,6 +1,6 @@
 """Synthesis targets: the flow of each, and the measures of its cells."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hdl.config import SramKind
@@ -23,7 +23,15 @@ from .asic import (
 )
 from .yosys import CellCount
 
-__all__ = ["DEFAULT_TARGETS", "TARGETS", "Target", "ecp5_commands", "find_cells", "find_target"]
+__all__ = [
+    "DEFAULT_TARGETS",
+    "TARGETS",
+    "Target",
+    "check_target",
+    "ecp5_commands",
+    "find_cells",
+    "find_target",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +192,19 @@ DEFAULT_TARGETS = ("generic", "xc7")
 TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5)}
 
 
+def check_target(name: str, devices: Sequence[str] = ()) -> None:
+    """Refuse ``name`` unless it is one of :data:`TARGETS`, ``nangate45``, ``nangate45-area``,
+    ``liberty:PATH``, or one of ``devices``.
+
+    Raises:
+        SynthesisError: the message names all.
+    """
+    names = (*TARGETS, NANGATE45, NANGATE45_AREA)
+    if name not in (*names, *devices) and not name.startswith(LIBERTY_PREFIX):
+        what = "target or device" if devices else "target"
+        raise SynthesisError(unknown(what, name, (*names, f"{LIBERTY_PREFIX}PATH", *devices)))
+
+
 def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     """The target called ``name``: of :data:`TARGETS`, ``nangate45`` (for speed) or
     ``nangate45-area``, or ``liberty:PATH`` (for speed).
@@ -194,13 +215,8 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     Raises:
         SynthesisError: an unknown target (the message names all), or an unusable Liberty file.
     """
-    if name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX):
-        return _asic(name, gate_clocks)
-    try:
-        return TARGETS[name]
-    except KeyError:
-        names = (*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH")
-        raise SynthesisError(unknown("target", name, names)) from None
+    check_target(name)
+    return TARGETS[name] if name in TARGETS else _asic(name, gate_clocks)
 
 
 def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:

@@ -265,6 +265,8 @@ def test_synth() -> None:
     assert set(shown.stages) == {"synthesis for generic"}
     with pytest.raises(SynthesisError, match="unknown target or device 'stratix'"):
         vip.synth(SMALL, ["stratix"])
+    with pytest.raises(SynthesisError, match="'xc7a35t' can't be placed and routed, only ecp5-25k"):
+        vip.synth(SMALL, "xc7a35t")
     with pytest.raises(SynthesisError, match="unknown unit 'cache'"):
         vip.synth(SMALL, units=["cache"])
 

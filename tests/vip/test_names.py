@@ -97,7 +97,7 @@ def test_what_was_meant(vip, words, message) -> None:
         ("power cnv", "no such file, and unknown kernel 'cnv'", "conv"),
         ("generate --preset vualt -o x", "unknown preset 'vualt'", "vault"),
         ("synth isue", "unknown unit 'isue'", "issue"),
-        ("synth --target xc8", "unknown target or device 'xc8'", "xc7"),
+        ("synth --target xc8", "unknown target 'xc8'", "xc7"),
         ("synth --device ecp5-25", "unknown device 'ecp5-25'", "ecp5-25k"),
         ("trim bp -o x --device xc7a10t", "unknown device 'xc7a10t'", "xc7a100t"),
         ("model certify --only vualt", "unknown machine 'vualt'", "vault"),

@@ -1,6 +1,8 @@
 """The list of presets: what each is, where its areas come from, and what it fits."""
 
 import json
+import re
+from html import unescape
 from types import SimpleNamespace
 
 import pytest
@@ -114,3 +116,14 @@ def test_area_of_a_vault_is_that_of_its_engines_and_its_memory(monkeypatch):
     assert design_area(PRESETS["pe"], "xc7").values == {"luts": 10.0}
     assert design_area(PRESETS["vault"], "xc7").values == {"luts": 47.0}
     assert design_area(PRESETS["vault-small"], "xc7").values == {"luts": 27.0}
+
+
+def test_the_table_of_a_notebook_has_the_cells_of_the_command(vip):
+    html = unescape(recorded_presets()._repr_html_())
+    (rows,) = re.findall("<table><caption[^>]*>presets</caption>(.*?)</table>", html)
+    table = [re.findall("<td[^>]*>(.*?)</td>", row) for row in rows.split("<tr>")[1:]]
+    assert table[0] == ["", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5", "ports", "fits"]
+    assert [row[0] for row in table[1:]] == list(PRESETS)
+    shown = vip("presets")[1]
+    for name, *_, xc7, ecp5, _, _ in table[1:]:
+        assert re.search(rf"^{name} .* {xc7} +{ecp5}$", shown, re.MULTILINE)

@@ -7,14 +7,14 @@ from itertools import filterfalse, product
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
-from support.errors import Shown, unknown
+from support.errors import Shown
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
-from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
-from synth.physical.devices import PLACED, is_placed
+from synth.physical.asic import NANGATE45, NANGATE45_AREA, need_nangate
+from synth.physical.devices import DEVICES, PLACED, find_placed, is_placed
 from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
-from synth.physical.targets import DEFAULT_TARGETS, TARGETS
+from synth.physical.targets import DEFAULT_TARGETS, check_target
 from synth.physical.units import check_units
 from vip.configurations import Design, engine
 from vip.executor.executor import check_scheduler
@@ -22,7 +22,7 @@ from vip.progress import Progress, by_part, silent
 
 from .placement import WORK, place
 
-__all__ = ["SynthReport", "check_targets", "synth"]
+__all__ = ["SynthReport", "synth"]
 
 #: Measures that the JSON report always contains.
 _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
@@ -83,23 +83,23 @@ class SynthReport(Shown):
         }
 
 
-def check_targets(targets: Sequence[str]) -> None:
-    """Reject names that are neither a target nor a device, and those whose tools are missing.
+def _check_targets(targets: Sequence[str]) -> None:
+    """Reject names that are neither a target nor a device that is placed, and those whose tools are
+    missing.
 
     Raises:
         SynthesisError: such a name; the message lists the targets and devices.
         MissingExtraError: Yosys, nextpnr or a library is not installed.
     """
-    cells = (NANGATE45, NANGATE45_AREA)
     for name in targets:
-        library = name in cells or name.startswith(LIBERTY_PREFIX)
-        if not is_placed(name) and name not in TARGETS and not library:
-            names = (*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *PLACED)
-            raise SynthesisError(unknown("target or device", name, names))
+        if name in DEVICES or is_placed(name):
+            find_placed(name)
+        else:
+            check_target(name, PLACED)
     need_yosys()
     if any(map(is_placed, targets)):
         need_nextpnr()
-    if any(name in cells for name in targets):
+    if any(name in (NANGATE45, NANGATE45_AREA) for name in targets):
         need_nangate()
 
 
@@ -138,7 +138,7 @@ def synth(
     chosen = engine(config)
     targets = (target,) if isinstance(target, str) else target
     units = (units,) if isinstance(units, str) else units
-    check_targets(targets)
+    _check_targets(targets)
     check_units(units)
     if scheduler is not None and not any(map(is_placed, targets)):
         raise SynthesisError(

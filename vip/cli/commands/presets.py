@@ -9,45 +9,14 @@ import vip
 from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.preset_list import PresetRow
 
 from .options import JsonOption
 
 __all__ = ["presets"]
 
-_UNITS = ("B", "KiB", "MiB", "GiB")
 
-
-def _size(count: int) -> str:
-    unit = 0
-    while count >= 1024 and unit < len(_UNITS) - 1:
-        count, unit = count // 1024, unit + 1
-    return f"{count} {_UNITS[unit]}"
-
-
-def _machine(row: PresetRow) -> str:
-    engines = f"{row.engines} engines"
-    return {"chip": f"{row.vaults} vaults, {engines}", "vault": engines}.get(row.kind, row.kind)
-
-
-def _cells(row: PresetRow) -> tuple[str, ...]:
-    if row.areas is None:
-        return "?", "?", "?"
-    return (
-        f"{row.areas['generic']['logic_ge'] / 1000:,.1f}",
-        f"{row.areas['xc7']['luts']:,.0f}",
-        f"{row.areas['ecp5']['luts']:,.0f}",
-    )
-
-
-def _fits(row: PresetRow) -> str:
-    """The devices that a preset fits or, if fewer, those that it doesn't."""
-    if row.fits is None:
-        return "?"
-    lacking = [name for name in DEVICES if name not in row.fits]
-    if len(lacking) < len(row.fits):
-        return f"all but {', '.join(lacking)}" if lacking else "all"
-    return ", ".join(row.fits) or "none"
+def _text(cell: str | float) -> str:
+    return cell if isinstance(cell, str) else f"{cell:,}"
 
 
 def _table(*heads: str) -> Table:
@@ -74,18 +43,17 @@ def presets(
     """
     with shown() as progress:
         listed = vip.presets(measure=measure, progress=progress)
-    sizes = _table("preset", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5")
-    uses = _table("preset", "ports", "fits")
-    for row in listed.rows:
-        sizes.add_row(row.name, _machine(row), _size(row.memory_bytes), *_cells(row))
-        uses.add_row(row.name, row.ports, _fits(row))
+    for heads in (("machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5"), ("ports", "fits")):
+        rows = _table("preset", *heads)
+        for row in listed.rows:
+            cells = row.cells()
+            rows.add_row(row.name, *(_text(cells[head]) for head in heads))
+        console.print(rows)
     devices = _table("device", "LUTs", "flip-flops", "DSPs", "block RAMs", "data sheet")
     for device in DEVICES.values():
         luts, ffs, dsps, brams = (f"{number:,}" for number in device.capacity.values())
         memories = f"{brams} of {device.bram_kbit} Kbit"
         devices.add_row(device.name, luts, ffs, dsps, memories, device.source)
-    console.print(sizes)
-    console.print(uses)
     console.print(devices)
     origin = f"areas: {listed.origin}, each unit mapped alone; kGE without memories"
     console.print(origin, soft_wrap=True)

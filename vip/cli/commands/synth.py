@@ -7,7 +7,7 @@ import typer
 import vip
 from synth.physical.area import MEASURES
 from synth.physical.devices import DEVICES, GRADES, PLACED, find_placed, is_placed
-from synth.physical.targets import DEFAULT_TARGETS, TARGETS
+from synth.physical.targets import DEFAULT_TARGETS, TARGETS, check_target
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.tables.area import SHOWN, show_area, show_placed
@@ -71,6 +71,7 @@ def synth(
                 f"--target {name} is an FPGA, not a technology: --target xc7 counts the cells of "
                 f"its family, and vip fit PROGRAM --device {name} the engines that fit"
             )
+        check_target(name)
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
     with shown() as progress:
         result = vip.synth(
