@@ -36,7 +36,7 @@ from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
-from .stored import Windows
+from .stored import BYTE_BITS, Windows, from_memory, in_memory
 
 __all__ = ["Conv", "Depthwise"]
 
@@ -111,7 +111,7 @@ class Conv(SumLayer, _Filter):
             out_depth=min(round_up(shape.filters, self.packed), out_depth * self.packed),
             strips=strips,
             reuse=True,
-            pairs=self.bits == 8,
+            pairs=self.bits == BYTE_BITS,
             narrow=self.narrow,
             scratchpad_bytes=scratchpad_bytes,
         )
@@ -188,7 +188,7 @@ class Conv(SumLayer, _Filter):
     def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
         elements, bias = weights.weights, weights.bias
-        if self.bits == 8:
+        if self.bits == BYTE_BITS:
             elements, bias = pair_bytes(elements), rounding_bias(bias, len(bias), self.narrow)
         layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
 
@@ -199,7 +199,7 @@ class Conv(SumLayer, _Filter):
         assert isinstance(plan.part, ConvPlan)
         shape = replace(self.shape(plan.input), channels=sources[0].shape[-1])
         model = partial(
-            partial(convolve_bytes, narrow=self.narrow) if self.bits == 8 else convolve,
+            partial(convolve_bytes, narrow=self.narrow) if self.bits == BYTE_BITS else convolve,
             shape,
             weights=weights.weights,
             bias=weights.bias,
@@ -230,18 +230,22 @@ class Depthwise(_Filter):
     keeps_slices = True
     layouts = DepthwiseLayout
 
+    @property
+    def reads_bytes(self) -> bool:
+        return True
+
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
         filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
-        return self.sized(DepthwiseShape, size, **filters)
+        return self.sized(DepthwiseShape, size, bits=self.bits, **filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.window_size
         return (source.channels, height, width)
 
     def operations(self, plan: LayerPlan) -> int:
-        return 2 * plan.output.elements * self.shape(plan.input).taps
+        return 2 * plan.output.elements * self.packed * self.shape(plan.input).taps
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
@@ -277,19 +281,22 @@ class Depthwise(_Filter):
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        layout.store(memory, weights.weights, weights.bias)
+        layout.store(memory, *self._in_memory(weights))
+
+    def _in_memory(self, weights: Weights) -> tuple[Elements, Elements]:
+        """Weights and biases as elements."""
+        by_channel = in_memory(weights.weights.transpose(1, 2, 0), self.bits)
+        return by_channel.transpose(2, 0, 1), in_memory(weights.bias, self.bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         assert weights is not None
-        shape = self.shape(plan.input)
-        return np.stack(
-            [
-                depthwise(shape, image, weights.weights, weights.bias)
-                for image in surrounded(sources[0], self.sides, 0)
-            ]
-        )
+        shape, channels = self.shape(plan.input), sources[0].shape[-1]
+        elements = self._in_memory(weights)
+        images = surrounded(in_memory(sources[0], self.bits), self.sides, 0)
+        outputs = np.stack([depthwise(shape, image, *elements) for image in images])
+        return from_memory(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, mixed=False)

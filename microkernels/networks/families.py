@@ -27,7 +27,7 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import ALIGNMENT, PIXELS, Windows, inside
+from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside
 
 #: Bits by which sums preferably become bytes.
 _GOOD_NARROW = 6
@@ -95,22 +95,25 @@ class SumLayer(WeightLayer):
     """
 
     mixes_channels = True
-    reads_bytes = True
 
     narrow: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_shifts(self.fraction, self.narrow)
-        if self.narrow is not None and self.bits > 8:
+        if self.narrow is not None and self.bits > BYTE_BITS:
             raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
 
+    @property
+    def reads_bytes(self) -> bool:
+        return True
+
     def of_bits(self, bits: int, output: int) -> Layer:
-        return replace(self, bits=bits, narrow=0 if output == 8 else None)
+        return replace(self, bits=bits, narrow=0 if output == BYTE_BITS else None)
 
     @property
     def output_bits(self) -> int:
-        return 16 if self.narrow is None else 8
+        return 16 if self.narrow is None else BYTE_BITS
 
     def peaks(
         self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
@@ -307,8 +310,10 @@ class PixelLayer(MapLayer):
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
-        shape = self.shape(plan.input)
-        return np.stack([type(self).golden(shape, *maps) for maps in zip(*sources, strict=True)])
+        shape, channels = self.shape(plan.input), sources[0].shape[-1]
+        stored = [in_memory(maps, self.bits) for maps in sources]
+        outputs = [type(self).golden(shape, *maps) for maps in zip(*stored, strict=True)]
+        return from_memory(np.stack(outputs), self.bits, channels)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return same_size(sources)

@@ -14,7 +14,7 @@ from isa.declared import Declared
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
@@ -146,7 +146,7 @@ class LayerMaps:
         sources: outputs of the layers that it reads; None: the network's input.
         inputs: maps moved for it; None: it reads ``sources`` directly.
         target: its output.
-        constants: offsets, in each vault, of zeros and of lowest elements.
+        constants: offset, in each vault, of elements with each value: 0 and lowest ones.
     """
 
     plan: LayerPlan
@@ -154,7 +154,7 @@ class LayerMaps:
     sources: Sequence[OutputMaps | None]
     inputs: Sequence[StoredMaps | None]
     target: OutputMaps
-    constants: tuple[int, int]
+    constants: Mapping[int, int]
 
     @property
     def read(self) -> list[StoredMaps]:
@@ -163,8 +163,8 @@ class LayerMaps:
         return [maps for moved, written in pairs if (maps := moved or written) is not None]
 
     def constant(self, value: int, vault: int) -> int:
-        """Address in a vault of elements of 0, or of the lowest value."""
-        return self.engines.ring.address(vault, self.constants[value == LOWEST])
+        """Address in a vault of elements with a value."""
+        return self.engines.ring.address(vault, self.constants[value])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,8 +268,6 @@ class Layer(ABC):
     has_tiles: ClassVar[bool] = True
     #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
-    #: It can read maps of bytes.
-    reads_bytes: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
     one_slice: ClassVar[bool] = False
     #: It has weights; each output depends on all channels of its source.
@@ -310,6 +308,11 @@ class Layer(ABC):
         return make(**attributes)
 
     # The network.
+
+    @property
+    def reads_bytes(self) -> bool:
+        """Whether it can read maps of bytes."""
+        return False
 
     @property
     def output_bits(self) -> int:

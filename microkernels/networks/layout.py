@@ -9,9 +9,8 @@ from isa.declared import Declared, Span
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT, Elements, lowest_element
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.conv_shape import pair_bytes, split_pairs
 from support.errors import counted
 
 from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
@@ -19,7 +18,7 @@ from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_prog
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
-from .stored import ALWAYS, OutputMaps, Places, StoredMaps
+from .stored import ALWAYS, OutputMaps, Places, StoredMaps, from_memory, in_memory
 
 __all__ = ["MoveStep", "NetworkLayout"]
 
@@ -78,11 +77,6 @@ def _launches(steps: Sequence[LayerStep]) -> Iterator[tuple[LayerStep, Launch]]:
             yield step, launch
 
 
-def in_memory(values: Elements, bits: int) -> Elements:
-    """Elements of memory with these numbers."""
-    return pair_bytes(values) if bits == 8 else values
-
-
 class NetworkLayout:
     """Addresses of a network; see the module's text.
 
@@ -109,8 +103,14 @@ class NetworkLayout:
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
-        self._constants = self._places.take(2 * _CONSTANT_BYTES)
         network = plan.network
+        widths = sorted({layer.bits for layer in network.layers} | {16}, reverse=True)
+        values = (0, *map(lowest_element, widths))
+        first = self._places.take(len(values) * _CONSTANT_BYTES)
+        #: Value -> offset of elements with it in each vault.
+        self._constants = {
+            value: first + number * _CONSTANT_BYTES for number, value in enumerate(values)
+        }
         #: Time of each layer's work; its moves come just before.
         self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
         for layer in network.layers:
@@ -235,7 +235,7 @@ class NetworkLayout:
                 self.inputs.get(LayerInput(layer.name, number)) for number in range(len(sources))
             ],
             target=self.outputs[layer.name],
-            constants=(self._constants, self._constants + _CONSTANT_BYTES),
+            constants=self._constants,
         )
 
     def _steps_of(self, layer: Layer, placed: LayerStep | None) -> Iterator[LayerStep]:
@@ -289,9 +289,10 @@ class NetworkLayout:
 
     def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
         """Write everything except the images to ``memory``."""
-        constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
-            memory.write(self.plan.ring.address(vault, self._constants), constants)
+            for value, offset in self._constants.items():
+                constants = np.full(PIECE_ELEMENTS, value, ELEMENT).tobytes()
+                memory.write(self.plan.ring.address(vault, offset), constants)
         for step in self._steps:
             step.write(memory, weights.get(step.layer_name))
 
@@ -309,7 +310,6 @@ class NetworkLayout:
 
     def load(self, memory: Readable, name: str) -> Elements:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""
-        elements, network = self.outputs[name].load(memory), self.plan.network
-        if network.bits[name] == 8:
-            return split_pairs(elements, network.sizes[name].channels)
-        return elements
+        network = self.plan.network
+        elements = self.outputs[name].load(memory)
+        return from_memory(elements, network.bits[name], network.sizes[name].channels)

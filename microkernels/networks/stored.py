@@ -9,8 +9,9 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, PartMap, StripMap, round_up
-from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, unpack
 from microkernels.common.memory import Readable, Writable
+from microkernels.nn.conv_shape import pair_bytes
 from microkernels.runtime.ring import VaultRing
 
 from .sizes import MapCut, MapRegion, MapSize, Size2
@@ -18,18 +19,32 @@ from .sizes import MapCut, MapRegion, MapSize, Size2
 __all__ = [
     "ALIGNMENT",
     "ALWAYS",
+    "BYTE_BITS",
     "PIXELS",
     "OutputMaps",
     "Places",
     "StoredMaps",
     "Windows",
+    "from_memory",
+    "in_memory",
     "inside",
 ]
 
 #: A time after all others.
 ALWAYS = 1 << 30
+BYTE_BITS = 8
 #: Alignment of places: one row in each of a vault's 16 banks, in bytes (thesis, section 5.2).
 ALIGNMENT = 16 * ROW_BYTES
+
+
+def in_memory(numbers: Elements, bits: int) -> Elements:
+    """Numbers of maps, ... x channels, as elements."""
+    return numbers if bits > BYTE_BITS else pair_bytes(numbers)
+
+
+def from_memory(elements: Elements, bits: int, channels: int) -> Elements:
+    """The reverse of :func:`in_memory`."""
+    return unpack(elements, bits)[..., :channels]
 
 
 class Places:
