@@ -102,7 +102,7 @@ class Conv(SumLayer, _Filter):
         return 2 * self.shape(plan.input).macs * packed(self.bits)
 
     def _divided(
-        self, shape: ConvShape, depth: int, out_depth: int, scratchpad_bytes: int, *, strips: bool
+        self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines, *, strips: bool
     ) -> ConvPlan:
         """The kernel's plan for slices of ``depth`` and ``out_depth`` elements per pixel."""
         return plan_conv(
@@ -113,16 +113,17 @@ class Conv(SumLayer, _Filter):
             reuse=True,
             pairs=self.bits == BYTE_BITS,
             narrow=self.narrow,
-            scratchpad_bytes=scratchpad_bytes,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
         )
 
     def slice_cycles(
         self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
     ) -> float:
-        shape, room = self.shape(source), engines.scratchpad_bytes
+        shape = self.shape(source)
         try:
             plans = [
-                self._divided(shape, depth, out_depth, room, strips=strips)
+                self._divided(shape, depth, out_depth, engines, strips=strips)
                 for strips in {False, first}
             ]
         except KernelError:
@@ -131,7 +132,8 @@ class Conv(SumLayer, _Filter):
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
-            self._divided(self.shape(size), depth, 1, scratchpad_bytes, strips=False)
+            engines = ChipEngines(scratchpad_bytes=scratchpad_bytes)
+            self._divided(self.shape(size), depth, 1, engines, strips=False)
         except KernelError:
             return False
         return True
@@ -162,8 +164,7 @@ class Conv(SumLayer, _Filter):
             height=plan.region.height,
             filters=plan.tile.channels * self.packed,
         )
-        room = work.engines.scratchpad_bytes
-        part = self._divided(shape, plan.depth, plan.out_depth, room, strips=plan.strips)
+        part = self._divided(shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips)
         return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
 
     def tile_shape(self, plan: LayerPlan) -> ConvPlan:

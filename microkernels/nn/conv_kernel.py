@@ -269,6 +269,8 @@ class _ConvKernel:
         w.label("pixel")
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
+        if self._turns_early:
+            self._load_weights(0)
         pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
         if plan.narrows_sums:
             w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
@@ -331,19 +333,28 @@ class _ConvKernel:
         w.load(self.tmp1, self.weights, self.part, note=f"weights of part {part}")
         w.offset(self.weights, self.weights, plan.part_bytes)
 
+    @property
+    def _turns_early(self) -> bool:
+        """Whether a turn ends before the short instructions that follow its only product. The
+        vector unit has no room for all four of those while the product lasts."""
+        return self.plan.joined and self.plan.narrow is not None
+
     def _pixel(self) -> None:
         plan = self.plan
+        if self._turns_early:
+            self._product(0)
+            self._transfers()
+            self._turn()
+            self._add(0, self.result[2])
+            self._threshold(3)
+            with self._bytes():
+                self._shift_byte(4)
+                self._pick_bytes(5)
+            return
         for part in range(plan.parts):
             self._product(part)
             if part == 0:
-                # Loads and stores come after a product and before the short instructions that
-                # follow it, which they would delay otherwise.
-                if self.sums_first:
-                    self._load_earlier()
-                self.stream.load("load")
-                self._store(-1, "sums of the oldest")
-                if not self.sums_first:
-                    self._load_earlier()
+                self._transfers()
             else:
                 self._reload(part - 1)
             self._add(part, self.result[1])
@@ -357,6 +368,16 @@ class _ConvKernel:
                     self._pick_bytes(4)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
+
+    def _transfers(self) -> None:
+        """Loads and stores: after a product and before the short instructions that follow it, which
+        they would delay otherwise."""
+        if self.sums_first:
+            self._load_earlier()
+        self.stream.load("load")
+        self._store(-1, "sums of the oldest")
+        if not self.sums_first:
+            self._load_earlier()
 
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""

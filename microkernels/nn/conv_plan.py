@@ -307,12 +307,12 @@ class ConvPlan:
             for turn in range(by_group)
         ]
 
-    @property
-    def cycles(self) -> float:
-        """Estimated cycles of four engines of a vault for the complete layer; used for choosing."""
+    def cycles(self, sharers: int) -> float:
+        """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
+        complete layer; used for choosing."""
         window = max(self.vector_cycles, self.bus_cycles(SHARERS))
-        pixels = self.shape.out_width * self.shape.out_height
-        return window * pixels * self.slices * self.groups / SHARERS
+        rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers))
+        return window * rows * self.shape.out_width * self.slices
 
 
 def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
@@ -352,6 +352,7 @@ def plan_conv(
     reuse: bool = False,
     pairs: bool = False,
     narrow: int | None = None,
+    sharers: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
@@ -365,6 +366,7 @@ def plan_conv(
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
         pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
+        sharers: engines that share the layer, at least 1.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -408,14 +410,14 @@ def plan_conv(
             _with_slots(replace(ringless, filters=count), scratchpad_bytes) for count in candidates
         )
         if fitting := [plan for plan in plans if plan is not None]:
-            best.append(min(fitting, key=lambda plan: (plan.cycles, -plan.slots)))
+            best.append(min(fitting, key=lambda plan: (plan.cycles(sharers), -plan.slots)))
     if not best:
         raise KernelError(
             f"{counted(candidates[0], 'filter')} of {shape.kernel} x {shape.down} pixels of "
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
-    return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
+    return min(best, key=lambda plan: (plan.cycles(sharers), -plan.ahead, plan.bus_cycles(SHARERS)))
 
 
 #: Elements that the vector unit multiplies per cycle.
@@ -449,7 +451,7 @@ def best_depth(
         except KernelError:
             continue
         # Among the fastest, the thinnest slices.
-        best = min(best or (plan.cycles, depth), (plan.cycles, depth))
+        best = min(best or (plan.cycles(1), depth), (plan.cycles(1), depth))
     if best is None:
         raise filter_overflow(shape, scratchpad_bytes)
     return best[1]
@@ -466,7 +468,7 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
 
 
 def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
-    """A lower bound of :attr:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
+    """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
     beats of all products, and two additions per group of filters."""
     column = shape.down * depth
     joined = column * shape.kernel <= MAX_VL
@@ -475,7 +477,7 @@ def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
     beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
     slices = -(-shape.channels // depth)
     # Estimates are rounded.
-    return shape.out_width * shape.out_height * slices * beats / SHARERS * (1 - 1e-9)
+    return shape.out_width * shape.out_height * slices * beats * (1 - 1e-9)
 
 
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
