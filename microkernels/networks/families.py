@@ -30,7 +30,7 @@ from .sizes import MapSize, Pads, Size2, pads, size2
 from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside
 
 #: Bits by which sums preferably become bytes.
-_GOOD_NARROW = 6
+_GOOD_NARROW = 8
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
 __all__ = [
