@@ -17,6 +17,7 @@ from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
 from microkernels.nn.conv_shape import (
+    MOST_BYTE_FRACTION,
     ConvShape,
     convolve,
     convolve_bytes,
@@ -82,6 +83,8 @@ class Conv(SumLayer, _Filter):
         padding: pixels of zeros around the map, the same on all sides, or one number per side.
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
+
+    byte_fraction = MOST_BYTE_FRACTION
 
     filters: int
 

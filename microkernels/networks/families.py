@@ -15,10 +15,10 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import Elements, check_fraction
+from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.conv_shape import MOST_BYTE_FRACTION, MOST_NARROW, check_shifts
+from microkernels.nn.conv_shape import MOST_NARROW
 from microkernels.nn.line import BlockLayout, line_program
 from microkernels.nn.strided_shape import StridedShape
 from microkernels.runtime.ring import ChipEngines
@@ -29,8 +29,6 @@ from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_ele
 from .sizes import MapSize, Pads, Size2, pads, size2
 from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside
 
-#: Bits by which sums preferably become bytes.
-_GOOD_NARROW = 8
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
 __all__ = [
@@ -95,13 +93,18 @@ class SumLayer(WeightLayer):
     """
 
     mixes_channels = True
+    #: Most fraction bits with outputs of bytes.
+    byte_fraction: ClassVar[int] = FRACTION_LIMIT
 
     narrow: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_shifts(self.fraction, self.narrow)
-        if self.narrow is not None and self.bits > BYTE_BITS:
+        if self.narrow is None:
+            return
+        CHECK.within("narrow", self.narrow, 0, MOST_NARROW)
+        CHECK.within("fraction bits with outputs of bytes", self.fraction, 0, self.byte_fraction)
+        if self.bits > BYTE_BITS:
             raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
 
     @property
@@ -125,15 +128,15 @@ class SumLayer(WeightLayer):
 
     @property
     def most_shift(self) -> int:
-        return super().most_shift if self.narrow is None else MOST_BYTE_FRACTION + MOST_NARROW
+        return super().most_shift if self.narrow is None else self.byte_fraction + MOST_NARROW
 
     def scaled(
         self, fractions: Fractions, parameters: RealParameters
     ) -> tuple[Layer, Weights | None]:
         if self.narrow is None:
             return super().scaled(fractions, parameters)
-        # Sums have as many of the bits as leave room for partial sums beyond the outputs.
-        narrow = max(min(fractions.shift, _GOOD_NARROW), fractions.shift - MOST_BYTE_FRACTION)
+        # Eight bits need no instruction that shifts sums.
+        narrow = min(fractions.shift, MOST_NARROW)
         sums = fractions._replace(output=fractions.output + narrow)
         real = parameters.real[self.name]
         weights = Weights(

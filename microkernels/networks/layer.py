@@ -67,7 +67,7 @@ class DensePart(NamedTuple):
     """A vault's part of a fully connected layer.
 
     Attributes:
-        order: index of the input element at each place of the vectors; -1: empty.
+        order: index of the input number at each place of the vectors; empty: -1, or beyond them.
         plan: of the kernel.
     """
 

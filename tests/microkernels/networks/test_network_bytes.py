@@ -5,7 +5,16 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.network import Conv, Dense, MapSize, Network
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Conv,
+    Dense,
+    Depthwise,
+    MapSize,
+    Network,
+    Pool,
+)
 from microkernels.networks.parameters import Weights
 from microkernels.runtime.job import STANDARD
 from tests.microkernels.networks.test_networks import check, engines
@@ -19,6 +28,19 @@ BYTES = Network(
         Conv(name="first", filters=37, padding=1, fraction=5, bits=8, narrow=4),
         Conv(name="wide", filters=240, kernel=1, fraction=4, bits=8, narrow=5, relu=False),
         Conv(name="deep", filters=14, kernel=3, padding=1, fraction=6, bits=8, narrow=6),
+        Depthwise(name="each", kernel=3, padding=1, fraction=6, bits=8),
+        Pool(name="pool", window=3, stride=1, padding=1, bits=8),
+        Conv(name="back", filters=14, kernel=1, fraction=5, bits=8, narrow=5, relu=False),
+        Add(name="sum", other="deep", relu=True, bits=8),
+        Dense(name="fc1", outputs=21, fraction=9, bits=8, narrow=3, relu=False),
+        Activation(name="clip", function="clip", low=-100, high=90, bits=8),
+        Dense(name="fc2", outputs=7, fraction=5, bits=8, relu=False),
+    ),
+)
+SUMS = Network(
+    input=MapSize(9, 8, 6),
+    input_bits=8,
+    layers=(
         Conv(name="sums", filters=11, stride=2, padding=1, fraction=4, bits=8),
         Dense(name="fc", outputs=7, fraction=10, relu=False),
     ),
@@ -35,9 +57,13 @@ def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1)
             shape = network.weights[layer.name]
             limit = 128 if layer.bits == 8 else 1000
             values = random.integers(-limit, limit, shape)
-            bias = random.integers(-900, 900, shape[:1])
+            bias = random.integers(-100, 100, shape[:1])
             weights[layer.name] = Weights(weights=values, bias=bias)
     return network_job(network, weights, images, engines=engines(columns, rows))
+
+
+def test_bytes_to_sums() -> None:
+    check(bytes_job(SUMS, 2, 1), PAIRS)
 
 
 @pytest.mark.parametrize(("columns", "rows", "batch"), [(1, 1, 1), (2, 2, 1), (3, 1, 2)])
