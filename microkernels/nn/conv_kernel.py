@@ -210,7 +210,8 @@ class _ConvKernel:
             f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU"
             + ("" if plan.narrow is None else "; factor and pair for bytes"),
             f"  {plan.results:>4} ring of {plan.pixels} results: sums of "
-            f"{counted(plan.parts, 'part')}, earlier sums",
+            f"{counted(plan.parts, 'part')}{', earlier sums' * (plan.slices > 1)}",
+            *([f"  {plan.biases:>4} biases of two groups"] if plan.slices == 1 else []),
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
             *(
                 [f"  {plan.ring_end:>4} the first {plan.repeated} slots again"]
@@ -231,21 +232,23 @@ class _ConvKernel:
         self.described = reg("described", "address of the next group's description")
         self.next_out = reg("next_out", "next group: address of its first output")
         self.next_bias = reg("next_bias", "next group: address of its biases")
-        self.bias = reg("bias", "address of the group's biases")
+        if plan.slices == 1:
+            self.biases = [reg(f"bias{age}", f"biases of the pixel of age {age}") for age in (0, 1)]
+        else:
+            self.slices_left = reg("slices_left", "slices left in the group")
+            self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
+            self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.out_base = reg("out_base", "address of the group's first output")
         self.out_row = reg("out_row", "address of the row's first output")
-        self.slices_left = reg("slices_left", "slices left in the group")
         self.pixels = reg("pixels", "pixels left in the pass")
         self.row_left = reg("row_left", "pixels left in the row")
-        self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
-        self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.window = reg("window", "slot that the window begins with")
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # Pixels of several passes, with different thresholds, are in the pipeline unless outputs
+        # Pixels of several slices, with different thresholds, are in the pipeline unless outputs
         # become bytes.
-        limits = 3 if plan.narrow is None else int(plan.narrows_sums)
+        limits = 0 if plan.slices == 1 else 3 if plan.narrow is None else 1
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         if plan.narrows_sums:
             self.sum = reg("sum", "address of the youngest pixel's partial sum")
@@ -315,6 +318,9 @@ class _ConvKernel:
         self._forget()
         for limit in self.limit:
             w.op("mov", limit, self.lowest)
+        if plan.slices == 1:
+            for biases in self.biases:
+                w.op("li", biases, plan.biases)
         w.op("li", self.row_left, plan.shape.out_width)
         self._describe()
         w.op("jmp", "group")
@@ -382,6 +388,8 @@ class _ConvKernel:
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
+        if plan.slices == 1:
+            return
         w.op("and", self.tmp, self.sum if plan.narrows_sums else self.out[0], self.earlier)
         w.op("add", self.tmp, self.tmp, self.earlier_base)
         w.offset(self.tmp1, self.result[0], plan.earlier)
@@ -416,8 +424,13 @@ class _ConvKernel:
         """Write addition ``number`` of a pixel: the sums of the parts after the first, then the
         earlier sums."""
         w, plan = self.writer, self.plan
+        last = number + 1 == plan.parts
+        if last and plan.slices == 1:
+            w.vector("v.v.add", result, result, self.biases[1], note="add biases")
+            w.op("mov", self.biases[1], self.biases[0])
+            return
         operand, place = "earlier sums", plan.earlier
-        if number + 1 < plan.parts:
+        if not last:
             operand, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
         w.offset(self.tmp, result, place)
         w.vector("v.v.add", result, result, self.tmp, note=f"add {operand}")
@@ -502,22 +515,29 @@ class _ConvKernel:
 
     def _next_pass(self) -> None:
         w, plan = self.writer, self.plan
-        w.note("Next slice of the channels: sums go on from those in memory.")
-        w.op("sub", self.slices_left, self.slices_left, 1)
-        with w.unless("beq", self.slices_left, w.zero):
-            w.op("li", self.earlier, -1)
-            w.op("mov", self.earlier_base, w.zero)
-            w.op("jmp", "pass")
-            w.note("Next group of filters: sums start from the biases.")
+        if plan.slices > 1:
+            w.note("Next slice of the channels: sums go on from those in memory.")
+            w.op("sub", self.slices_left, self.slices_left, 1)
+            with w.unless("beq", self.slices_left, w.zero):
+                w.op("li", self.earlier, -1)
+                w.op("mov", self.earlier_base, w.zero)
+                w.op("jmp", "pass")
+        w.note("Next group of filters: sums start from the biases.")
         w.op("sub", self.groups, self.groups, 1)
         w.op("beq", self.groups, w.zero, "finish")
         w.label("group")
-        w.op("li", self.slices_left, plan.slices)
         w.op("mov", self.out_base, self.next_out)
-        w.op("mov", self.bias, self.next_bias)
+        if plan.slices > 1:
+            w.op("li", self.slices_left, plan.slices)
+            w.op("mov", self.earlier, w.zero)
+            w.op("mov", self.earlier_base, self.next_bias)
+        else:
+            w.note("The last pixel of the group before still needs its biases.")
+            w.op("v.drain")
+            w.op("li", self.tmp, 2 * plan.biases + plan.bias_bytes)
+            w.op("sub", self.biases[0], self.tmp, self.biases[0])
+            w.load(self.biases[0], self.next_bias, self.filters, note="biases")
         self._describe()
-        w.op("mov", self.earlier, w.zero)
-        w.op("mov", self.earlier_base, self.bias)
         w.label("pass")
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)

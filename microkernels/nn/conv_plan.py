@@ -229,7 +229,12 @@ class ConvPlan:
     @property
     def result_bytes(self) -> int:
         """Bytes per slot of the result ring."""
-        return self.earlier + round_up(self.group_bytes, RANGE_BYTES)
+        return self.earlier + (self.bias_bytes if self.slices > 1 else 0)
+
+    @property
+    def bias_bytes(self) -> int:
+        """Bytes of a group's biases, or of a pixel's partial sums, in the scratchpad."""
+        return round_up(self.group_bytes, RANGE_BYTES)
 
     @property
     def thresholds(self) -> int:
@@ -242,9 +247,15 @@ class ConvPlan:
         return self.thresholds + RANGE_BYTES
 
     @property
+    def biases(self) -> int:
+        """Scratchpad address of the biases of two groups, with one slice; otherwise they are loaded
+        as partial sums."""
+        return self.results + self.pixels * self.result_bytes
+
+    @property
     def ring(self) -> int:
         """Scratchpad address of the input ring."""
-        return self.results + self.pixels * self.result_bytes
+        return self.biases + (2 * self.bias_bytes if self.slices == 1 else 0)
 
     @property
     def ring_end(self) -> int:
@@ -283,7 +294,9 @@ class ConvPlan:
         twice = 1 + self.repeated / self.slots
         columns = self.advance * self.slot_loads * twice * columns_of_load
         stored = self.group_elements * ELEMENT_BYTES
-        columns += -(-self.group_bytes // COLUMN_BYTES) + -(-stored // COLUMN_BYTES)
+        if self.slices > 1:
+            columns += -(-self.group_bytes // COLUMN_BYTES)
+        columns += -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
     def shares(self, sharers: int) -> list[tuple[range, range]]:
