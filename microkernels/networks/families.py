@@ -163,7 +163,10 @@ class MapLayer(Layer):
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        elements = plan.region.elements
+        region, size = plan.region, plan.input
+        # Pixels around the map do not move.
+        width, height = min(region.width, size.width), min(region.height, size.height)
+        elements = width * height * region.channels
         if self.covers(before, plan, work.engines.ring.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
@@ -172,12 +175,11 @@ class MapLayer(Layer):
         return _MapStep(maps=maps, layer=self)
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        constants = maps.constant(maps.plan.windows[0].around, vault)
         return [
             move
             for source, target in zip(maps.sources, maps.inputs, strict=True)
             if source is not None and target is not None
-            for move in map_moves(source, target, vault, constants)
+            for move in map_moves(source, target, vault)
         ]
 
     @abstractmethod

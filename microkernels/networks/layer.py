@@ -14,7 +14,7 @@ from isa.declared import Declared
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import FRACTION_LIMIT, NUMBERS, Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
@@ -146,7 +146,7 @@ class LayerMaps:
         sources: outputs of the layers that it reads; None: the network's input.
         inputs: maps moved for it; None: it reads ``sources`` directly.
         target: its output.
-        constants: offset, in each vault, of elements with each value: 0 and lowest ones.
+        constants: offsets, in each vault, of zeros and of lowest elements.
     """
 
     plan: LayerPlan
@@ -154,7 +154,7 @@ class LayerMaps:
     sources: Sequence[OutputMaps | None]
     inputs: Sequence[StoredMaps | None]
     target: OutputMaps
-    constants: Mapping[int, int]
+    constants: tuple[int, int]
 
     @property
     def read(self) -> list[StoredMaps]:
@@ -163,8 +163,8 @@ class LayerMaps:
         return [maps for moved, written in pairs if (maps := moved or written) is not None]
 
     def constant(self, value: int, vault: int) -> int:
-        """Address in a vault of elements with a value."""
-        return self.engines.ring.address(vault, self.constants[value])
+        """Address in a vault of elements of 0, or of the lowest value."""
+        return self.engines.ring.address(vault, self.constants[value == LOWEST])
 
 
 @dataclass(frozen=True, kw_only=True)

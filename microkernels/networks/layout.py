@@ -9,7 +9,7 @@ from isa.declared import Declared, Span
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT, Elements, lowest_element
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
 from support.errors import counted
 
@@ -103,14 +103,8 @@ class NetworkLayout:
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
+        self._constants = self._places.take(2 * _CONSTANT_BYTES)
         network = plan.network
-        widths = sorted({layer.bits for layer in network.layers} | {16}, reverse=True)
-        values = (0, *map(lowest_element, widths))
-        first = self._places.take(len(values) * _CONSTANT_BYTES)
-        #: Value -> offset of elements with it in each vault.
-        self._constants = {
-            value: first + number * _CONSTANT_BYTES for number, value in enumerate(values)
-        }
         #: Time of each layer's work; its moves come just before.
         self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
         for layer in network.layers:
@@ -184,7 +178,9 @@ class NetworkLayout:
                 windows=plan.windows[number],
                 strips=plan.strips,
             )
-            self.inputs[use] = replace(maps, offsets=self._tiles(maps, self._life(start, last)))
+            # Pixels around a map are written once, before the first launch.
+            life = {} if maps.surrounded and source != INPUT else self._life(start, last)
+            self.inputs[use] = replace(maps, offsets=self._tiles(maps, life))
 
     def _place_output(self, plan: LayerPlan) -> None:
         name = plan.layer.name
@@ -235,7 +231,7 @@ class NetworkLayout:
                 self.inputs.get(LayerInput(layer.name, number)) for number in range(len(sources))
             ],
             target=self.outputs[layer.name],
-            constants=self._constants,
+            constants=(self._constants, self._constants + _CONSTANT_BYTES),
         )
 
     def _steps_of(self, layer: Layer, placed: LayerStep | None) -> Iterator[LayerStep]:
@@ -289,10 +285,12 @@ class NetworkLayout:
 
     def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
         """Write everything except the images to ``memory``."""
+        constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
-            for value, offset in self._constants.items():
-                constants = np.full(PIECE_ELEMENTS, value, ELEMENT).tobytes()
-                memory.write(self.plan.ring.address(vault, offset), constants)
+            memory.write(self.plan.ring.address(vault, self._constants), constants)
+        for maps in self.inputs.values():
+            if maps.surrounded:
+                maps.surround(memory)
         for step in self._steps:
             step.write(memory, weights.get(step.layer_name))
 

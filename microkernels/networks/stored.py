@@ -224,6 +224,30 @@ class StoredMaps:
         first = self.map(0, 0)
         return first.end - first.base
 
+    def _outside(self, vault: int) -> bool:
+        """Whether a vault stores pixels around the map."""
+        region, size = self.region(vault), self.size
+        return region is not None and (
+            min(region.x, region.y) < 0
+            or region.x + region.width > size.width
+            or region.y + region.height > size.height
+        )
+
+    @property
+    def surrounded(self) -> bool:
+        """Whether pixels around the map are stored."""
+        return any(self._outside(vault) for vault in range(self.ring.vaults))
+
+    def surround(self, memory: Writable) -> None:
+        """Write the pixels around the map, and the same into the map, to all vaults."""
+        around = np.full(
+            (self.whole.height, self.whole.width, self.whole.channels), self.windows.around, ELEMENT
+        )
+        for vault in range(self.ring.vaults):
+            if self._outside(vault):
+                for round_ in range(self.rounds):
+                    self.map(vault, round_).store(memory, around)
+
     def store(self, memory: Writable, images: Elements) -> None:
         """Write batch x height x width x channels elements to all vaults, each with its region."""
         windows = self.windows
