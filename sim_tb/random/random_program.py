@@ -64,8 +64,7 @@ def disturb(
     program: RandomProgram, random: Random, share: float, windows: Sequence[Span]
 ) -> RandomProgram:
     """``program``; a ``share`` of all programs gets errors in one of the memory's ``windows``, a
-    stop,
-    or both."""
+    stop, or both."""
     if random.random() >= share:
         return program
     kind = random.choice(("errors", "errors", "stop", "stop", "both"))
