@@ -1,1 +1,1 @@
-"""ONNX models as networks of the kernels: reading, mapping, calibration."""
+"""ONNX models as networks of kernels: reading, mapping, calibration."""

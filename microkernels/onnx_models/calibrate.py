@@ -1,10 +1,10 @@
 """Calibration: fraction bits of all maps and weights of a model, from data.
 
 A map has as many fraction bits as the largest magnitude on the data allows. A layer that scales
-then tries fewer on the golden model, which also shows saturating partial sums, and takes those with
-the least squared error. Where another layer of the group saturates, the group gets one bit less,
-and the error of the outputs decides. Weights have all bits that fit; one fraction for all filters
-of a layer, as the shift is a setting of the whole vector unit.
+then tries fewer on the golden model, which also shows saturating partial sums, and chooses those
+with the least squared error. If another layer of the group saturates, the group tries one bit less,
+and the error of the outputs decides. Weights have as many bits as fit, with one fraction for all
+filters of a layer, since the shift is a setting of the whole vector unit.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,12 @@ from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_
 
 __all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
 
-#: Most bits that a layer tries to drop; most times that groups lose a bit; images of the search.
+#: Maximum bits that a layer tries to drop, maximum times that groups lose a bit, and number of
+#: images for the search.
 _TRIED = 3
 _ROUNDS = 4
 _SEARCH_IMAGES = 16
-#: Share of a layer's weights that may be limited.
+#: Maximum fraction of a layer's weights that may be clipped.
 _MOST_LIMITED = 1e-3
 
 
@@ -47,15 +48,15 @@ class MapReport:
     """How one map behaves on the calibration data.
 
     Attributes:
-        layer: that produces the map. node: of the model, the layer's origin.
+        layer: that produces the map. node: of the model, from which the layer comes.
         fraction: fraction bits. weight_fraction: fraction bits of the layer's weights; None if it
             has none.
-        largest: magnitude of the real numbers.
-        error: of the elements against the mapped layers in floating point: root of the mean squared
-            error over that of the mean square.
-        saturated: saturated values, of ``elements``.
-        beyond: arguments of a function outside the range that they have in floating point, where it
-            has its value at the end.
+        largest: largest magnitude of the real numbers.
+        error: of the elements relative to the mapped layers in floating point: root of the mean
+            squared error divided by that of the mean square.
+        saturated: number of saturated values, of ``elements``.
+        beyond: number of a function's arguments outside their range in floating point, where the
+            function is constant.
     """
 
     layer: str
@@ -71,7 +72,7 @@ class MapReport:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ElementNetwork:
-    """A network whose numbers are elements, for the kernels.
+    """A network with numbers as elements, for the kernels.
 
     Attributes:
         network: its layers.
@@ -90,7 +91,7 @@ class Calibrated(ElementNetwork):
     Attributes:
         model: as mapped.
         formats: of all maps.
-        maps: reports, by layer in order.
+        maps: reports, one per layer in order.
         images: numbers of the images in the reports.
         outputs: elements of the model's outputs for these images, by layer.
     """
@@ -108,7 +109,7 @@ class Calibrated(ElementNetwork):
 
 
 class _Golden(NamedTuple):
-    """Outputs of a layer on the golden model, and as for :class:`MapReport`."""
+    """Outputs of a layer on the golden model, and fields of :class:`MapReport`."""
 
     elements: Elements
     saturated: int
@@ -129,7 +130,7 @@ class _Calibration:
         count = len(inputs[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.images = tuple(map(int, chosen))
-        # The chosen images follow each other in batches of their own.
+        # The selected images form batches of their own.
         places = np.arange(len(chosen))
         constants = {
             name: of_images(constant, places) for name, constant in model.constants.items()
@@ -171,7 +172,7 @@ class _Calibration:
         return limits | rows
 
     def formats(self) -> Formats:
-        """Formats with the groups' fractions, made to fit the shifts by fewer bits.
+        """Formats with the groups' fractions, reduced until all shifts are possible.
 
         Raises:
             ModelError: no fractions fit.
@@ -202,11 +203,11 @@ class _Calibration:
         raise ModelError("no fraction bits fit all layers: the weights' magnitudes differ too much")
 
     def run(self, *, search: bool) -> tuple[float, list[MapReport], dict[str, Elements]]:
-        """The golden model next to real numbers, layer by layer: the largest error of an output,
-        reports of all maps, and the elements of the outputs.
+        """Compare the golden model with real numbers, layer by layer: the largest error of an
+        output, reports of all maps, and the elements of the outputs.
 
         Parameters:
-            search: layers may choose fewer bits for the group that they are the first of.
+            search: the first layer of a group may choose fewer bits for it.
         """
         model = self.model
         network = model.network
@@ -259,8 +260,8 @@ class _Calibration:
         return worst, reports, outputs
 
     def on_all_images(self, reports: list[MapReport], formats: Formats) -> list[MapReport]:
-        """Reports with saturated values, and arguments beyond the range of functions, of the images
-        that were not searched, too."""
+        """Reports whose counts of saturated values and of arguments beyond a function's range also
+        include the images outside the search."""
         network = self.model.network
         last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
         rest = np.setdiff1d(np.arange(len(self.every[INPUT])), self.images)
@@ -299,7 +300,7 @@ class _Calibration:
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
     ) -> Formats:
-        """Formats with the fraction of the layer's output that has the least error."""
+        """Formats with the fraction for the layer's output that gives the least error."""
         group = self.group[layer.name]
         start = dict(self.fractions)
         best = (self._made_error(layer, sources, formats, real), formats, start)
@@ -322,8 +323,8 @@ class _Calibration:
     def _search_weights(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
     ) -> Formats:
-        """Formats with more bits for the layer's weights as long as few weights are limited by that
-        and the error becomes less, such as where large weights are of channels that are 0."""
+        """Formats with more bits for the layer's weights, as long as this clips few weights and
+        reduces the error, for example if large weights belong to channels that are 0."""
         absolute = np.abs(self.model.real[layer.name].weights)
         error = self._made_error(layer, sources, formats, real)
         while True:
@@ -363,7 +364,7 @@ def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Re
     """Choose all fraction bits of a model.
 
     Parameters:
-        layout: of the model's network on its machine: it decides the order of additions.
+        layout: of the model's network on its machine; it determines the order of additions.
         inputs: images x height x width x channels real numbers of each input, by its layer.
 
     Raises:

@@ -1,10 +1,10 @@
-"""Exceptions of functions on ONNX models."""
+"""Exceptions for ONNX models."""
 
 from support.errors import VipError, clipped, printable
 
 __all__ = ["MixedImagesError", "ModelError", "one_line"]
 
-#: Most characters of another library's message.
+#: Maximum length of another library's message.
 _MOST_SHOWN = 200
 
 
@@ -13,8 +13,8 @@ class ModelError(VipError):
 
 
 class MixedImagesError(ModelError):
-    """The first axis of a node's output does not hold the images of its inputs' first axes, one
-    by one, so that this axis is not a batch."""
+    """The images along the first axis of a node's output are not those of its inputs, one by one,
+    so this axis is not a batch."""
 
 
 def one_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Folding of the constants of an ONNX graph, with limits."""
+"""Constant folding of ONNX graphs, with limits."""
 
 from collections.abc import Mapping
 from math import prod
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Array", "evaluate", "fold", "output_shape"]
 
-#: A constant of a graph, or a tensor.
+#: A constant of a graph or a tensor.
 Array = NDArray[np.generic]
 
-#: Kernels of onnxruntime begin with this opset.
+#: The first opset for which onnxruntime has kernels.
 _OLDEST_OPSET = 7
 _ERRORS_ALONE = 4
 
@@ -30,11 +30,11 @@ def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[
     not support their types.
 
     Parameters:
-        node: of one of ONNX's own operators. feeds: its inputs, by name.
+        node: with one of ONNX's own operators. feeds: its inputs, by name.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
-        Exception: any of another library.
+        Exception: any exception of another library.
     """
     need("onnxruntime", "models")
     import onnxruntime  # type: ignore[import-untyped]
@@ -62,7 +62,7 @@ def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        # Not a type of NumPy: onnxruntime supports none that a package adds, such as bfloat16.
+        # onnxruntime supports only NumPy's own types, not those that packages add, like bfloat16.
         if any(values.dtype.kind == "V" for values in feeds.values()):
             raise NoKernelError("types of another package")
         results = session.run(None, feeds)
@@ -74,7 +74,7 @@ def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[
 def output_shape(
     node: "NodeProto", tensor: str, feeds: Mapping[str, Array], opset: int
 ) -> tuple[int, ...] | None:
-    """Shape of an output of a node; None: it can't be computed.
+    """Shape of an output of a node; None if it can't be computed.
 
     Parameters:
         feeds, opset: as for :func:`evaluate`.
@@ -86,11 +86,12 @@ def output_shape(
     return results[[name for name in node.output if name].index(tensor)].shape
 
 
-#: Most elements of a folded tensor, and of all; of a tensor passed to shape inference.
+#: Maximum elements of a folded tensor, of all folded tensors, and of a tensor passed to shape
+#: inference.
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
 _SMALL = 16
-#: Operators whose result is constant if all their inputs are.
+#: Operators whose result is constant if all inputs are.
 _FOLDED = frozenset(
     (
         "Abs",
@@ -140,7 +141,7 @@ def fold(
     opset: int,
     shapes: Mapping[str, tuple[int, ...] | None],
 ) -> None:
-    """Compute nodes of constants into ``constants``, and put these into the model."""
+    """Evaluate nodes with constant inputs, adding the results to ``constants`` and to the model."""
     room = _MOST_FOLDED_IN_ALL
     for node in model.graph.node:
         outputs = [name for name in node.output if name]
@@ -154,7 +155,7 @@ def fold(
             last = next((a.i for a in node.attribute if a.name == "end"), None)
             constants[outputs[0]] = np.array(source[first:last], np.int64)
         elif node.op_type == "CastLike" and node.input[0] in constants:
-            # The result has the type of the second input: a real number.
+            # The result has the type of the second input, a real number.
             constants[outputs[0]] = constants[node.input[0]].astype(np.float32)
         elif all(name in constants for name in node.input if name):
             room -= _growth(node, constants)
@@ -174,7 +175,7 @@ def fold(
 
 
 def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
-    """Elements that folding a node makes, at most."""
+    """Maximum number of elements that folding a node creates."""
     tensors = [constants[name] for name in node.input if name]
     size = max((tensor.size for tensor in tensors), default=1)
     if node.op_type in ("ConstantOfShape", "Expand"):

@@ -1,7 +1,7 @@
-"""A graph during its mapping onto layers, node by node.
+"""Mapping of a graph onto layers, node by node.
 
-:class:`Importer` holds the state: the layers, and each tensor's :class:`Value`. The functions of
-:mod:`microkernels.onnx_models.operators` map one node each.
+:class:`Importer` has the state: the layers, and each tensor's :class:`Value`. Each function of
+:mod:`microkernels.onnx_models.operators` maps one node.
 """
 
 from collections import Counter
@@ -38,19 +38,19 @@ __all__ = [
     "straight",
 ]
 
-#: Elements of a tensor, not of one image, that are one pixel, whose parts are moved fast.
+#: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
-#: Operators that produce all outputs in use.
+#: Operators that produce all outputs that are used.
 _SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
 #: Operators that work on the last axis of their inputs.
 _ROWS = frozenset({"LayerNormalization", "MatMul", "RMSNormalization", "Softmax"})
-#: Nodes that only pass elements on in the same order; input look-ups see through them.
+#: Nodes that pass on elements in the same order; look-ups of inputs see through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
 
 
-#: Most elements of a rearranged map: each may be a separate move.
+#: Maximum elements of a rearranged map: each may be a separate move.
 _MOST_ELEMENTS = 1 << 20
-#: Most elements of a map of which some are taken.
+#: Maximum elements of a map from which some are taken.
 _MOST_INDEXED = 1 << 24
 
 Index = NDArray[np.int64]
@@ -62,11 +62,11 @@ class Value:
     """A tensor that depends on the inputs.
 
     Attributes:
-        layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
+        layer: that has it, or :data:`microkernels.networks.network.INPUT`.
         size: of the layer's map.
-        shape: in the ONNX model; the elements are in the order of batch, channels, rows, columns.
+        shape: in the ONNX model; elements are in the order of batch, channels, rows, columns.
         alone: nothing else uses the layer.
-        turned: the elements are in the order of batch, columns, rows, channels.
+        turned: elements are in the order of batch, columns, rows, channels.
     """
 
     layer: str
@@ -83,18 +83,17 @@ class Importer:
         graph: as read.
         batch: images along the first axis of all tensors. With 1 all tensors together are one
             image, whatever their first dimensions.
-        mixed: why several images along first axes are not a batch, for messages; "": there
-            are none.
+        mixed: why several images along first axes are not a batch, for messages; "" if there are
+            none.
 
     Attributes:
-        graph, batch: as given.
+        graph, batch: the parameters.
         inputs: of the model. values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, curves, epsilons, constants, origins, norms, rounded: as of
-            :class:`microkernels.onnx_models.model.MappedModel`.
+        real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, approximation:
+            see :class:`microkernels.onnx_models.model.MappedModel`.
         scaled: tensors of integers that stand for real numbers.
-        whole: layers that hold integers and no tensor of the model.
-        approximation: as for :class:`microkernels.onnx_models.model.MappedModel`.
+        whole: layers of integers that are not tensors of the model.
     """
 
     def __init__(self, graph: OnnxGraph, *, batch: int, mixed: str = "") -> None:
@@ -150,7 +149,7 @@ class Importer:
         self.inputs.append(self.port(name, self.values[name]))
 
     def port(self, tensor: str, value: Value) -> ModelPort:
-        """An input or output of the model: a tensor and the layer that holds it."""
+        """An input or output of the model: a tensor and its layer."""
         return ModelPort(
             tensor=tensor,
             shape=value.shape,
@@ -161,11 +160,11 @@ class Importer:
         )
 
     def batched(self, shape: tuple[int, ...]) -> bool:
-        """Whether the first axis of a tensor of this shape holds several images."""
+        """Whether the first axis of a tensor of this shape has several images."""
         return self.batch > 1 and len(shape) > 0
 
     def has_images(self, shape: tuple[int, ...]) -> bool:
-        """Whether a tensor of this shape may be one of the model: all have the batch first."""
+        """Whether a tensor of this shape can be part of the model: all have the batch first."""
         return self.batch == 1 or shape[:1] == (self.batch,)
 
     def image_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -173,7 +172,7 @@ class Importer:
         return shape[1:] if self.batched(shape) else shape
 
     def check_images(self, node: GraphNode, value: Value) -> None:
-        """Refuse a value whose first axis a node takes for images where that is not a batch.
+        """Refuse a value whose first axis the node interprets as images if it is not a batch.
 
         Raises:
             ModelError: there are several images, which are not a batch.
@@ -186,21 +185,21 @@ class Importer:
             )
 
     def map_of(self, shape: tuple[int, ...]) -> MapSize:
-        """Size of the map that holds an image of a tensor."""
+        """Size of the map for an image of a tensor."""
         if self.batched(shape) or (len(shape) > 1 and shape[0] == 1):
             return as_map(shape[1:])
         elements = prod(shape)
         return MapSize(1, 1, elements) if elements <= _VECTOR else as_map(shape)
 
     def rows_of(self, shape: tuple[int, ...]) -> MapSize:
-        """Size of the map that holds an image of a tensor with its last axis as channels."""
+        """Size of the map for an image of a tensor with its last axis as channels."""
         inner = (1, 1, *self.image_of(shape))
         return MapSize(prod(inner[:-2]), inner[-2], inner[-1])
 
     # Queries by operators.
 
     def unique(self, name: str) -> str:
-        """A name for a layer, after that of a node or tensor."""
+        """A unique name for a layer, derived from that of a node or tensor."""
         stem = clipped(printable("_".join(name.split()) or "layer"), 60).replace(" ", "_")
         candidate, number = stem, 1
         while candidate in self.layers or candidate == INPUT:
@@ -209,7 +208,7 @@ class Importer:
         return candidate
 
     def value(self, node: GraphNode, number: int = 0) -> Value:
-        """The node's input of this number, not turned; it must depend on the model's inputs.
+        """The node's input ``number``, not turned; it must depend on the model's inputs.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -217,7 +216,7 @@ class Importer:
         return straight(self, node, self.held(node, number))
 
     def held(self, node: GraphNode, number: int = 0) -> Value:
-        """As :meth:`value`, turned or not.
+        """Like :meth:`value`, but perhaps turned.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -228,22 +227,22 @@ class Importer:
         return self.values[name]
 
     def extra_outputs(self, node: GraphNode) -> str:
-        """Name of an output beyond the first that something uses, of an operator that makes only
-        the first; "" if there is none."""
+        """Name of an output in use, beyond the first, of an operator that produces only the first;
+        "" if there is none."""
         if node.op in _SEVERAL_OUTPUTS:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
 
     def is_input(self, value: Value) -> bool:
-        """Whether the host writes a value to memory: an input, or a constant."""
+        """Whether the host writes a value to memory: an input or a constant."""
         return value.layer == INPUT or not self.layers[value.layer].computed
 
     def is_constant(self, node: GraphNode, number: int) -> bool:
-        """Whether the node's input of this number is a constant."""
+        """Whether the node's input ``number`` is constant."""
         return number < len(node.inputs) and node.inputs[number] in self.graph.constants
 
     def constant(self, node: GraphNode, number: int) -> Array | None:
-        """The node's input of this number, which must be constant; None if it is missing.
+        """The node's input ``number``, which must be constant; None if it is missing.
 
         Raises:
             ModelError: it depends on the model's inputs.
@@ -256,10 +255,10 @@ class Importer:
         return self.graph.constants[name]
 
     def reals(self, node: GraphNode, number: int) -> Reals:
-        """As :meth:`constant`, in finite real numbers; the input must not be missing.
+        """Like :meth:`constant`, as finite real numbers; the input must not be missing.
 
         Raises:
-            ModelError: it is none.
+            ModelError: it is missing, not constant, or not finite.
         """
         values = self.constant(node, number)
         if values is None:
@@ -267,11 +266,11 @@ class Importer:
         return self._finite(node, number, values.astype(np.float64))
 
     def weights(self, node: GraphNode, number: int) -> Reals:
-        """As :meth:`reals`, but in their own type, if it is one of real numbers, as they may be
-        many.
+        """Like :meth:`reals`, but in their own type if this is a type of real numbers, since there
+        may be many.
 
         Raises:
-            ModelError: there are none.
+            ModelError: as for :meth:`reals`.
         """
         values = self.constant(node, number)
         if values is None or values.dtype != np.float32:
@@ -298,7 +297,7 @@ class Importer:
         """Add a layer.
 
         Parameters:
-            layer: with a name of :meth:`unique`.
+            layer: with a name from :meth:`unique`.
             size: of its map. shape: of the tensor.
             last: it produces the node's first output.
             turned: as for :class:`Value`.
@@ -318,10 +317,10 @@ class Importer:
         last: bool = True,
         **attributes: Any,
     ) -> Value:
-        """Add a layer whose map is as ``value``, its first source.
+        """Add a layer whose map is like ``value``, its first source.
 
         Parameters:
-            kind: of the layer. attributes: of it besides.
+            kind: of the layer. attributes: its other attributes.
             last: as for :meth:`add`.
         """
         layer = kind(name=self.unique(node.name), source=value.layer, **attributes)
@@ -343,7 +342,7 @@ class Importer:
         """Add a layer with weights of real numbers, without ReLU.
 
         Parameters:
-            kind: of the layer. value: its source. attributes: of it besides.
+            kind: of the layer. value: its source. attributes: its other attributes.
             shape: of the tensor. size: of its map; None: as for :meth:`map_of`.
             last, turned: as for :meth:`add`.
         """
@@ -354,11 +353,11 @@ class Importer:
         return self.add(node, layer, size, shape, last=last, turned=turned)
 
     def alias(self, node: GraphNode, value: Value, shape: tuple[int, ...]) -> None:
-        """The node's first output holds the elements of ``value`` in their order."""
+        """Let the node's first output be the elements of ``value`` in their order."""
         self.name_output(node, node.outputs[0], replace(value, shape=shape))
 
     def name_output(self, node: GraphNode, tensor: str, value: Value) -> Value:
-        """Name a tensor that a node produces: the elements of ``value``, in its shape.
+        """Name a tensor that a node produces: the elements and shape of ``value``.
 
         Raises:
             MixedImagesError: the shape does not have the batch first.
@@ -391,7 +390,7 @@ class Importer:
         return output_shape(node.proto(), tensor, feeds, self.graph.opset)
 
     def constant_map(self, node: GraphNode, values: Reals, like: Value) -> Value:
-        """A map of constants, spread to the shape of ``like``.
+        """A map of constants, broadcast to the shape of ``like``.
 
         Raises:
             ModelError: the constant does not fit.
@@ -430,7 +429,7 @@ def affine_layer(name: str, source: str) -> Activation:
 
 
 def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` as the output of a layer, which the network's input is not."""
+    """``value`` as the output of a layer, copied if it is an input of the network."""
     if value.layer != INPUT:
         return value
     layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
@@ -439,8 +438,8 @@ def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
 
 
 def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
-    """Numbers of an image's elements in the order of ONNX, from ``first`` on, in the tensor's shape
-    with a batch of 1.
+    """Numbers of an image's elements in ONNX's order, from ``first`` on, in the tensor's shape with
+    a batch of 1.
 
     Raises:
         ModelError: too many elements.
@@ -454,7 +453,7 @@ def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
 
 
 def _map_index(importer: Importer, value: Value) -> Index:
-    """Position in the map of each of an image's elements in the order of ONNX."""
+    """Position in the map of each element of an image, in ONNX's order."""
     size = value.size
     places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
     return places.transpose((1, 0, 2) if value.turned else (2, 0, 1)).ravel()
@@ -470,17 +469,17 @@ def rearranged(
     empty: int = ZERO,
     turned: bool = False,
 ) -> Value:
-    """A layer whose elements are those of ``values`` with these numbers.
+    """A layer with the elements of ``values`` that ``index`` selects.
 
     Parameters:
-        index: of the elements of all values, one after the other, from 1 on; 0: ``empty``. In the
-            shape of an image, with a batch of 1.
-        output: tensor that the layer produces; "": none of the model's.
+        index: numbers of elements, from 1 on through all values; 0: ``empty``. In the shape of an
+            image, with a batch of 1.
+        output: tensor that the layer produces; "" if not one of the model.
         empty: the constant for 0.
         turned: the last axis becomes channels.
 
     Raises:
-        ModelError: too many elements, or none.
+        ModelError: there are too many elements, or none.
     """
     if not 0 < index.size <= _MOST_ELEMENTS:
         raise node.refused(
@@ -521,8 +520,8 @@ def rearranged(
 
 
 def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
-    """Layers and order with elements that layers of moves take from others taken from there, as
-    long as these layers are not smaller than the result."""
+    """Layers and order that bypass layers of moves: elements come directly from where these take
+    them, as long as those layers are not smaller than the result."""
     firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
     into: list[str] = []
     composed = order.copy()
@@ -546,17 +545,17 @@ def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[
 
 
 def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
-    """Whether a map of ``size`` has the elements of a layer in their places."""
+    """Whether a map of ``size`` has a layer's elements in the same places."""
     return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
 
 
 def _vector(value: Value) -> bool:
-    """Whether an image is one pixel, so that its elements have one order."""
+    """Whether an image is one pixel, so that its elements have only one order."""
     return value.size.width == value.size.height == 1
 
 
 def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` with its elements in a map of its shape's order: channels, rows, columns."""
+    """``value`` in a map with the order of its shape: channels, rows, columns."""
     if not value.turned:
         return value
     if _vector(value) and importer.map_of(value.shape) == value.size:
@@ -565,14 +564,14 @@ def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
 
 
 def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` with its last axis as channels, the axis before as rows, all others as columns."""
+    """``value`` with its last axis as channels, the one before as rows, and others as columns."""
     if value.size == importer.rows_of(value.shape) and (value.turned or _vector(value)):
         return replace(value, turned=True)
     return rearranged(importer, node, [value], index_of(importer, value), turned=True)
 
 
 def adjacent(importer: Importer, value: Value, index: Index) -> float:
-    """Mean number of consecutive elements in a source's map, along the last axis.
+    """Mean length of runs of adjacent elements in a source's map along the last axis.
 
     Parameters:
         index: of the elements, as for :func:`rearranged`.

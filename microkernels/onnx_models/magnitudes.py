@@ -1,8 +1,8 @@
-"""How large the numbers of a model are on the calibration data, the balance of its weights, and the
-fraction bits that follow.
+"""Magnitudes of a model's numbers on the calibration data, balancing of its weights, and the
+resulting fraction bits.
 
-Layers that only select, add or limit elements have one fraction for all their maps; such maps are a
-*group*. A convolution shifts its sums right by the fraction of its input plus that of its weights
+Layers that only select, add or limit elements have the same fraction for all their maps, which form
+a *group*. A convolution shifts its sums right by the fraction of its input plus that of its weights
 minus that of its output, which must be 0 to 15.
 """
 
@@ -32,24 +32,24 @@ __all__ = [
     "with_norms",
 ]
 
-#: Fractions of maps: beyond these, numbers are too small or too large for any scale.
+#: Range of fractions of maps; beyond it, numbers are too small or too large for any scale.
 _LEAST, _MOST = -64, 64
-#: The largest magnitude of a map's numbers.
+#: Maximum magnitude of a map's numbers.
 MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
 
 
 def fraction_for(magnitude: float) -> int:
-    """The most fraction bits with which numbers of this magnitude are elements."""
+    """The maximum fraction bits with which numbers of this magnitude fit elements."""
     if magnitude == 0:
         return FRACTION_LIMIT
     if not np.isfinite(magnitude):
         raise ModelError("a map has infinite numbers on the calibration data")
-    # 32767.5 is limited by half a unit, as if it were rounded.
+    # Clipping 32767.5 loses half a unit, like rounding.
     return int(np.clip(np.floor(np.log2((HIGHEST + 0.5) / magnitude)), _LEAST, _MOST))
 
 
 def groups(network: Network) -> Mapping[str, str]:
-    """Name of each map -> the same name for all whose fraction must be the same."""
+    """Name of each map -> a name shared by all maps that must have the same fraction."""
     group = {name: name for name in network.sizes}
     for layer in network.layers:
         if not layer.scales:
@@ -67,9 +67,9 @@ class Formats:
     Attributes:
         maps: of each map, by the name of its layer or
             :data:`microkernels.networks.network.INPUT`.
-        weights: of the weights of each layer that has some, of the factor of each affine one, and
-            of the factors of the rows of each that normalises them, but for softmax.
-        ranges: least and greatest argument of each layer that is a curve.
+        weights: by layer, of its weights, of the factor of an affine layer, or of the row factors
+            of a normalisation other than softmax.
+        ranges: smallest and largest argument of each layer that is a curve.
     """
 
     maps: Mapping[str, int]
@@ -101,7 +101,7 @@ def with_fractions(
 
 
 def _pairs(model: MappedModel) -> list[tuple[str, str]]:
-    """Layers with weights, each with the only reader of its outputs, which has weights too."""
+    """Pairs of a layer with weights and the only reader of its outputs, which also has weights."""
     network = model.network
     layers = {layer.name: layer for layer in network.layers}
     outputs = {port.layer for port in model.outputs}
@@ -128,9 +128,9 @@ def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
 def balanced(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
     """The model with balanced weights.
 
-    A channel is multiplied only as far as neither its elements on the data nor its weights exceed
-    those of the layer's other channels, and as the largest weight of the second layer becomes
-    smaller.
+    A channel is scaled up only while neither its elements on the data nor its weights exceed those
+    of the layer's other channels, and only while this reduces the largest weight of the second
+    layer.
 
     Parameters:
         inputs: images x height x width x channels real numbers of each input and constant, by
@@ -156,7 +156,7 @@ def balanced(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
                 np.log2(np.maximum(rows.max(), 1e-30) / np.maximum(rows, 1e-30)),
             )
             room = np.floor(room)
-            # The largest weight that must remain, and what each channel needs to be below it.
+            # The largest weight that must remain, and the factor that brings each channel below it.
             least = (columns * np.exp2(-room)).max()
             if least <= 0:
                 continue
@@ -175,12 +175,12 @@ def balanced(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
 
 
 class Magnitudes(NamedTuple):
-    """What the data show.
+    """Results for the calibration data.
 
     Attributes:
-        largest: magnitude of each map, and of what is computed on the way from it.
-        factors: largest factor of a row of each layer that normalises rows, but for softmax.
-        ranges: least and greatest argument of each layer that is a curve.
+        largest: magnitude of each map, and of intermediate values computed from it.
+        factors: largest row factor of each layer that normalises rows, except for softmax.
+        ranges: smallest and largest argument of each layer that is a curve.
     """
 
     largest: dict[str, float]
@@ -195,7 +195,7 @@ def _ends(values: Reals) -> tuple[float, float]:
 def _range(
     model: MappedModel, name: str, ends: tuple[float, float], real: Reals
 ) -> tuple[float, float]:
-    """The arguments of a curve, whose values are ``real``."""
+    """The range of arguments of a curve, whose values are ``real``."""
     if not np.isfinite(real).all():
         raise ModelError(
             f"node {model.origins.get(name, name)}: {model.curves[name].name} is undefined for "
@@ -230,14 +230,14 @@ def with_norms(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
 
     for name, values in inputs.items():
         bind(name, values)
-    # Each layer is computed after its bounds were found.
+    # Each layer is computed after its bounds are known.
     for layer, real in real_layers(bounded, inputs):
         bind(layer.name, real)
     return bounded
 
 
 def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
-    """How large the numbers of a model are on data.
+    """Magnitudes of a model's numbers on data.
 
     Parameters:
         inputs: images x height x width x channels real numbers of each input and constant, by
@@ -288,14 +288,14 @@ def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
 def _check_integers(
     model: MappedModel, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
 ) -> None:
-    """Refuse integers that must be exact and are beyond their type, or beyond elements.
+    """Refuse integers that must be exact but exceed their type, or elements.
 
     Parameters:
-        ends: least and greatest number of each layer, and input. largest: magnitude of what is
-            computed on the way to them, too.
+        ends: smallest and largest number of each layer and input. largest: magnitude, including
+            intermediate values.
 
     Raises:
-        ModelError: there are some.
+        ModelError: there are such integers.
     """
     for layer, (tensor, kind) in model.exact.items():
         low, high = ends[layer]
@@ -303,7 +303,7 @@ def _check_integers(
         if low < limits.min or high > limits.max:
             raise ModelError(
                 f"tensor {tensor}: on the calibration data its integers are from {low:,.0f} to "
-                f"{high:,.0f}, which {kind} does not hold"
+                f"{high:,.0f}, which does not fit {kind}"
             )
         if largest[layer] > HIGHEST:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""Mapping of a graph onto layers: its batch, and the nodes that are refused."""
+"""Mapping of a graph onto layers: its batch, and the nodes that are not supported."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from .read import GraphNode, OnnxGraph
 __all__ = ["Coverage", "Refusal", "map_graph"]
 
 ValueT = TypeVar("ValueT")
-#: Operators that take integers: those whose results of integers are integers, and others.
+#: Operators that accept integers: those with integer results for integers, and others.
 _TAKES = frozenset(
     (
         "Abs", "Add", "Cast", "CastLike", "CenterCropPad", "Clip", "Compress", "Concat",
@@ -43,7 +43,7 @@ class Coverage:
     """How much of a graph is supported.
 
     Attributes:
-        operators: of each type of operator, nodes in all, and nodes that are mapped.
+        operators: type of operator -> number of nodes, and how many are mapped.
         refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
             refused.
         model: the mapped model; None if a node is refused.
@@ -57,15 +57,15 @@ class Coverage:
 def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
     """Map a graph.
 
-    Its batch is what the graph declares. Where it declares nothing, the first axis is a batch if
-    all inputs have the same size above 1 along it, and if no node mixes the images: each operator
-    knows that of itself. Else all tensors together are one image.
+    The batch is that declared by the graph. If it declares none, the first axis is a batch if all
+    inputs have the same size above 1 along it and no node mixes images, which each operator checks.
+    Otherwise all tensors together are one image.
 
     Parameters:
-        operators: that are supported, by type.
+        operators: the supported ones, by type.
 
     Raises:
-        ModelError: a model without inputs, or with an input that does not have the batch.
+        ModelError: the model has no inputs, or an input without the batch.
     """
     if not graph.inputs:
         raise ModelError("the model has no input")
@@ -121,7 +121,7 @@ def _model(importer: Importer) -> MappedModel:
     """The mapped model.
 
     Raises:
-        ModelError: an output that no layer computes.
+        ModelError: no layer computes an output.
     """
     outputs = []
     for name in importer.graph.outputs:
@@ -159,7 +159,7 @@ def _model(importer: Importer) -> MappedModel:
 
 
 def _copy(importer: Importer, tensor: str, value: Value) -> Value:
-    """A layer that copies an input, to be an output."""
+    """A layer that copies an input that is also an output."""
     layer = affine_layer(importer.unique(tensor), value.layer)
     importer.layers[layer.name] = layer
     importer.affine[layer.name] = (1.0, 0.0)
@@ -176,8 +176,8 @@ def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
 
 
 def _inner(importer: Importer, layers: Collection[str]) -> tuple[ModelPort, ...]:
-    """Tensors of real numbers that are outputs of these layers: the last one of each, as earlier
-    ones may lack what was taken into the layer."""
+    """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
+    ones may lack nodes merged into the layer."""
     graph = importer.graph
     tensors = {name for node in graph.nodes for name in node.outputs} - set(graph.integers)
     last = {
@@ -189,16 +189,16 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[ModelPort, ...]
 
 
 def _refused_integers(importer: Importer, node: GraphNode) -> str:
-    """Why an operator that takes real numbers does not take those of the node; "": it does."""
+    """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
     kinds = importer.graph.integers
     names = [name for name in node.inputs if name in importer.values and name in kinds]
     if node.op in _TAKES or not names:
         return ""
-    return f"its input {names[0]} has integers; make real numbers of them by Cast before"
+    return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
 
 
 def _integer_layers(importer: Importer) -> set[str]:
-    """Layers, and inputs, that hold integers and nothing else."""
+    """Layers and inputs that have only integers."""
     integers: set[str] = set(importer.whole)
     reals: set[str] = set()
     for name, value in importer.values.items():
@@ -208,8 +208,8 @@ def _integer_layers(importer: Importer) -> set[str]:
 
 
 def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
-    """Layers, and inputs, on whose integers outputs of integers depend -> the tensor, and the type
-    of its integers."""
+    """Layers and inputs whose integers affect integer outputs -> the tensor, and the type of its
+    integers."""
     kinds = importer.graph.integers
     exact = {name for name in importer.graph.outputs if name in kinds}
     for node in reversed(importer.graph.nodes):

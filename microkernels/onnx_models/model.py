@@ -1,4 +1,4 @@
-"""A mapped model: a network whose fraction bits are still open, with real parameters."""
+"""A mapped model: a network with real parameters, whose fraction bits are yet to be chosen."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,19 +29,19 @@ __all__ = [
     "to_maps",
 ]
 
-#: Operands of logistic functions beyond this are as good as this: a sigmoid is 3e-4 from its end,
-#: about a step of the 12 fraction bits that are left.
+#: Operands of logistic functions beyond this can be clipped to it: a sigmoid is then 3e-4 from its
+#: limit, about a step of the remaining 12 fraction bits.
 LOGISTIC_LIMIT = 7.99
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 class Norm(NamedTuple):
-    """A limit of magnitudes for a norm of windows of small ones.
+    """A limit of magnitudes, for a norm of windows with small magnitudes.
 
     Attributes:
-        share: of the largest magnitude on the data, which is the limit.
-        above: the curve that is the root for windows with larger ones.
+        share: the limit as a fraction of the largest magnitude on the data.
+        above: the curve that computes the root for windows with larger magnitudes.
         power: of the norm. pixels: of a window.
     """
 
@@ -56,12 +56,12 @@ class ModelPort:
     """An input or output of a model.
 
     Attributes:
-        tensor: name in the ONNX model. shape: there; the elements of an image follow each other
-            channel by channel, each row by row.
-        layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
+        tensor: name in the ONNX model. shape: in the ONNX model; an image's elements are ordered by
+            channel, then by row.
+        layer: that has it, or :data:`microkernels.networks.network.INPUT`.
         size: of its map.
-        turned: the elements of an image follow each other column by column, pixel by pixel.
-        integers: it has the type of integers.
+        turned: an image's elements are ordered by column, then by pixel.
+        integers: it has an integer type.
     """
 
     tensor: str
@@ -79,20 +79,20 @@ class ModelPort:
         return self.shape
 
     def images(self, maps: Reals) -> Reals:
-        """Images x height x width x channels as images in ONNX's order: images x their shape."""
+        """Convert images x height x width x channels to ONNX's order: images x their shape."""
         order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
         return maps.transpose(order).reshape(len(maps), *self.inner)
 
     def zeros(self, count: int) -> Elements:
-        """Maps of this many images of zeros."""
+        """Maps of ``count`` images of zeros."""
         return np.zeros((count, self.size.height, self.size.width, self.size.channels), ELEMENT)
 
     def maps(self, values: NDArray[Any], count: int, name: str = "") -> Reals:
-        """The reverse of :meth:`images`.
+        """The inverse of :meth:`images`.
 
         Parameters:
-            values: in ONNX's order, of any shape. count: of images.
-            name: for messages; "": that of the tensor.
+            values: in ONNX's order, of any shape. count: number of images.
+            name: for messages; by default that of the tensor.
 
         Raises:
             ModelError: as for :func:`to_maps`.
@@ -105,20 +105,20 @@ class MappedModel(RealParameters):
     """A mapped model.
 
     Attributes:
-        network: whose fraction bits and constants hold a place for those that calibration finds.
-        batch: images.
-        constants: batch x height x width x channels of maps that are constant, by layer.
+        network: with placeholders for the fraction bits and constants that calibration chooses.
+        batch: number of images.
+        constants: layer -> its constant map, batch x height x width x channels.
         inputs, outputs: of the model.
-        origins: node from which each layer comes.
+        origins: layer -> node from which it comes.
         norms: layers that limit magnitudes for a norm of small ones.
-        integers: layers, and inputs, whose maps hold integers; ``rounded`` are those that make them
-            of real numbers, to nearest.
-        exact: those on which outputs of integers depend -> the tensor, and the type of its
+        integers: layers and inputs with maps of integers; those in ``rounded`` round real numbers
+            to the nearest integer.
+        exact: layers and inputs that affect integer outputs -> the tensor, and the type of its
             integers.
-        inner: tensors of real numbers between inputs and outputs that a layer holds, in the graph's
-            order.
-        approximation: largest share of a tensor by which layers in floating point, or the types of
-            the graph, differ from real numbers.
+        inner: tensors of real numbers between inputs and outputs that are outputs of layers, in the
+            graph's order.
+        approximation: maximum error, as a fraction of a tensor, of layers in floating point or of
+            the graph's types, relative to real numbers.
     """
 
     network: Network
@@ -136,8 +136,8 @@ class MappedModel(RealParameters):
 
 
 def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
-    """Each layer that is computed with its outputs in floating point, in order; those that no later
-    layer needs are dropped.
+    """Compute the layers in floating point, in order, and yield each with its outputs. Outputs that
+    no later layer needs are dropped.
 
     Parameters:
         inputs: images x height x width x channels real numbers of each input, by its layer.
@@ -160,7 +160,7 @@ def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tup
 
 
 def logistic_operands(network: Network) -> set[str]:
-    """Maps that nothing reads but logistic functions, at once or after moves."""
+    """Maps read only by logistic functions, directly or after moves."""
     layers = {layer.name: layer for layer in network.layers}
     operands: set[str] = set()
     for name in reversed([INPUT, *layers]):
@@ -173,20 +173,20 @@ def logistic_operands(network: Network) -> set[str]:
 
 
 def harmless(layer: Layer, operands: Collection[str]) -> bool:
-    """Whether values that the layer limits change nothing; of layers with weights partial sums are
-    limited, too.
+    """Whether values that the layer limits make no difference; in layers with weights, partial sums
+    are limited too.
 
     Parameters:
-        operands: of :func:`logistic_operands`.
+        operands: from :func:`logistic_operands`.
     """
     return layer.name in operands and not layer.has_weights
 
 
 def by_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
-    """The model with functions of the logistic unit as curves, for engines without it.
+    """The model with ``functions`` of the logistic unit as curves, for engines without this unit.
 
     Parameters:
-        functions: of :data:`microkernels.networks.elements.LOGISTIC`.
+        functions: from :data:`microkernels.networks.elements.LOGISTIC`.
     """
     layers: list[Layer] = []
     curves = dict(model.curves)
@@ -199,8 +199,8 @@ def by_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
 
 
 def as_map(shape: tuple[int, ...]) -> MapSize:
-    """Size of the map that holds an image: channels, rows, columns. With two dimensions there is
-    one row; more than three end as columns."""
+    """Size of the map for an image: channels, rows, columns. Two dimensions have one row; beyond
+    three, the last ones are columns."""
     channels, *sizes = shape or (1,)
     if len(sizes) < 2:
         return MapSize(prod(sizes), 1, channels)
@@ -208,8 +208,7 @@ def as_map(shape: tuple[int, ...]) -> MapSize:
 
 
 def of_images(constant: NDArray[_ScalarT], numbers: NDArray[np.int64]) -> NDArray[_ScalarT]:
-    """The maps that a constant has for images of these numbers, from 0 on: those of each batch are
-    the same.
+    """The maps of a constant for images with these numbers, from 0 on; all batches have the same.
 
     Parameters:
         constant: as for :class:`MappedModel`.
@@ -230,7 +229,7 @@ def to_maps(
         turned: as for :class:`ModelPort`.
 
     Raises:
-        ModelError: another number of elements, no numbers, or numbers that are not finite.
+        ModelError: the number of elements is wrong, or they are not finite numbers.
     """
     if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
         raise ModelError(f"{name}: values must be numbers, not {values.dtype}")

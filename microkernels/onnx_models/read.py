@@ -1,7 +1,7 @@
 """Reading of ONNX models: limits, checks, shapes, and constant folding.
 
-A model is refused before memory is taken for what it only claims to hold: the elements of each
-constant are compared with the bytes that are there, and what constant nodes would make is limited.
+A model is refused before memory is allocated for contents that it only claims to have: the elements
+of each constant are compared with the bytes present, and the results of constant nodes are limited.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,9 +30,9 @@ class GraphNode:
     """A node.
 
     Attributes:
-        op: type of the operator, with its domain if it is another than ONNX's own.
-        name: of the node; its first output's, or its number, if it has none.
-        inputs, outputs: names of tensors; "" for an optional one that is left out.
+        op: type of the operator, with its domain if this is not ONNX's own.
+        name: of the node; that of its first output, or its number, if it has none.
+        inputs, outputs: names of tensors; "" for an optional one that is omitted.
         attributes: by name, as Python values.
     """
 
@@ -43,17 +43,17 @@ class GraphNode:
     attributes: Mapping[str, Any]
 
     def proto(self) -> "NodeProto":
-        """The node as ONNX has it."""
+        """The node in ONNX's form."""
         from onnx import helper
 
         return helper.make_node(self.op, self.inputs, self.outputs, **self.attributes)
 
     def refused(self, why: str) -> ModelError:
-        """The exception that refuses this node."""
+        """An exception that refuses this node."""
         return ModelError(self._message(why))
 
     def mixing(self, why: str) -> MixedImagesError:
-        """The exception that refuses this node in a model with a batch."""
+        """An exception that refuses this node in a model with a batch."""
         return MixedImagesError(self._message(why))
 
     def _message(self, why: str) -> str:
@@ -69,20 +69,20 @@ def attribute(node: GraphNode, name: str, default: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """A graph whose sizes are all known.
+    """A graph of which all sizes are known.
 
     Attributes:
-        nodes: those that depend on the inputs, each after those whose outputs it takes.
-        constants: tensors that do not depend on the inputs, by name.
-        shapes: of all tensors whose shape is known, by name.
+        nodes: those that depend on the inputs, each after those whose outputs it uses.
+        constants: tensors that don't depend on the inputs, by name.
+        shapes: of all tensors with known shape, by name.
         inputs, outputs: names of tensors.
         opset: version of ONNX's operators.
-        integers: tensors of integers, by name, with the name of their type.
-        rounding: largest share by which the types of its real numbers round.
-        open_inputs: those whose first size the model leaves open, and the caller too; none where a
-            constant shape says that there is one image.
-        batch: images along the first axis, if the model or the caller declares that axis a batch;
-            None: the operators must show whether it is one.
+        integers: tensors of integers, by name -> name of their type.
+        rounding: maximum relative rounding error of its types of real numbers.
+        open_inputs: inputs whose first size neither the model nor the caller fixes; none if a
+            constant shape implies one image.
+        batch: images along the first axis, if the model or the caller declares it a batch; None:
+            the operators must show whether it is one.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -97,15 +97,16 @@ class OnnxGraph:
     batch: int | None
 
 
-#: Bytes of a file, which protocol buffers limit; elements and dimensions of a tensor; nodes.
+#: Maximum bytes of a file (a limit of protocol buffers), elements and dimensions of a tensor, and
+#: nodes.
 _MOST_BYTES = (1 << 31) - 1
 _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
 _OLDEST_OPSET = 6
-#: What some exporters write for a size that is open, as others write 0.
+#: What some exporters write for an open size, where others write 0.
 _OPEN = -1
-#: Elements of a constant that shape inference may look at.
+#: Maximum elements of a constant that shape inference may use.
 _SMALL = 256
 #: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
 #: integers of 8, 16, 32 and 64 bits.
@@ -113,12 +114,12 @@ _REALS = (1, 10, 11, 16)
 _INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"} | {
     12: "uint32", 13: "uint64"
 }  # fmt: skip
-#: How far types of real numbers round, as a share of the number.
+#: Relative rounding error of types of real numbers.
 _ROUNDING = {10: 2.0**-11, 16: 2.0**-8}
 
 
 def load_proto(path: Path) -> "ModelProto":
-    """The model in a file, not yet checked.
+    """The model in a file, unchecked.
 
     Raises:
         ModelError: the file is not a model.
@@ -143,16 +144,16 @@ def load_proto(path: Path) -> "ModelProto":
 def read_graph(
     model: "ModelProto", *, batch: int | None = None, frozen: Mapping[str, Array] | None = None
 ) -> OnnxGraph:
-    """The graph of a model, with all shapes, and with constants folded.
+    """The graph of a model, with all shapes known and constants folded.
 
     Parameters:
-        model: is not changed.
-        batch: size of the first dimension of inputs, which is a batch then; None: 1 where the
-            model leaves it open.
-        frozen: inputs that are constants from now on, by name.
+        model: not modified.
+        batch: size of the first dimension of inputs, which is then a batch; None: 1 if the model
+            leaves it open.
+        frozen: inputs to be replaced by constants, by name.
 
     Raises:
-        ModelError: a model that is broken, too large, or not of known shapes.
+        ModelError: the model is invalid or too large, or has unknown shapes.
     """
     from onnx import numpy_helper
 
@@ -184,7 +185,7 @@ def read_graph(
         if not all(name in constants for name in node.output if name)
     ]
     nodes = _needed(nodes, [item.name for item in work.graph.output])
-    # A constant shape of one image, which no size of an input has decided.
+    # A constant shape of one image, not determined by the size of an input.
     targets = [node.inputs[1] for node in nodes if node.op == "Reshape" and len(node.inputs) > 1]
     alone = any(name in written and _first(constants[name]) == 1 for name in targets)
     return OnnxGraph(
@@ -202,7 +203,7 @@ def read_graph(
 
 
 def _inferred(model: "ModelProto") -> list[Any]:
-    """Descriptions of all tensors, with the types and shapes that follow from those of the inputs.
+    """Descriptions of all tensors, with types and shapes inferred from those of the inputs.
 
     Raises:
         ModelError: shapes are inconsistent.
@@ -218,8 +219,8 @@ def _inferred(model: "ModelProto") -> list[Any]:
 
 
 def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "ModelProto":
-    """A copy of ``model`` whose large constants are inputs: the checks need only their shapes, and
-    copy the model several times."""
+    """A copy of ``model`` with large constants as inputs: checks need only their shapes, and copy
+    the model several times."""
     import onnx
     from onnx import helper
 
@@ -243,11 +244,11 @@ def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "Model
 
 
 def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
-    """A model that ONNX's checker accepts, with its functions in place, and its opset."""
+    """A model that ONNX's checker accepts, with its functions inlined, and its opset."""
     from onnx import checker, defs, inliner
 
     for value in model.graph.output:
-        # The checker wants a shape, which inference finds again.
+        # The checker requires a shape, which inference determines again.
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.shape.SetInParent()
     try:
@@ -353,7 +354,7 @@ def _array(tensor: "TensorProto") -> Array:
 
 
 def _dims(value: Any) -> tuple[int, ...] | None:
-    """Shape of a value; None: it is not a tensor, or a size is unknown."""
+    """Shape of a value; None if it is not a tensor, or a size is unknown."""
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         return None
@@ -366,7 +367,7 @@ def _first(shape: Array) -> int:
 
 
 def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
-    """Put the batch into the first dimension of inputs that leave it open; their names."""
+    """Set the first dimension of inputs that leave it open to the batch; returns their names."""
     opened = []
     for value in inputs:
         name = clipped(printable(value.name), 60)
@@ -397,7 +398,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
 
 
 def _drop_shapes(model: "ModelProto") -> None:
-    """Forget shapes that may hold for another batch; inference finds them again."""
+    """Remove shapes that may belong to another batch; inference determines them again."""
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")

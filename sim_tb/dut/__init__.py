@@ -1,1 +1,1 @@
-"""Designs under test: top modules around an engine, a tile, a chip, a memory, a network."""
+"""Designs under test: top modules around an engine, a tile, a chip, a memory or a network."""

@@ -1,4 +1,4 @@
-"""The simulator of a chip, between AXI managers and DRAM that are models."""
+"""The simulator of a chip, with models of AXI managers and DRAM."""
 
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,15 @@ from .top import Top, check_trace, join, surrounded
 
 __all__ = ["TOP", "TRACED_ENGINES", "build_chip", "chip_design"]
 
-#: Top module, and so the executable's name.
+#: Top module, which also names the executable.
 TOP = "vip_chip_top"
 
-#: Modules that are compiled once for all their instances. Engines are where a tile has many: a tile
-#: of few runs faster as one.
+#: Modules that are compiled once for all their instances; engines only if a tile has many, since a
+#: tile with few runs faster as a whole.
 _BLOCK = "chip_tile"
 _INNER_BLOCK = "pe"
 _MANY_ENGINES = 5
-#: Engines of a chip whose waveforms show everything: more take minutes to compile.
+#: Maximum engines of a chip whose waveforms show everything: more take minutes to compile.
 TRACED_ENGINES = 16
 _BUSES = ("control", "data")
 
@@ -37,10 +37,10 @@ class ChipTop(Top):
     """A chip between DRAM and two hosts: a model in C++, and an outer one.
 
     Members:
-        external: in; the outer host drives the buses, and its clock runs: to be changed while the
+        external: in; the outer host drives the buses, and its clock runs; may change only while the
             clock is 1. external_clk: out; its clock.
-        control_*, data_*: signals of the buses, seen from the chip, by the names that bus models
-            look for.
+        control_*, data_*: signals of the buses, seen from the chip, with the names that bus models
+            expect.
     """
 
     name = TOP
@@ -72,8 +72,8 @@ class ChipTop(Top):
                 if flow is In:
                     m.d.comb += value.eq(Mux(self.external, outer, inner))
                     continue
-                # The outer host samples and drives between two edges, and has to see the values
-                # that belonged to its own at the edge before.
+                # The outer host samples and drives between two edges, and must see the values that
+                # matched its own at the previous edge.
                 seen = Signal(len(value), reset_less=True)
                 m.d.sync += seen.eq(value)
                 m.d.comb += [inner.eq(value), outer.eq(seen)]
@@ -98,18 +98,18 @@ class ChipTop(Top):
 
 
 def build_chip(config: ChipConfig, trace: str = "") -> Path:
-    """The folder of the simulator of a chip; see :func:`sim_tb.runner.build.build`.
+    """The folder of a chip's simulator; see :func:`sim_tb.runner.build.build`.
 
-    Its tiles are compiled once (Verilator's hierarchical Verilation), so the time and memory that
-    it takes hardly depend on how many there are.
+    Tiles are compiled once (Verilator's hierarchical Verilation), so build time and memory hardly
+    depend on their number.
 
     Parameters:
         config: of the chip.
-        trace: "" or the format of waveform files that it can write. Of a chip of more than
-            :data:`TRACED_ENGINES` engines they show the signals between the tiles alone.
+        trace: "" or the format of waveform files that it can write. With more than
+            :data:`TRACED_ENGINES` engines, waveforms show only the signals between tiles.
 
     Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`, or no such format.
+        BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
     """
     check_trace(trace)
     return build(chip_design(config, trace))
@@ -135,7 +135,7 @@ def chip_design(config: ChipConfig, trace: str = "") -> Design:
 
 
 def _blocks(config: ChipConfig, trace: str) -> tuple[str, ...]:
-    """Modules that are compiled once. Their insides are in no waveform, so a small chip with
+    """Modules that are compiled once. Waveforms don't show their insides, so a small chip with
     waveforms is compiled as a whole."""
     if trace and config.pes <= TRACED_ENGINES:
         return ()

@@ -1,4 +1,4 @@
-"""The simulator of one processing engine: its Verilog, its surroundings, and both cached."""
+"""The simulator of one processing engine: its Verilog and its environment, both cached."""
 
 import json
 from pathlib import Path
@@ -20,11 +20,11 @@ from .top import Top, check_trace, join, surrounded
 
 __all__ = ["TOP", "build_engine", "configuration_verilog", "engine_design"]
 
-#: Top module, and so the executable's name.
+#: Top module, which also names the executable.
 TOP = "vip_pe_top"
 #: Reports how much of an engine is in use at once.
 _WATCH = "pe_watch.sv"
-#: Rooms whose source decides the Verilog.
+#: Rooms whose source determines the Verilog.
 _SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc")
 
 
@@ -60,11 +60,11 @@ def engine_design(
 
     Parameters:
         config: of the engine.
-        pe: SystemVerilog of its top module ``pe`` and all below.
+        pe: SystemVerilog of its top module ``pe`` and all modules below.
         trace: "" or one of :data:`sim_tb.dut.top.TRACE_FORMATS`.
-        ports_only: waveforms hold the engine's ports alone, which lie in the scope :data:`TOP`.
-        watched: results report how much of it was in use at once; it must have loads or stores of
-            the scratchpad.
+        ports_only: waveforms contain only the engine's ports, which are in the scope :data:`TOP`.
+        watched: results report how much of the engine was in use at once; it must have loads or
+            stores of the scratchpad.
     """
     return surrounded(
         EngineTop(config),
@@ -79,14 +79,14 @@ def engine_design(
 def build_engine(
     config: PeConfig, trace: str = "", *, ports_only: bool = False, watched: bool = False
 ) -> Path:
-    """The folder of the simulator of an engine; see :func:`sim_tb.runner.build.build`.
+    """The folder of an engine's simulator; see :func:`sim_tb.runner.build.build`.
 
     Parameters:
         trace: "" or the format of waveform files that it can write.
         config, ports_only, watched: see :func:`engine_design`.
 
     Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`, or no such format.
+        BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
     """
     check_trace(trace)
     pe = configuration_verilog(config)
@@ -94,10 +94,10 @@ def build_engine(
 
 
 def configuration_verilog(config: Configuration) -> str:
-    """All Verilog of ``config``, cached as long as the source that makes it stays the same."""
+    """All Verilog of ``config``, cached until the source that generates it changes."""
 
     def made() -> str:
-        # Nothing was simulated with it, so a simulator must be built; better refused before.
+        # It is new, so a simulator must be built: check the tools before the work.
         check_tools()
         emission = verilog(config)
         macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]

@@ -1,4 +1,4 @@
-"""The simulator of a vault's memory between requesters and DRAM, all but the memory in C++."""
+"""The simulator of a vault's memory, with requesters and DRAM in C++."""
 
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from .top import Top, join, surrounded
 
 __all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 
-#: Top module, and so the executable's name.
+#: Top module, which also names the executable.
 TOP = "vip_vault_top"
 
-#: Rooms whose source decides the memory's Verilog.
+#: Rooms whose source determines the memory's Verilog.
 _SOURCES = ("hdl", "memory", "noc", "soc")
 _DUT = "vault_memory"
-#: With two clocks: cycles of the requesters' for which a reset lasts longer, so that the slowest
-#: clock of the memory has seen it.
+#: With two clocks: requesters' cycles by which a reset is prolonged, so that even the slowest clock
+#: of the memory sees it.
 _SLOW_RESET_CYCLES = 64
 
 
@@ -79,12 +79,12 @@ def _memory(
     if requesters:
         return VaultMemory(config=config, requesters=requesters, clocks=clocks)
     if clocks is not None and clocks.two:
-        raise BuildError("a controller alone has one clock; a requester at the crossbar may have")
+        raise BuildError("a controller without a crossbar can't have two clocks")
     return Controller(config)
 
 
 def ports_of(requesters: int) -> int:
-    """Ports of a design with ``requesters``, of which 0 means one straight at the controller."""
+    """Number of ports with ``requesters`` at the crossbar; 0: one directly at the controller."""
     return max(requesters, 1)
 
 
@@ -93,11 +93,12 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
 
     Parameters:
         config: of the vault.
-        requesters: at the crossbar, 1..16; 0: one straight at the controller.
+        requesters: at the crossbar, 1..16; 0: one directly at the controller.
 
     Raises:
         BuildError: as :func:`sim_tb.runner.build.build`.
-        hdl.config.ConfigurationError: more requesters than a crossbar has, or than the tags number.
+        hdl.config.ConfigurationError: a crossbar can't have, or tags can't number, so many
+            requesters.
     """
     return build(vault_design(config, requesters))
 
@@ -106,7 +107,7 @@ def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | Non
     """The design that :func:`build_vault` builds, or one with two clocks.
 
     Parameters:
-        clocks: of the memory at a crossbar; by default one.
+        clocks: of the memory at a crossbar; one by default.
 
     Raises:
         BuildError: two clocks without a crossbar.

@@ -1,5 +1,5 @@
-"""The simulators of the network: alone with the vaults' ends in C++, and of nodes joined to a torus
-with requesters and memories in C++."""
+"""Simulators of the network with the vaults' ends in C++, and of a torus of nodes with requesters
+and memories in C++."""
 
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ from .top import Top, join, surrounded
 
 __all__ = ["COUNTED_NODES", "network_design", "nodes_design", "ports_of"]
 
-#: Nodes, from the first on, whose counters are read.
+#: The first nodes, whose counters are read.
 COUNTED_NODES = 4
 
 
@@ -76,7 +76,7 @@ class NodesTop(Top):
                 memory = self.model(MEMORY, vault * (self.requesters + 1) + number)
                 join(m, port, memory)
                 failed.append(memory.failed)
-                # The vault's number above the address makes it the place in the image of all.
+                # The vault's number above the address selects its part of the common image.
                 address = Cat(port.request.payload.address, Const(vault, config.vault_bits))
                 m.d.comb += [
                     memory.reset.eq(host.reset),
@@ -95,7 +95,7 @@ class NodesTop(Top):
 
 
 def ports_of(config: NetworkConfig, requesters: int) -> int:
-    """Memory ports of all vaults: those of the own requesters, and one for all others."""
+    """Memory ports of all vaults: one per local requester, and one for all other vaults."""
     return config.vaults * (requesters + 1)
 
 
@@ -111,9 +111,9 @@ def network_design(config: NetworkConfig) -> Design:
 
 
 def nodes_design(config: NetworkConfig, requesters: int) -> Design:
-    """The design of a simulator: a torus of ``config`` with ``requesters`` at each node.
+    """The design of the simulator of a torus of ``config`` with ``requesters`` at each node.
 
-    All memories share one image, in which each vault has its place.
+    All memories share one image, with a part for each vault.
 
     Raises:
         hdl.config.ConfigurationError: ``requesters`` outside its range.

@@ -1,4 +1,4 @@
-"""The simulator of a vault with its engines, between hosts and a DRAM that are models in C++."""
+"""The simulator of a vault with its engines, with models of hosts and DRAM in C++."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from .top import Top, check_trace, join, surrounded
 
 __all__ = ["TOP", "build_tile", "tile_design"]
 
-#: Top module, and so the executable's name.
+#: Top module, which also names the executable.
 TOP = "vip_tile_top"
 
 
@@ -60,7 +60,7 @@ def build_tile(config: VaultTileConfig, trace: str = "") -> Path:
         trace: "" or the format of waveform files that it can write.
 
     Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`, or no such format.
+        BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
     """
     check_trace(trace)
     return build(tile_design(config, trace))

@@ -1,4 +1,4 @@
-"""Top modules of simulations: a design and the models around it, joined by their ports' names."""
+"""Top modules of simulations: a design and the models around it, connected by port names."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ from sim_tb.runner.cache import cached_verilog
 
 __all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
 
-#: Formats of waveform files, by the files' suffix.
+#: Formats of waveform files, by suffix.
 TRACE_FORMATS = ("vcd", "fst")
-#: Rooms whose source decides a top module.
+#: Rooms whose source determines a top module.
 _SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
 _DEVICES = tuple(f"../../memory/model/{name}" for name in DEVICE_SOURCES)
 
@@ -34,15 +34,15 @@ class Top(Component, ABC):
     """A design with its models and a clock.
 
     Parameters:
-        members: ports beside ``idle``, for an outer host.
+        members: ports besides ``idle``, for an outer host.
 
     Members:
         idle: out; the models have nothing to do.
 
     Attributes:
-        name: of the module, and so of the simulator.
-        models: the models around the design. devices: whether there are DRAM devices, too.
-        two_clocks: the memory has a clock of its own, :data:`hdl.clocks.MEMORY_DOMAIN`.
+        name: of the module and the simulator.
+        models: the models around the design. devices: whether there are also DRAM devices.
+        two_clocks: the memory has its own clock, :data:`hdl.clocks.MEMORY_DOMAIN`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Top(Component, ABC):
 
     @abstractmethod
     def surround(self, m: Module) -> Any:
-        """Add the design and its models to ``m``; when they are reset."""
+        """Add the design and its models to ``m``; returns their reset."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -82,8 +82,8 @@ class Top(Component, ABC):
         return MEMORY_DOMAIN if self.two_clocks else ENGINE_DOMAIN
 
     def model(self, model: Model, index: int = 0, *, memory: bool = False) -> Any:
-        """An instance of ``model``: its ports as attributes. Models are called each cycle in the
-        order in which they were made; those of the ``memory`` in each cycle of its clock."""
+        """An instance of ``model``: its ports as attributes. Models are called in each cycle in
+        order of creation, those of the ``memory`` in each cycle of its clock."""
         of_memory = memory and self.two_clocks
         (self.memory_instances if of_memory else self.instances).append((model, index))
         ports = SimpleNamespace()
@@ -102,7 +102,7 @@ class Top(Component, ABC):
             connections[f"i_{reset}"] = ResetSignal(domain)
         for path, member, signal in component.signature.flatten(component):
             value: Any = Value.cast(signal)
-            # Waveforms and their readers find them by their names.
+            # Waveforms and their readers rely on these names.
             value.attrs["keep"] = 1
             if len(value):
                 flow = "i" if member.flow is In else "o"
@@ -111,7 +111,7 @@ class Top(Component, ABC):
         return interface_only(component)
 
     def device(self, m: Module, config: VaultConfig, port: Any, index: int = 0) -> Value:
-        """The DRAM of a vault at ``port``, a ``DramPort``; whether a rule was broken."""
+        """Add a vault's DRAM at ``port``, a ``DramPort``; returns whether a rule was broken."""
         failed = Signal(name=f"device_{index}_failed")
         connections: dict[str, Any] = {"o_failed": failed}
         for name, flow, value in port_values(DramPort(config), port):
@@ -130,8 +130,8 @@ class Top(Component, ABC):
 
 
 def join(m: Module, interface: Any, ports: Any, prefix: str = "") -> None:
-    """Connect each signal of a design's ``interface``, fields of payloads too, with the model's
-    port of its name after ``prefix``. Widths may differ."""
+    """Connect each signal of a design's ``interface``, including fields of payloads, to the model's
+    port of that name with ``prefix``. Widths may differ."""
     for name, flow, value in port_values(interface.signature, interface):
         port = getattr(ports, prefix + name)
         m.d.comb += port.eq(value) if flow is Out else value.eq(port)
@@ -148,7 +148,7 @@ def surrounded(
     """The design of the simulator with ``top``.
 
     Parameters:
-        verilog: of the design within. control, support, settings: in addition; see
+        verilog: of the design inside. control, support, settings: additions; see
             :class:`sim_tb.runner.build.Design`.
     """
 
@@ -156,13 +156,13 @@ def surrounded(
         text = emit(top, top.name).modules[top.name]
         models = f"{top.name}_models"
         if not hasattr(top, "instances"):
-            # This process has emitted an equal top module, and so did not elaborate this one.
+            # This process has emitted an equal top module before, and did not elaborate this one.
             top.elaborate(None)
         if top.two_clocks:
             return text + two_clock_module(models, top.instances, top.memory_instances)
         return text + module(models, top.instances)
 
-    # Cached text has no need of it.
+    # Cached text does not need it elaborated.
     interface_only(top)
     parameters = [f"{name}={describe(value)}" for name, value in component_parameters(top).items()]
     around = {f"{top.name}.sv": cached_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}
@@ -187,10 +187,10 @@ def surrounded(
 
 
 def check_trace(trace: str) -> None:
-    """Refuse a format of waveform files that is neither "" nor of :data:`TRACE_FORMATS`.
+    """Check that ``trace`` is "" or one of :data:`TRACE_FORMATS`.
 
     Raises:
-        BuildError: as said.
+        BuildError: it is not.
     """
     if trace and trace not in TRACE_FORMATS:
         raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {trace!r}")

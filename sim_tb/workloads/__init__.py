@@ -1,1 +1,1 @@
-"""Work for machines in several rooms: traffic, tiles of kernels, and the certificate."""
+"""Workloads used by several rooms: traffic, tiles of kernels, and the certificate."""

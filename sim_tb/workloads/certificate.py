@@ -1,4 +1,4 @@
-"""The timing model's certificate: programs on the model and on the Verilog, counter by counter."""
+"""The timing model's certificate: runs on the model and on the Verilog, compared by counter."""
 
 import re
 from collections import Counter
@@ -53,26 +53,26 @@ Kind = Literal["memory", "engine", "vault", "chip"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: 32-byte accesses of each traffic, and the seed.
+#: 32-byte accesses of each kind of traffic, and the seed.
 _ACCESSES, _SEED = 20_000, 1
 
-#: Counters of vaults and nodes that go on while the host reads them one after the other.
+#: Counters of vaults and nodes that continue while the host reads them one after the other.
 _LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
 
 _TILE = "vault"
 
-#: Latency of the memory beside one engine, in cycles.
+#: Latency of a single engine's memory, in cycles.
 _LATENCY = 40
 
-#: Presets of chips, and pixels of the images on them.
+#: Presets of chips, with the size of their images in pixels.
 _CHIPS = {"tiny": (24, 18), "small": (40, 24), "fpga": (24, 18)}
 
 _CHIP_LABELS = 8
 
-#: Of these, those whose host also writes and reads the data through the AXI port.
+#: Those whose host also writes and reads the data through the AXI port.
 _PORTS = ("tiny", "fpga")
 
-#: Of engines with a load history: entries and ways, layer, and engines of the vault.
+#: For engines with a load history: entries and ways, layer, and engines of the vault.
 _ENTRIES, _WAYS, _REUSED, _MANY = 32, 4, "conv5_1", 8
 
 _LINES = 64
@@ -86,13 +86,13 @@ class CertifiedRun:
 
     Attributes:
         kind: of the machine. name: of the run.
-        config: of the machine; of a vault's memory alone, its variant.
-        jobs: that run after each other; on a memory alone none. phase: the launch that counts, ""
-            if all do.
-        traffic: on a memory alone, of :data:`sim_tb.workloads.traffic.TRAFFICS`.
-        minutes: whether the Verilog needs more than one.
-        port: of a chip, whether the host writes the data, and reads the outputs, through the AXI
-            data port; the cycles are then all that pass until the last launch has ended.
+        config: of the machine; for a memory alone, its variant.
+        jobs: run one after the other; none for a memory alone. phase: the launch that counts, "" if
+            all do.
+        traffic: for a memory alone, of :data:`sim_tb.workloads.traffic.TRAFFICS`.
+        minutes: whether the Verilog needs more than one minute.
+        port: for a chip, whether the host writes data and reads outputs through the AXI data port;
+            then all cycles until the end of the last launch count.
     """
 
     kind: Kind
@@ -110,10 +110,10 @@ class Certified:
     """A run on both machines.
 
     Attributes:
-        kind, name: as of the run.
+        kind, name: those of the run.
         model, verilog: cycles.
-        differing: counter -> by how much the model's sum over all units is larger, where it
-            differs: of engines by name, of vaults and nodes with the unit before it.
+        differing: counter -> the model's sum over all units minus the Verilog's, if not 0. Counters
+            of vaults and nodes have the unit before their name.
     """
 
     kind: Kind
@@ -124,18 +124,18 @@ class Certified:
 
     @property
     def percent(self) -> float:
-        """By how much the model's cycles are more, in percent; negative if they are fewer."""
+        """How many more cycles the model takes, in percent; negative if fewer."""
         return 100 * (self.model - self.verilog) / self.verilog
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCertificate(Shown):
-    """Runs of the timing model beside those of the Verilog.
+    """Runs of the timing model compared with the Verilog.
 
     Attributes:
         number: identifies the certificate: a digest of the files in :mod:`sim_tb.timed` and of all
             rows.
-        rows: in the order in which they ran.
+        rows: in the order of the runs.
     """
 
     number: str
@@ -143,12 +143,12 @@ class ModelCertificate(Shown):
 
     @property
     def equal(self) -> int:
-        """Runs that are equal in cycles and in the sum of each counter."""
+        """Number of runs with equal cycles and equal sums of each counter."""
         return sum(row.model == row.verilog and not row.differing for row in self.rows)
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Median and greatest difference of cycles, both as amounts in percent."""
+        """Median and maximum absolute difference of cycles, in percent."""
         errors = sorted(abs(row.percent) for row in self.rows)
         middle = len(errors) // 2
         return (errors[middle] + errors[~middle]) / 2, errors[-1]
@@ -182,11 +182,12 @@ class ModelCertificate(Shown):
 
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
-    """The stated set: traffic on a vault's memory in its variants, the suite on one engine, kernels
-    on a vault, belief propagation on chips; a convolution with a load history on engine and vault.
+    """The runs of a certificate: traffic on variants of a vault's memory, the suite on one engine,
+    kernels on a vault, belief propagation on chips, and a convolution with a load history on an
+    engine and a vault.
 
     Parameters:
-        kinds: of the machines. layers: whether with the layers of VGG-16.
+        kinds: of the machines. layers: whether to include the layers of VGG-16.
     """
     if "memory" in kinds:
         for variant in VARIANTS:
@@ -214,7 +215,7 @@ def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Ite
 
 
 def _vault_runs() -> Iterator[CertifiedRun]:
-    """Kernels that four engines of a vault run, by the names of :data:`sim_tb.workloads.tiles`, and
+    """Kernels on the four engines of a vault, named as in :data:`sim_tb.workloads.tiles`, and on
     eight with a load history."""
     config = tile_preset(_TILE)
     for name in ITERATIONS:
@@ -240,7 +241,7 @@ def _vault_runs() -> Iterator[CertifiedRun]:
         config=special,
         jobs=(ese_job(config.pes),),
     )
-    # By the names of the record of the load history.
+    # Named as in the record of the load history.
     engine = with_history(config.pe, _ENTRIES, _WAYS)
     for lines in (0, _LINES):
         yield CertifiedRun(
@@ -252,7 +253,7 @@ def _vault_runs() -> Iterator[CertifiedRun]:
 
 
 def _chip_runs() -> Iterator[CertifiedRun]:
-    """Belief propagation, flat and hierarchical, on chips whose Verilog runs it in a minute."""
+    """Belief propagation, flat and hierarchical, on chips whose Verilog takes a minute for it."""
     for name, (width, height) in _CHIPS.items():
         config = chip_preset(name)
         problem = motorcycle(width, height, _CHIP_LABELS).problem
@@ -274,15 +275,15 @@ def _chip_runs() -> Iterator[CertifiedRun]:
 
 
 def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
-    """Cycles of a run, and the counters of all its engines, vaults and nodes by name, summed.
+    """Cycles of a run, and the sum of each counter over all its engines, vaults or nodes.
 
     Parameters:
-        run: of :func:`certified_runs`. on: the Verilog, or the timing model.
+        run: of :func:`certified_runs`. on: the Verilog or the timing model.
 
     Raises:
         CosimError: an engine faulted, or outputs differ from the golden model's.
         support.native.CompilerError: the timing model can't be built.
-        sim_tb.harness.traffic_runs.TrafficError: a memory did something wrong.
+        sim_tb.harness.traffic_runs.TrafficError: a memory misbehaved.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if isinstance(run.config, Variant):
@@ -318,18 +319,19 @@ def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
 
 
 def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
-    """Counters of a vault or a node, but for those that cover a few cycles more or less."""
+    """Counters of a vault or a node, except those that may cover a few cycles more or less."""
     return {f"{unit} {name}": value for name, value in counters.items() if name not in _LATE}
 
 
 def certify(
     runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
 ) -> ModelCertificate:
-    """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
+    """Run each of ``runs`` on the model and on the Verilog; raises the errors of
+    :func:`run_certified`.
 
     Parameters:
-        runs: at least one, of :func:`certified_runs`.
-        progress: called with a run's name before it begins.
+        runs: at least one of :func:`certified_runs`.
+        progress: called with the name of each run before it begins.
     """
     rows = []
     for run in runs:

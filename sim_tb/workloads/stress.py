@@ -1,4 +1,4 @@
-"""Random traffic against vaults with random timing, geometry, policies, requesters and clocks."""
+"""Random traffic on vaults with random timing, geometry, policies, requesters and clocks."""
 
 import random
 from collections.abc import Callable
@@ -28,10 +28,10 @@ __all__ = [
     "run_stress",
 ]
 
-#: Largest range of a random vault that is accessed; few columns, so that accesses meet.
+#: Largest range of a random vault that is accessed: few columns, so that accesses collide.
 _SPAN = 1 << 20
 
-#: Runs of one vault, each with patterns of its own.
+#: Runs per vault, each with its own patterns.
 _RUNS = 4
 
 #: Clock period in ns; times are drawn in clocks.
@@ -40,10 +40,10 @@ _TCK_NS = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class StressCase:
-    """One vault and the runs against it; a function of ``seed`` and the number of accesses.
+    """One vault and its runs; a function of ``seed`` and the number of accesses.
 
     Attributes:
-        requesters: 0: one straight at the controller.
+        requesters: at the crossbar; 0: one directly at the controller.
     """
 
     seed: int
@@ -54,37 +54,37 @@ class StressCase:
 
 @dataclass(frozen=True, kw_only=True)
 class StressReport:
-    """Runs in which no fault was found.
+    """Runs without errors.
 
     Attributes:
-        runs: the vault of each run, and its result.
+        runs: the vault and the result of each run.
     """
 
     runs: tuple[tuple[StressCase, TrafficResult], ...]
 
     @property
     def vaults(self) -> int:
-        """Configurations."""
+        """Number of configurations."""
         return len({case.seed for case, _ in self.runs})
 
     @property
     def reads(self) -> int:
-        """Reads that were answered."""
+        """Number of reads answered."""
         return sum(result.reads for _, result in self.runs)
 
     @property
     def writes(self) -> int:
-        """Writes that were answered."""
+        """Number of writes answered."""
         return sum(result.writes for _, result in self.runs)
 
     @property
     def accesses(self) -> int:
-        """Reads and writes that were answered."""
+        """Number of reads and writes answered."""
         return self.reads + self.writes
 
     @property
     def cycles(self) -> int:
-        """Cycles of the requesters' clock, all runs together."""
+        """Cycles of the requesters' clock in all runs."""
         return sum(result.total_cycles for _, result in self.runs)
 
     @property
@@ -93,17 +93,17 @@ class StressReport:
 
     @property
     def longest(self) -> int:
-        """Latency of any access in these cycles."""
+        """Longest latency of an access, in these cycles."""
         return self._slowest[1].longest
 
     @property
     def bound(self) -> int:
-        """Bound of the latency in the vault with the longest, in cycles."""
+        """Latency bound of the vault with the longest latency, in cycles."""
         return starvation_bound(self._slowest[0].config)
 
     @property
     def commands(self) -> dict[str, int]:
-        """Commands that the DRAM checked, by name; 0 of a kind that never came."""
+        """Number of commands that the DRAM checked, by name."""
         results = [result for _, result in self.runs]
         return {
             name: sum(result.commands[name] for result in results) for name in results[0].commands
@@ -111,7 +111,7 @@ class StressReport:
 
 
 def _random_timing(rng: random.Random) -> DramTiming:
-    """Timing that a DRAM can have: near the thesis's, or far from it."""
+    """Valid DRAM timing, close to the thesis's or far from it."""
     while True:
         clocks = {
             "tccd": rng.randint(1, 12),
@@ -154,7 +154,7 @@ def _random_pattern(rng: random.Random, config: VaultConfig, accesses: int) -> P
 
 
 def random_case(seed: int, accesses: int) -> StressCase:
-    """The vault of ``seed``, with ``accesses`` or a few more in all its runs."""
+    """The vault of ``seed``, with ``accesses`` or slightly more in all its runs together."""
     rng = random.Random(seed)
     requesters = rng.randrange(9)
     ports = ports_of(requesters)
@@ -171,12 +171,12 @@ def random_case(seed: int, accesses: int) -> StressCase:
         tag_bits=(ports - 1).bit_length() + rng.randint(1, 6),
     )
     if rng.random() < 0.5:
-        # Room for accesses beyond the memory.
+        # Leave room for accesses beyond the memory.
         config = replace(config, port_address_bits=config.address_bits + 1)
     columns = min(config.size_bytes, _SPAN) // COLUMN_BYTES
     share = -(-accesses // (_RUNS * ports))
-    # Each requester's oldest request may wait that long before it is taken, and then once more;
-    # requesters that rarely take responses make it longer.
+    # Each requester's oldest request may wait that long before it is accepted, and then once more;
+    # requesters that rarely accept responses prolong this.
     bound = 4 * (ports + 1) * starvation_bound(config)
     jobs = tuple(
         TrafficJob(
@@ -198,14 +198,14 @@ def run_stress(
     seed: int,
     progress: Callable[[str], None] | None = None,
 ) -> StressReport:
-    """Run ``vaults`` random cases, of seeds from ``seed`` on, with at least ``accesses`` in all.
+    """Run ``vaults`` random cases, with seeds from ``seed`` on, and at least ``accesses`` in all.
 
     Parameters:
-        progress: called before each case, with its description.
+        progress: called with each case's description before it runs.
 
     Raises:
-        TrafficError: a rule of a port or the DRAM broken, or an access lost, duplicated, reordered
-            or starved; the message names the case's seed.
+        TrafficError: a rule of a port or the DRAM was broken, or an access lost, duplicated,
+            reordered or starved; the message names the case's seed.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
     runs: list[tuple[StressCase, TrafficResult]] = []
@@ -236,8 +236,8 @@ def _periods(engine_ps: int, memory_ps: int, jitter_ps: int = 0) -> Periods:
     return Periods(engine_ps=engine_ps, memory_ps=memory_ps, jitter_ps=jitter_ps)
 
 
-#: Clocks of 21 ratios from 1:8 to 8:1, among them SCRATCH's 50:200 MHz and 97:200; edges of some
-#: come early or late at random.
+#: 21 clock ratios from 1:8 to 8:1, including SCRATCH's 50:200 and 97:200 MHz, some of them with
+#: random jitter.
 RATIOS = (
     _periods(1600, 200),
     _periods(1400, 200),
@@ -265,12 +265,12 @@ RATIOS = (
 #: Depths of the crossing's buffers.
 _DEPTHS = (4, 8, 16, 64)
 
-#: Cycles that a crossing adds to a wait at most, both ways, beside the ratio of the clocks.
+#: Maximum cycles that a crossing adds to a wait, both ways, besides the ratio of the clocks.
 _CROSSING_CYCLES = 1000
 
 
 def clocks_of(seed: int) -> ClockConfig:
-    """Two clocks with depths that are drawn by ``seed``."""
+    """Two clocks with random buffer depths."""
     rng = random.Random(seed)
     return ClockConfig(
         domains="two", request_depth=rng.choice(_DEPTHS), response_depth=rng.choice(_DEPTHS)
@@ -278,7 +278,7 @@ def clocks_of(seed: int) -> ClockConfig:
 
 
 def _slowed(job: TrafficJob, periods: Periods) -> TrafficJob:
-    """``job``, whose limits are in cycles of the memory, in those of its requesters."""
+    """``job`` with its limits, in cycles of the memory, converted to cycles of its requesters."""
     ratio = max(1, -(-periods.memory_ps // periods.engine_ps))
     return replace(
         job,
@@ -288,8 +288,8 @@ def _slowed(job: TrafficJob, periods: Periods) -> TrafficJob:
 
 
 def _run_at(case: StressCase, number: int, periods: Periods) -> TrafficResult:
-    """One ratio of a case's clocks: every access and all of the memory checked, and the counters
-    of the memory, which the host reads from copies, held against the DRAM's commands."""
+    """Run a case at one clock ratio. Every access and all of the memory are checked, and the
+    memory's counters, which the host reads from copies, are compared with the DRAM's commands."""
     (result,) = run_traffic(
         case.config,
         ports_of(case.requesters),
@@ -312,15 +312,15 @@ def run_clock_stress(
     progress: Callable[[str], None] | None = None,
 ) -> StressReport:
     """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
-    ``accesses`` in all. Requesters offer and take at random, so both sides of the crossing wait
+    ``accesses`` in all. Requesters offer and accept at random, so both sides of the crossing wait
     for each other.
 
     Parameters:
-        progress: called before each vault, with its description.
+        progress: called with each vault's description before it runs.
 
     Raises:
-        TrafficError: a rule of a port or the DRAM broken, an access lost, duplicated, reordered or
-            starved, or a counter wrong; the message names seed and clocks.
+        TrafficError: a rule of a port or the DRAM was broken, an access lost, duplicated, reordered
+            or starved, or a counter wrong; the message names seed and clocks.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
     runs = []

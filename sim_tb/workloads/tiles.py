@@ -1,10 +1,10 @@
 """One vault's part of kernels: belief propagation, layers of VGG-16, the LSTM of ESE.
 
-VGG-16 lies on 32 vaults in independent tiles, one a vault (thesis 6.2, 6.3). Maps are cut by
-position as far as that leaves tiles of at least 98 pixels. The channels of the last two groups of
-convolutions are cut too: each vault makes partial sums of its channels, which are completed, and
-pooled, in a step of their own. The first three groups are pooled in a step of their own. Fully
-connected layers lie on a grid of vaults, 8 across the inputs and 4 across the outputs.
+VGG-16 runs on 32 vaults in independent tiles, one per vault (thesis 6.2, 6.3). Maps are divided by
+position into tiles of at least 98 pixels. In the last two groups of convolutions, channels are
+divided too: each vault computes partial sums over its channels, which a separate step completes and
+pools. The first three groups are pooled in a separate step. Fully connected layers use a grid of
+vaults, 8 across the inputs and 4 across the outputs.
 """
 
 from dataclasses import dataclass, replace
@@ -69,11 +69,11 @@ _HALO = 2
 
 @dataclass(frozen=True, kw_only=True)
 class TileLayer:
-    """A layer, or the step of pooling after one.
+    """A layer, or the pooling step after one.
 
     Attributes:
         name: as in thesis Table 7.3.
-        conv, pool, dense: steps of a vault, one after the other; None: it does not do this step.
+        conv, pool, dense: steps of a vault, one after the other; None: no such step.
         first: the image comes from the host, in strips.
         last: without ReLU.
     """
@@ -87,7 +87,7 @@ class TileLayer:
 
     @property
     def segments(self) -> int:
-        """Vaults that make partial sums of one output."""
+        """Number of vaults that compute partial sums of an output."""
         if self.dense is not None:
             return _ACROSS_INPUTS
         return self.pool.segments if self.pool is not None else 1
@@ -102,7 +102,7 @@ def _conv(
     *,
     first: bool = False,
 ) -> TileLayer:
-    """A convolution whose tiles have this many output pixels across and down."""
+    """A convolution; ``tile``: output pixels across and down."""
     shape = ConvShape(
         width=tile[0] + _HALO, height=tile[1] + _HALO, channels=channels, filters=filters
     )
@@ -110,7 +110,7 @@ def _conv(
 
 
 def _complete(segments: int, channels: int, *, pooled: bool = False) -> PoolShape:
-    """Completion of partial sums of a tile of 14 x 14 pixels."""
+    """The step that completes partial sums of a tile of 14 x 14 pixels."""
     window = 2 if pooled else 1
     return PoolShape(
         width=14, height=14, channels=channels, window=window, stride=window, segments=segments
@@ -127,7 +127,7 @@ def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> TileL
     return TileLayer(name=name, dense=shape, last=last)
 
 
-#: Convolutions, with the completion of their partial sums, and for conv4_3 and conv5_3 pooling.
+#: Convolutions, completion of their partial sums, and pooling for conv4_3 and conv5_3.
 CONVOLUTIONS: tuple[TileLayer, ...] = (
     _conv("conv1_1", (56, 28), 3, 64, first=True),
     _conv("conv1_2", (56, 28), 64, 64),
@@ -144,7 +144,7 @@ CONVOLUTIONS: tuple[TileLayer, ...] = (
     _conv("conv5_3", (14, 14), 64, 128, _complete(8, 16, pooled=True)),
 )
 
-#: Pooling in a step of its own; the thesis counts it with the convolutions.
+#: Pooling as a separate step; the thesis counts it with the convolutions.
 POOLS: tuple[TileLayer, ...] = (
     _pool("pool1", (56, 28), 64),
     _pool("pool2", (28, 14), 128),
@@ -163,22 +163,22 @@ _TILE = (60, 34)
 
 _LABELS = 16
 
-#: Construct and copy: tiles of the vault that is run, one of a ring with this many per side.
+#: Construct and copy run on one vault of a ring with this many per side.
 _SIDE = 2
 
-#: Iterations of the launch that is run; five on the quarter-size image, as in the thesis (7.2.1).
+#: Iterations of the launch; five on the quarter-size image, as in the thesis (7.2.1).
 ITERATIONS = {"bp_m": 1, "bp_coarse": 5}
 
 _SEED = 1
 
-#: Kernels of belief propagation, each by its launch of hierarchical BP-M.
+#: Kernel of belief propagation -> its launch in hierarchical BP-M.
 BELIEF = {"bp_m": "fine", "bp_construct": "construct", "bp_coarse": "coarse", "bp_copy": "copy"}
 
 
 def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
-    """The job of a vault for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair. An iteration
-    runs on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy on the four tiles
-    of a vault of 2 x 2."""
+    """A vault's job for a kernel of :data:`BELIEF`, on tiles of the Motorcycle pair: an iteration
+    on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy on the four tiles of
+    a ring of 2 x 2 vaults."""
     problem = belief_problem(name)
     side = 1 if name in ITERATIONS else _SIDE
     machine: dict[str, Any] = {
@@ -205,14 +205,14 @@ def belief_problem(name: str) -> BpProblem:
 #: A time step of the LSTM of ESE, batch 32.
 LSTM = "lstm"
 
-#: Rounds of a convolution that are run.
+#: Rounds of a convolution to run.
 ROUNDS = 2
 
 _FRACTION = 10
 
 
 def conv_rounds(layer: TileLayer, pes: int) -> int:
-    """Groups of filters that each of ``pes`` PEs takes; 1 unless the layer is a convolution."""
+    """Number of filter groups per PE, of ``pes``; 1 unless the layer is a convolution."""
     if layer.conv is None:
         return 1
     return max(1, conv_layout(layer.conv, strips=layer.first).plan.groups // pes)
@@ -221,10 +221,10 @@ def conv_rounds(layer: TileLayer, pes: int) -> int:
 def layer_jobs(
     layer: TileLayer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
 ) -> list[KernelJob]:
-    """Jobs of a vault for a layer, with random data.
+    """A vault's jobs for a layer, with random data.
 
     Parameters:
-        batch: vectors of a fully connected layer; other layers are for one image.
+        batch: vectors of a fully connected layer; other layers take one image.
         rounds: of a convolution; None: all.
         pes: engines of the vault.
     """
@@ -283,21 +283,21 @@ def layer_jobs(
 _VAULTS = 32
 ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
 
-#: One in the middle, whose lists of chunks go round.
+#: A vault in the middle, whose lists of chunks wrap around.
 _VAULT = 5
 
 _LSTM_FRACTION = 11
 
 
 def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
-    """A vault's part of a time step with random weights, inputs and state of usual size.
+    """A vault's part of a time step, with random weights, inputs and state of usual magnitude.
 
     Parameters:
         sharers: engines of the vault, at least 1.
-        batch: sequences that they share.
+        batch: number of sequences that they share.
 
     Raises:
-        KernelError: the batch does not fit so few engines.
+        KernelError: the batch needs more engines.
     """
     rng = np.random.default_rng(_SEED)
 
@@ -323,7 +323,7 @@ def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
     )
 
 
-#: Convolutions whose tiles differ, and how many of VGG-16 are like each.
+#: Convolutions with different tiles, and how many of VGG-16 each represents.
 ALIKE = {
     "conv1_1": 1,
     "conv1_2": 1,
@@ -340,18 +340,18 @@ _TAG_BITS = {4: 9, 8: 10}
 
 
 def with_engines(config: VaultTileConfig, pes: int) -> VaultTileConfig:
-    """``config`` with 4 or 8 engines, and tags for their requests."""
+    """``config`` with 4 or 8 engines and enough tags for their requests."""
     return replace(config, pes=pes, vault=replace(config.vault, tag_bits=_TAG_BITS[pes]))
 
 
 def convolution(name: str) -> TileLayer:
-    """The convolution of VGG-16 with this name."""
+    """The VGG-16 convolution called ``name``."""
     return next(layer for layer in CONVOLUTIONS if layer.name == name)
 
 
 def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> KernelJob:
-    """One of :data:`ALIKE`: the filters that ``pes`` engines take at once, with seeded data.
-    ``reuse``: windows share columns. ``sums_first``: as of
+    """One of :data:`ALIKE` with the filters of one round on ``pes`` engines, and seeded data.
+    ``reuse``: windows share columns. ``sums_first``: see
     :func:`microkernels.nn.conv_kernel.conv_program`."""
     layer = convolution(name)
     assert layer.conv is not None
@@ -377,14 +377,14 @@ def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> 
 
 
 def with_history(config: PeConfig, entries: int, ways: int) -> PeConfig:
-    """``config`` with the instruction that declares, and a history of ``entries`` (0: none)."""
+    """``config`` with ``set.ws`` and a load history of ``entries`` (0: none)."""
     keys = config.instructions | {"set.ws"}
     return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
 
 
 def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
-    """The whole windows of one of :data:`ALIKE` for ``pes`` engines, its image declared.
-    ``sums_first``: as of :func:`microkernels.nn.conv_kernel.conv_program`."""
+    """One of :data:`ALIKE` with whole windows for ``pes`` engines, and its image declared.
+    ``sums_first``: see :func:`microkernels.nn.conv_kernel.conv_program`."""
     layer = convolution(name)
     assert layer.conv is not None
     shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))

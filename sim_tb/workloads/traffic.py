@@ -1,4 +1,4 @@
-"""32-byte accesses straight into a vault's controller, in the variants of thesis 7.2.3."""
+"""32-byte accesses directly to a vault's controller, in the variants of thesis 7.2.3."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,25 +14,24 @@ from sim_tb.timed.vault.traffic_model import run_traffic_model
 
 __all__ = ["TRAFFICS", "VARIANTS", "Variant", "run_variant"]
 
-#: Bytes that the accesses go to: many rows of every bank, so that random ones rarely meet.
+#: Bytes accessed: many rows of every bank, so that random accesses rarely collide.
 _SPAN = 8 << 20
 
 #: Requesters of the variant with a crossbar: four engines, the network and the host.
 _REQUESTERS = 6
 
-#: Traffic that can't be fast makes this many times fewer accesses.
+#: Slow traffic makes this many times fewer accesses.
 _SLOW = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One configuration that is measured.
+    """A configuration to measure.
 
     Attributes:
         name: of the row. text: difference from the thesis's vault (7.2.3).
         config: of the vault.
-        requesters: at the crossbar, which divide the accesses among them; 0: one straight at the
-            controller.
+        requesters: at the crossbar, which share the accesses; 0: one directly at the controller.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Variant:
 
 def _variants() -> tuple[Variant, ...]:
     base = VaultConfig()
-    # A vault keeps its size when the shape of its banks changes.
+    # The size of a vault remains the same when the shape of its banks changes.
     wider = replace(base, row_bytes=4 * base.row_bytes, rows=base.rows // 4)
     narrower = replace(base, row_bytes=base.row_bytes // 4, rows=4 * base.rows)
     fewer = replace(base, banks=base.banks // 4, rows=4 * base.rows)
@@ -79,13 +78,14 @@ def _hot(config: VaultConfig, pattern: Pattern) -> Pattern:
 
 
 def _strided(config: VaultConfig, pattern: Pattern) -> Pattern:
-    # From row to row of one bank: the worst that an address pattern can do.
+    # From row to row of one bank: the worst possible address pattern.
     stride = config.columns * config.banks
     accesses = max(1, pattern.accesses // _SLOW)
     return replace(pattern, walk=Walk.STRIDED, stride=stride, accesses=accesses)
 
 
-#: Traffic: a requester's pattern, from the configuration and a pattern with number and seed.
+#: Kind of traffic -> a requester's pattern, from the configuration and a pattern with the number of
+#: accesses and the seed.
 TRAFFICS: Mapping[str, Callable[[VaultConfig, Pattern], Pattern]] = {
     "sequential_read": lambda config, pattern: replace(pattern, walk=Walk.SEQUENTIAL),
     "random_read": lambda config, pattern: pattern,
@@ -111,12 +111,12 @@ def run_variant(
     """Run each of ``traffics`` (keys of :data:`TRAFFICS`) on one variant.
 
     Parameters:
-        accesses: 32-byte accesses of each traffic, 1000 or more.
+        accesses: 32-byte accesses of each kind of traffic, 1000 or more.
         seed: of everything random.
-        on: the Verilog, or the timing model.
+        on: the Verilog or the timing model.
 
     Raises:
-        TrafficError: the memory did something wrong, or left a request waiting for longer than
+        TrafficError: the memory misbehaved, or a request waited for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         support.native.CompilerError: the timing model can't be built.
@@ -124,7 +124,7 @@ def run_variant(
     config = variant.config
     ports = ports_of(variant.requesters)
     patterns = [Pattern(accesses=accesses // ports, seed=seed + number) for number in range(ports)]
-    # Each port waits that long until one more of its requests is taken, and then once more.
+    # Each port waits that long until its next request is accepted, and then once more.
     jobs = [
         TrafficJob(
             patterns=tuple(TRAFFICS[name](config, pattern) for pattern in patterns),

@@ -119,3 +119,6 @@ def test_algorithms(tmp_path):
 
     assert printed(again) == printed(stored)
     assert sum("image/png" in str(cell) for cell in again.cells) >= 2
+    for notebook in (stored, again):
+        last = [cell.outputs[-1] for cell in notebook.cells if cell.get("outputs")]
+        assert sum("<table>" in out.get("data", {}).get("text/html", "") for out in last) >= 2

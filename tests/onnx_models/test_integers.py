@@ -161,7 +161,7 @@ def test_integers_become_real_numbers() -> None:
 @pytest.mark.parametrize(
     ("op", "attributes", "second", "most", "why"),
     [
-        ("Sigmoid", {}, None, 9, "its input x has integers; make real numbers of them by Cast"),
+        ("Sigmoid", {}, None, 9, "its input x has integers; convert them to real numbers by Cast"),
         ("Cast", {"to": 3}, None, 9, "only casts to real numbers, and to wider integers"),
         ("Mul", {}, np.int32(300), 200, "tensor y: .* need .*; elements hold up to 32,767"),
         ("Add", {}, np.int32(1), 40000, r"tensor x: .* need .*; elements hold up to 32,767"),
@@ -186,7 +186,7 @@ def test_what_elements_do_not_hold_is_refused(
 def test_integers_beyond_their_type_are_refused() -> None:
     node = helper.make_node("Add", ["x", "c"], ["y"])
     made = model([node], ("UINT8", (1, 2)), ("UINT8", (1, 2)), {"c": np.uint8(200)})
-    with pytest.raises(VipError, match="from 201 to 300, which uint8 does not hold"):
+    with pytest.raises(VipError, match="from 201 to 300, which does not fit uint8"):
         VipBackend.prepare(made).run([np.array([[1, 100]], np.uint8)])
 
 

@@ -287,7 +287,7 @@ def test_trim(tmp_path: Path) -> None:
     assert proved.verilog is None
     with pytest.raises(CoverageError, match="never taken"):
         vip.trim([replace(subject, memories=runs[:1])], SMALL, **quick)
-    with pytest.raises(TrimError, match="check is needed"):
+    with pytest.raises(TrimError, match="so it needs check"):
         vip.trim([subject], SMALL, fit="xc7vx690t", **quick)
 
 

@@ -45,20 +45,19 @@ class MrfOptions:
 
     @property
     def by_trws(self) -> bool:
-        """Messages are passed by TRW-S."""
+        """Whether messages are passed by TRW-S."""
         return self.method in ("trws", "htrws")
 
     @property
     def hierarchical(self) -> bool:
-        """There are coarse levels."""
+        """Whether there are coarse levels."""
         return self.method in ("hbp", "htrws")
 
     def problems(self, problem: BpProblem) -> list[BpProblem]:
-        """``problem`` and those of the coarse levels, each with half of the sides of the one
-        before.
+        """``problem`` and those of the coarse levels, each with sides half as long as the last.
 
         Raises:
-            KernelError: smoothness costs that can't be used, or don't fit the element width.
+            KernelError: smoothness costs can't be used or don't fit the element width.
         """
         problems = [problem]
         for level in range(self.levels - 1 if self.hierarchical else 0):
@@ -67,13 +66,13 @@ class MrfOptions:
         return problems
 
     def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
-        """Outputs of the machine, and cycles of its launches by their names.
+        """Outputs of the machine, and cycles of its launches by name.
 
         Raises:
-            VipError: a run that faults or does not end, or a simulator that can't be built.
+            VipError: the run faults or does not end, or the simulator can't be built.
         """
         if self.on == "golden":
-            raise KernelError("the golden model runs no job")
+            raise KernelError("the golden model does not run jobs")
         stage = _SIMULATOR if self.on == "iss" else _CYCLES
         cycles = counting(progress, stage)
         outcome = run_on(job, self.config, on=self.on, preload=True, progress=cycles)
@@ -82,10 +81,10 @@ class MrfOptions:
 
 
 def coarse_name(level: int) -> str:
-    """Name of the launch on a coarse level; 1: that with half of the sides."""
+    """Name of the launch on a coarse level; level 1 has sides half as long."""
     return "coarse" if level == 1 else f"coarse {level}"
 
 
 def counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
-    """Reports of iterations of the golden model, of which ``done`` came before."""
+    """Reports the golden model's iterations, of which ``done`` came before."""
     return lambda step: progress(_GOLDEN, done + step, total)

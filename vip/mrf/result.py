@@ -33,29 +33,29 @@ _TITLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MrfRun(Shown):
-    """A Markov random field that was solved.
+    """A solved Markov random field.
 
     Attributes:
-        problem: that was solved.
-        method, on: as given. config: of the hardware; None: golden model alone.
-        labels: ``[y, x]``, by equation 2.11; of TRW-S chosen in raster order from the machine's
+        problem: the field.
+        method, on: as passed to the solver. config: of the hardware; None: golden model alone.
+        labels: ``[y, x]``, by equation 2.11; TRW-S chooses them in raster order from the machine's
             messages.
         chosen_on: ``machine``: its engines chose the labels
             (:mod:`microkernels.bp.labels`); ``host``.
-        energies: of the labels after each iteration, by the golden model; the first number is that
-            of the labels before, which the data costs alone choose.
-        coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``
-            and ``trws``. Of further levels there are none.
-        bounds: numbers that no labelling's energy is below, after each iteration like
-            :attr:`energies`; empty but for ``trws`` and ``htrws``.
-        saturated: sums that the golden model limited to the width of an element.
-        differing: elements of the machine's messages, and of its labels, that are not the golden
-            model's.
-        cycles: of each launch, by its name; empty where no cycles are known.
-        engines: that worked; 0 on the golden model.
+        energies: of the labels after each iteration, by the golden model; the first is that of the
+            labels before, which the data costs alone choose.
+        coarse_energies: the same for the problem at a quarter of the size; empty for ``bp`` and
+            ``trws``. Further levels have none.
+        bounds: lower bounds on the energy of any labelling, after each iteration like
+            :attr:`energies`; empty except for ``trws`` and ``htrws``.
+        saturated: number of sums that the golden model limited to the width of an element.
+        differing: number of elements of the machine's messages and labels that differ from the
+            golden model's.
+        cycles: of each launch, by name; empty if unknown.
+        engines: number that worked; 0 on the golden model.
         form: how they computed new messages, ``matrix`` or ``shifts``; "" on the golden model.
-        fill: share of the time in which engines of TRW-S have no pixel to visit, by the schedule
-            (:func:`microkernels.bp.trws.layout.fill_share`); else 0.
+        fill: fraction of the time in which engines that run TRW-S have no pixel to visit, by the
+            schedule (:func:`microkernels.bp.trws.layout.fill_share`); else 0.
     """
 
     problem: BpProblem
@@ -76,15 +76,15 @@ class MrfRun(Shown):
 
     @property
     def cycles_per_update(self) -> float | None:
-        """Cycles of an engine for a message on the pixels, the mean of all directions and
-        engines; None: no cycles are known, or nothing was updated."""
+        """Cycles that an engine takes per message on the finest level, the mean over all directions
+        and engines; None: no cycles are known, or nothing was updated."""
         cycles = self.cycles.get("fine" if self.method in ("hbp", "htrws") else "")
         updates = self.problem.updates * (len(self.energies) - 1)
         return cycles * self.engines / updates if cycles and updates else None
 
     @property
     def match(self) -> bool:
-        """Whether every message equals the golden model's, hence the energy."""
+        """Whether every message, and hence the energy, equals the golden model's."""
         return self.differing == 0
 
     @property
@@ -93,13 +93,13 @@ class MrfRun(Shown):
         return energy(self.problem, self.labels)
 
     def save(self, path: Path, levels: NDArray[np.integer] | None = None) -> None:
-        """Write the labels as an array of NumPy (``.npy``) or as a grey picture (``.png``).
+        """Write the labels as a NumPy array (``.npy``) or a greyscale picture (``.png``).
 
         Parameters:
-            levels: grey level, 0 to 255, that shows each label; None: evenly spaced.
+            levels: grey level of each label, 0 to 255; None: evenly spaced.
 
         Raises:
-            MissingExtraError: Pillow is not installed, which PNG needs.
+            MissingExtraError: PNG needs Pillow, which is not installed.
             OSError: the file can't be written.
         """
         target = BytesIO()
@@ -118,7 +118,7 @@ class MrfRun(Shown):
         """Draw the energy after each iteration, and the bound if there is one, as PNG or SVG.
 
         Raises:
-            VipError: another ending, or Matplotlib is not installed.
+            VipError: ``path`` has another ending, or Matplotlib is not installed.
             OSError: the file can't be written.
         """
         lines = {"energy": self.energies, "lower bound": self.bounds}

@@ -1,4 +1,4 @@
-"""The verb ``solve_mrf``: belief propagation on any grid, on the machine that is named."""
+"""The verb ``solve_mrf``: belief propagation on any grid, on any machine."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from .trws import solve_trws
 
 __all__ = ["MOST_LEVELS", "solve_mrf"]
 
-#: Levels of hierarchical methods, at most.
+#: Most levels of a hierarchical method.
 MOST_LEVELS = 8
 ResultT = TypeVar("ResultT")
 
@@ -51,34 +51,34 @@ def solve_mrf(
     damping: int = 0,
     progress: Progress = silent,
 ) -> MrfRun:
-    """Labels of low energy for a Markov random field on a grid of pixels.
+    """Find labels of low energy for a Markov random field on a grid of pixels.
 
-    On a machine every message is compared with the golden model's. Engines choose the labels of
-    BP-M, too, if labels and records fit them; those of TRW-S are chosen on the host.
+    On a machine, every message is compared with the golden model's. For BP-M, engines choose the
+    labels, too, if labels and records fit; for TRW-S the host chooses them.
 
     Parameters:
         problem: data costs, smoothness costs, element width.
-        config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
-        method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
-            ``trws``, on an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`);
-            ``htrws``, the same after ``coarse_iterations`` on a quarter of the size; the host sums
-            its costs and copies its messages.
+        config: of an engine, a vault or a chip, all of whose engines work; unused on ``golden``.
+        method: ``bp``; ``hbp``, after ``coarse_iterations`` at a quarter of the size; ``trws``, on
+            an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`); ``htrws``, the
+            same after ``coarse_iterations`` at a quarter of the size, for which the host sums costs
+            and copies messages.
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
-        levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`: each after the first has half of
-            the sides, and ``coarse_iterations``. From the third on the host sums costs and copies
-            messages for ``hbp``, too.
+        levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`. Each after the first has sides
+            half as long, and ``coarse_iterations``. From the third on, the host sums costs and
+            copies messages for ``hbp``, too.
         coarse_smoothness: smoothness costs of each level after the first; None: interpolated
             (:func:`microkernels.bp.golden.coarse_smoothness`).
-        on: the place of the computation.
-        form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
-            that takes fewer cycles. The messages are the same.
+        on: where to compute.
+        form: how a machine computes new messages, by a matrix or by shifts; ``auto``: whichever
+            takes fewer cycles. The messages are the same.
         damping: sixteenths of the old message in a new one of BP-M, 0 to 15.
-        progress: called with the iterations of the golden model and with the machine's cycles; for
-            BP-M the golden model works beside the machine, in a thread of its own.
+        progress: called with the golden model's iterations and the machine's cycles; for BP-M the
+            golden model works beside the machine, in a thread of its own.
 
     Raises:
-        VipError: a value outside its range, a problem that does not fit, a run that faults or does
-            not end, or a simulator that can't be built.
+        VipError: a value is outside its range, the problem does not fit, a run faults or does not
+            end, or a simulator can't be built.
     """
     CHECK.at_least("iterations", iterations, 0)
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
@@ -100,11 +100,11 @@ def solve_mrf(
 
 
 class Cancel(threading.Event):
-    """Set when nobody needs the result."""
+    """Set when the result is no longer needed."""
 
 
 class _CancelledError(VipError):
-    """The work ended early, as nobody needs its result."""
+    """The work ended early, as its result is no longer needed."""
 
 
 def cancellable(progress: Progress, cancel: Cancel) -> Progress:
@@ -120,8 +120,8 @@ def cancellable(progress: Progress, cancel: Cancel) -> Progress:
 
 @contextmanager
 def run_in_background(work: Callable[[Cancel], ResultT]) -> Iterator[Callable[[], ResultT]]:
-    """Do ``work`` in another thread; call what the context gives for its result, or its exception.
-    When the context is left by an exception, the work is asked to stop."""
+    """Run ``work`` in another thread. The context's value returns the result, or raises the
+    exception, when called; leaving the context asks the work to stop."""
     cancel = Cancel()
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work, cancel)
@@ -137,7 +137,7 @@ class _Expected:
 
     Attributes:
         outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
-        coarse: messages of the levels whose messages the host copies, the coarsest one first.
+        coarse: messages of the levels that the host copies from, the coarsest first.
         energies, coarse_energies, saturated: as of :class:`MrfRun`.
     """
 
@@ -178,9 +178,9 @@ class _BpSolver:
             expected = self._golden(progress)
             outputs, differing, cycles = expected.outputs, 0, dict[str, int]()
         else:
-            # Refused before the golden model works.
+            # Bad options are refused before the golden model runs.
             job = self._job(self._problem, self._options.method, choose=self._choose)
-            # The golden model works on another processor while the machine runs.
+            # The golden model runs on another processor, beside the machine.
             with run_in_background(
                 lambda cancel: self._golden(cancellable(progress, cancel))
             ) as golden:
@@ -242,11 +242,11 @@ class _BpSolver:
     def _measure(
         self, job: KernelJob, golden: Callable[[], _Expected], progress: Progress
     ) -> tuple[Elements, int, dict[str, int]]:
-        """Run the levels that the host copies from, then ``job``, which has the others.
+        """Run the levels that the host copies from, then ``job``, which runs the rest.
 
         Returns:
-            The outputs of ``job``; elements that differ from the golden model's, on all levels;
-            cycles of the launches.
+            The outputs of ``job``; the number of elements that differ from the golden model's, on
+            all levels; cycles of the launches.
         """
         passed: list[Messages] = []
         cycles: dict[str, int] = {}
@@ -305,7 +305,7 @@ class _BpSolver:
         )
 
     def _form(self) -> str:
-        """The form of the messages of the finest level, chosen as its job does."""
+        """The form of the finest level's messages, chosen as its job does."""
         options = self._options
         shifts = shifts_of(
             self._problem,
@@ -327,7 +327,7 @@ def _iterate(
     damping: int,
     step: Callable[[int], None],
 ) -> tuple[Messages, list[int]]:
-    """Messages after ``iterations``, and the energy before them and after each."""
+    """Messages after ``iterations``, and the energy before the first and after each."""
     messages = iterate(problem, 0, start)
     energies = [energy(problem, best_labels(problem, messages))]
     for number in range(iterations):

@@ -41,7 +41,7 @@ class MrfStereo(Shown):
 
     @property
     def errors(self) -> dict[str, StereoErrors]:
-        """Errors against the truth, in pixels of the files; empty without truth."""
+        """Errors against the ground truth, in pixels of the files; empty without one."""
         return self.field.errors(self.run.labels)
 
     def save(self, path: Path) -> None:
@@ -91,7 +91,7 @@ def mrf_stereo(
         truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
 
     Raises:
-        VipError: as from these two.
+        VipError: as for these two.
     """
     field = stereo_field(
         left, right, options or PairOptions(), truth=truth, truth_factor=truth_factor, mask=mask

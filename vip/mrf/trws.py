@@ -1,4 +1,4 @@
-"""TRW-S on one level or more, on the machine that is named."""
+"""TRW-S on one or more levels, on any machine."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,21 +25,14 @@ def solve_trws(
     options: MrfOptions,
     progress: Progress,
 ) -> MrfRun:
-    """Labels by TRW-S.
-
-    Parameters:
-        problem, options, progress: as of :func:`vip.mrf.run.solve_mrf`.
-
-    Raises:
-        VipError: as from there.
-    """
+    """Labels by TRW-S; parameters and errors as for :func:`vip.mrf.run.solve_mrf`."""
     if options.damping:
         raise KernelError("damping is for BP-M, not for TRW-S")
     levels = options.problems(problem)
     on_machine = options.on != "golden"
     fill = 0.0
     if on_machine:
-        # Refused before the golden model works.
+        # Bad options are refused before the golden model runs.
         job = _trws_job(problem, options, options.iterations)
         fill = fill_share(problem.width, problem.height, job.pes)
         for level_problem in levels[1:]:
@@ -67,15 +60,16 @@ def solve_trws(
 def _pass_levels(
     options: MrfOptions, levels: list[BpProblem], progress: Progress
 ) -> tuple[list[list[TrwsStep]], Messages, int, dict[str, int]]:
-    """Pass messages on all levels, the coarsest one, which is the last, first.
+    """Pass messages on all levels, from the last, which is the coarsest, to the first.
 
     Returns:
         The golden model's states on each level; the messages of the finest level, the machine's if
-        there is one; elements of its messages that differ from the golden model's; its cycles.
+        there is one; the number of its messages' elements that differ from the golden model's; its
+        cycles.
     """
     total = options.iterations + options.coarse_iterations * (len(levels) - 1)
     states: list[list[TrwsStep]] = []
-    # Where a level begins: by the golden model, and by the machine.
+    # Messages that a level starts from: the golden model's, and the machine's.
     begun: list[Messages | None] = [None, None]
     cycles: dict[str, int] = {}
     differing = done = 0

@@ -24,7 +24,7 @@ _FRACTION = 10
 
 
 class SweepError(VipError):
-    """A specification that can't be used, or a cluster that can't work; one line."""
+    """A specification can't be used, or a cluster can't work; the message is one line."""
 
 
 def _values(*shape: int, limit: int = 1000) -> Elements:
@@ -90,8 +90,8 @@ def _dense(
     )
 
 
-#: Name -> the function that makes the job of so many engines with so many bytes of scratchpad; its
-#: other parameters are the sizes.
+#: Name -> function that makes a job for a number of engines with a number of bytes of scratchpad;
+#: its other parameters are sizes.
 SIZED: Mapping[str, Callable[..., KernelJob]] = {"bp": _bp, "conv": _conv, "dense": _dense}
 
 
@@ -102,11 +102,11 @@ def _sizes(name: str) -> dict[str, int]:
 
 
 def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
-    """Refuse what is not a description of a kernel: ``application`` with a name of the suite, or
-    ``kernel`` with a name of :data:`SIZED` and its sizes.
+    """Check the description of a kernel: ``application`` with a name of the suite, or ``kernel``
+    with a name of :data:`SIZED` and its sizes.
 
     Raises:
-        SweepError: the message begins with ``where``.
+        SweepError: it is not such a description; the message begins with ``where``.
     """
     if "application" in kernel:
         names = [one.name for one in suite()]
@@ -117,7 +117,8 @@ def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
         name = str(kernel.get("kernel"))
         if name not in SIZED:
             raise SweepError(
-                f"{where} needs an application, or a kernel of {', '.join(SIZED)}, not {name!r}"
+                f"{where} needs an application, or one of the kernels {', '.join(SIZED)}, "
+                f"not {name!r}"
             )
         allowed = {"kernel", *_sizes(name)}
     for key, value in kernel.items():
@@ -128,7 +129,8 @@ def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
 
 
 def kernel_name(kernel: Mapping[str, Any]) -> str:
-    """A kernel's name in results: ``cnn``, or ``bp width=16 labels=32`` with the sizes given."""
+    """A kernel's name in results: ``cnn``, or ``bp width=16 labels=32`` with the sizes that it
+    sets."""
     if "application" in kernel:
         return str(kernel["application"])
     sizes = [f"{name}={value}" for name, value in sorted(kernel.items()) if name != "kernel"]
@@ -139,12 +141,12 @@ def kernel_jobs(kernel: Mapping[str, Any], config: Configuration) -> tuple[Kerne
     """The jobs of a kernel on an engine, or on all engines of a vault.
 
     Raises:
-        SweepError: an application, which is for one engine, on a vault.
-        KernelError: sizes that the kernel or the scratchpad does not take.
+        SweepError: the kernel is an application, which runs on one engine, and this is a vault.
+        KernelError: the sizes don't suit the kernel or the scratchpad.
     """
     if "application" in kernel:
         if config.kind != "engine":
-            raise SweepError(f"{kernel['application']} runs on one engine, not on a vault's")
+            raise SweepError(f"{kernel['application']} runs on one engine, not on a vault")
         return next(one for one in suite() if one.name == kernel["application"]).jobs
     sizes = {name: value for name, value in kernel.items() if name != "kernel"}
     return (SIZED[kernel["kernel"]](config.slots, config.pe.scratchpad_bytes, **sizes),)

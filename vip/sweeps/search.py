@@ -1,7 +1,7 @@
 """Choice of the configurations of a sweep: all of a grid, at random, or by Optuna's samplers.
 
-A search proposes a batch of configurations, and sees the objectives of all of them before it
-proposes the next: so its choices do not depend on how many run at a time, nor on which ends first.
+A search proposes a batch of configurations and sees the objectives of all of them before it
+proposes the next, so its choices do not depend on how many run at a time or on which ends first.
 """
 
 import random
@@ -16,16 +16,16 @@ __all__ = ["Search", "search"]
 
 
 class Search(Protocol):
-    """Batches of choices, each of which is followed by :meth:`learn`."""
+    """Batches of choices; :meth:`learn` follows each."""
 
     def __iter__(self) -> Iterator[list[Choice]]: ...
 
     def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
-        """The objectives of the last batch, in its order; None: the configuration failed."""
+        """Take the objectives of the last batch, in its order; None: the configuration failed."""
 
 
 class _Listed:
-    """Choices that are known before: one batch."""
+    """Choices that are known in advance, as one batch."""
 
     def __init__(self, choices: list[Choice]) -> None:
         self._choices = choices
@@ -34,7 +34,7 @@ class _Listed:
         yield self._choices
 
     def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
-        """Nothing: the choices are fixed."""
+        """Do nothing: the choices are fixed."""
 
 
 class _Sampled:
@@ -62,7 +62,8 @@ class _Sampled:
             yield [self._choice(trial) for trial in self._trials]
 
     def _choice(self, trial: Any) -> Choice:
-        # By number: values may be lists, which Optuna does not take. Numbers have an order.
+        # By index, as values may be lists, which Optuna does not take. Indices of numbers have an
+        # order.
         return {
             path: values[
                 trial.suggest_int(path, 0, len(values) - 1)
@@ -84,7 +85,7 @@ def search(specification: Specification) -> Search:
     """The search of a specification.
 
     Raises:
-        MissingExtraError: Optuna is needed and not installed.
+        MissingExtraError: Optuna is needed but not installed.
     """
     if specification.method in ("tpe", "nsga2"):
         return _Sampled(specification)

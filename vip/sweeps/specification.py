@@ -27,7 +27,7 @@ __all__ = ["METHODS", "Choice", "Specification", "configuration", "read_specific
 #: How configurations are chosen.
 METHODS = ("grid", "random", "tpe", "nsga2")
 _SPECIFICATION_BYTES = 1 << 20
-#: Combinations of values that are tried to find one that a configuration allows.
+#: Combinations of values to try when looking for one that a configuration allows.
 _TRIED = 2000
 _MOST = 100_000
 _KEYS = {
@@ -44,7 +44,7 @@ _KEYS = {
 }
 _SEARCH_KEYS = {"method": str, "configurations": int, "seed": int, "batch": int}
 
-#: Values of the fields that vary, by the field's path.
+#: Values of the fields that vary, by path.
 Choice = Mapping[str, Any]
 
 
@@ -56,15 +56,15 @@ class Specification:
         base: configuration whose fields vary, as plain JSON data.
         vary: path of a field, with dots -> its values.
         kernels: that run on each configuration (:mod:`vip.sweeps.kernels`).
-        targets: of the area (:data:`synth.physical.targets.TARGETS`); none: it is not measured.
-        clock: the clock of an engine mapped to standard cells is measured.
-        power: the power of an engine mapped to standard cells is measured while it runs each
-            kernel. It runs on the Verilog.
-        mhz: clock at which cycles become time where none is measured.
-        objectives: columns to be made small, at least one.
+        targets: of the area (:data:`synth.physical.targets.TARGETS`); empty: it is not measured.
+        clock: measure the clock of an engine mapped to standard cells.
+        power: measure the power of an engine mapped to standard cells while it runs each kernel on
+            the Verilog.
+        mhz: clock that turns cycles into time if none is measured.
+        objectives: columns to minimise, at least one.
         rtl: choices of some fields; configurations with these values run on the Verilog.
-        method: of :data:`METHODS`. configurations: how many of the space; all for a grid.
-        seed: of the search. batch: configurations that are chosen before their results are seen.
+        method: one of :data:`METHODS`. configurations: number to choose; a grid takes all.
+        seed: of the search. batch: configurations to choose before their results are seen.
     """
 
     base: Mapping[str, Any]
@@ -87,11 +87,11 @@ class Specification:
 
     @property
     def size(self) -> int:
-        """Configurations of the whole space, allowed or not."""
+        """Number of configurations in the whole space, allowed or not."""
         return prod(len(values) for values in self.vary.values())
 
     def choices(self) -> list[Choice]:
-        """All of the space, the last field fastest."""
+        """All choices of the space; the last field varies fastest."""
         return [
             dict(zip(self.vary, values, strict=True)) for values in product(*self.vary.values())
         ]
@@ -106,7 +106,7 @@ def configuration(base: Mapping[str, Any], choice: Choice) -> Configuration:
     """``base`` with the fields of ``choice``.
 
     Raises:
-        ConfigurationError: a field that it does not have, or a value that it refuses.
+        ConfigurationError: it has no such field, or refuses a value.
     """
     raw = json.loads(json.dumps(base))
     for path, value in choice.items():
@@ -129,10 +129,10 @@ def _typed(raw: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> None:
 
 
 def read_specification(path: Path) -> Specification:
-    """The specification in a TOML file; ``docs/exploration.md`` has one, explained.
+    """Read a specification from a TOML file; ``docs/exploration.md`` explains one.
 
     Raises:
-        SweepError: no TOML, an unknown key, or a value that can't be used, such as one that no
+        SweepError: not TOML, an unknown key, or a value that can't be used, such as one that no
             configuration allows; the message begins with ``path``.
         OSError: it can't be read.
     """
@@ -140,7 +140,7 @@ def read_specification(path: Path) -> Specification:
         raw = tomllib.loads(read_bytes(path, _SPECIFICATION_BYTES).decode())
         return _specification(raw, path.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SweepError(f"{path}: no TOML: {error}") from None
+        raise SweepError(f"{path}: not TOML: {error}") from None
     except (SweepError, ConfigurationError, SynthesisError) as error:
         raise SweepError(f"{path}: {error}") from None
 
@@ -204,7 +204,7 @@ def _check(specification: Specification) -> None:
         if target not in TARGETS:
             find_target(target)
     if specification.power and configuration(specification.base, {}).kind == "vault":
-        raise SweepError("power is that of an engine; the design is a vault")
+        raise SweepError("power can be measured for an engine only; the design is a vault")
     if not 0 < specification.mhz < math.inf:
         raise SweepError(f"mhz must be a number above 0, not {specification.mhz}")
     if specification.method not in METHODS:
@@ -212,7 +212,9 @@ def _check(specification: Specification) -> None:
             f"search method must be one of {', '.join(METHODS)}, not {specification.method!r}"
         )
     if specification.size > _MOST and specification.method == "grid":
-        raise SweepError(f"a grid of {specification.size:,} configurations; at most {_MOST:,}")
+        raise SweepError(
+            f"a grid may have at most {_MOST:,} configurations, not {specification.size:,}"
+        )
     if specification.method != "grid" and specification.configurations < 1:
         raise SweepError(f"search configurations must be 1 or more for {specification.method}")
     if specification.batch < 1:

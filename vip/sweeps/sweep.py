@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Store:
-    """Results by key (:func:`vip.sweeps.tasks.task_key`), a file each in the build folder."""
+    """Results by key (:func:`vip.sweeps.tasks.task_key`), one file each, in the build folder."""
 
     def __init__(self) -> None:
         self._folder = build_folder() / "sweeps"
@@ -50,7 +50,7 @@ class Store:
         return measured if isinstance(measured, dict) else None
 
     def put(self, key: str, result: dict[str, Any]) -> None:
-        """Keep a result.
+        """Store a result.
 
         Raises:
             OSError: the file can't be written.
@@ -69,11 +69,11 @@ class SweepResult(Shown):
     """A sweep.
 
     Attributes:
-        specification: that was measured.
-        rows: of each configuration and kernel, by configuration.
-        configurations: a summary of each. front: those that none beats in all objectives.
-        winner: the configuration with the least product of the objectives.
-        measured, kept: tasks that ran now, and those whose results were there.
+        specification: what was measured.
+        rows: one per configuration and kernel, ordered by configuration.
+        configurations: a summary of each. front: the best ones (:func:`vip.sweeps.table.pareto`).
+        winner: the configuration with the smallest product of the objectives.
+        measured, kept: number of tasks that ran, and of those whose results were stored already.
     """
 
     specification: Specification
@@ -104,7 +104,7 @@ def _plain(one: Summary, objectives: Sequence[str]) -> dict[str, object]:
 
 @dataclass
 class _Work:
-    """Runs tasks, or takes their results from the store."""
+    """Runs tasks or takes their results from the store."""
 
     executor: Executor
     progress: Progress
@@ -145,19 +145,18 @@ def sweep(
     """Measure configurations on kernels, and write :data:`FILES` into the folder ``output``.
 
     ``sweep("sweep.toml", "build/sweep").winner.choice`` has the fields of the best configuration.
-    Results are kept by content, so that a sweep that was interrupted goes on, and gives the same
-    files.
+    Results are stored by content, so an interrupted sweep resumes and writes the same files.
 
     Parameters:
-        specification: or its TOML file.
-        output: folder; made if missing.
-        scheduler: address of a Dask scheduler; None: processes of this machine.
-        jobs: such processes; None: one a processor.
+        specification: the sweep, or its TOML file.
+        output: folder; created if missing.
+        scheduler: address of a Dask scheduler; None: local processes.
+        jobs: number of local processes; None: one per processor.
         progress: called after each task.
 
     Raises:
-        SweepError: a specification that can't be used, or no configuration has a result.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
+        SweepError: the specification can't be used, or no configuration has a result.
+        vip.executor.work.ExecutorError: as for :func:`vip.executor.executor.opened`.
         MissingExtraError: a package is missing; the message names the extra.
         OSError: a file can't be read or written.
     """
@@ -202,7 +201,7 @@ def sweep(
 
 
 def _need_tools(spec: Specification) -> None:
-    """Make sure that all is installed which the tasks of ``spec`` run."""
+    """Check that every tool that the tasks of ``spec`` run is installed."""
     if spec.rtl or spec.power:
         need_simulator()
     elif spec.targets or spec.clock:
@@ -212,19 +211,19 @@ def _need_tools(spec: Specification) -> None:
 
 
 def _total(spec: Specification) -> int | None:
-    """Tasks of a grid; of other searches it is not known."""
+    """Number of tasks of a grid; None: other searches don't know it."""
     if spec.method != "grid":
         return None
     return spec.size * (len(spec.kernels) + _hardware_tasks(spec))
 
 
 def _hardware_tasks(spec: Specification) -> int:
-    """Tasks of a configuration on which all kernels have run."""
+    """Number of hardware tasks of a configuration on which all kernels have run."""
     return len(spec.targets) + spec.clock + spec.power * len(spec.kernels)
 
 
 def _area_column(spec: Specification, target: str, measure: str) -> str:
-    """Column of a measure of an area: of several targets, the name of its target is before it."""
+    """Column of an area measure; with several targets, the target's name precedes it."""
     return measure if len(spec.targets) == 1 else f"{target}_{measure}"
 
 
@@ -236,7 +235,7 @@ def _check_objectives(spec: Specification) -> None:
     measures = [name for name in measures if not name.endswith("fmax_mhz")]
     for name in spec.objectives:
         if name not in measures:
-            raise SweepError(f"objective {name!r}: there are {', '.join(measures)}")
+            raise SweepError(f"unknown objective {name!r}; there are: {', '.join(measures)}")
 
 
 def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
@@ -251,10 +250,10 @@ def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
 def _rows(
     spec: Specification, batch: Sequence[Choice], first: int, work: _Work
 ) -> Iterator[list[Row]]:
-    """The rows of each choice of a batch; ``first``: rows before it.
+    """The rows of each choice of a batch; ``first``: number of rows before it.
 
-    Area, clock and power, which take far longer than the cycles, are measured of the configurations
-    on which all kernels have run.
+    Area, clock and power, which take far longer than the cycles, are measured only for
+    configurations on which all kernels have run.
     """
     plans: list[list[Task] | str] = []
     for choice in batch:
@@ -309,12 +308,12 @@ def _hardware(spec: Specification, config: dict[str, Any]) -> list[Task]:
 
 
 def _parted(results: Sequence[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
-    """Results in groups of ``size``, of which there may be none."""
+    """Results in groups of ``size``; no groups if that is 0."""
     return [list(results[at : at + size]) for at in range(0, len(results), size)] if size else []
 
 
 def _problem(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The first result that is none."""
+    """The first part that is not a result; None: all are."""
     return next((part for part in parts if "error" in part or "lost" in part), None)
 
 

@@ -21,8 +21,8 @@ class Summary:
 
     Attributes:
         number: of the configuration. choice: its fields that vary.
-        values: column -> value; of cycles and times the geometric mean over the kernels.
-        failed: why it has no values; "": it has.
+        values: column -> value; cycles and times are geometric means over the kernels.
+        failed: why it has no values; "" if it has.
     """
 
     number: int
@@ -31,14 +31,14 @@ class Summary:
     failed: str = ""
 
     def objectives(self, names: Sequence[str]) -> tuple[float, ...] | None:
-        """The values of columns; None: it failed, or lacks one."""
+        """The values of columns; None: the configuration failed or lacks one."""
         if self.failed or any(name not in self.values for name in names):
             return None
         return tuple(self.values[name] for name in names)
 
 
 def summaries(rows: Sequence[Row], fields: Sequence[str]) -> list[Summary]:
-    """The configurations of ``rows``. One is failed if any of its kernels is.
+    """The configurations of ``rows``. One has failed if any of its kernels has.
 
     Parameters:
         fields: that vary.
@@ -64,8 +64,8 @@ def _summary(number: int, rows: list[Row], fields: Sequence[str]) -> Summary:
 
 
 def pareto(summaries: Sequence[Summary], objectives: Sequence[str]) -> list[Summary]:
-    """Configurations than which no other is as small in all objectives and smaller in one, by the
-    first objective."""
+    """The Pareto front, by the first objective: the configurations that no other one beats in one
+    objective and at least equals in all others."""
     rated = [(one.objectives(objectives), one) for one in summaries]
     points = [(values, one) for values, one in rated if values is not None]
     front = [
@@ -80,7 +80,7 @@ def pareto(summaries: Sequence[Summary], objectives: Sequence[str]) -> list[Summ
 
 
 def winner(points: Sequence[Summary], objectives: Sequence[str]) -> Summary | None:
-    """The configuration with the least product of the objectives; None: all failed."""
+    """The configuration with the smallest product of the objectives; None: all failed."""
     rated = [
         (sum(log(value) for value in values), one.number, one)
         for one in points
@@ -90,7 +90,7 @@ def winner(points: Sequence[Summary], objectives: Sequence[str]) -> Summary | No
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
-    """Write ``rows``, in their order, with all columns that any has.
+    """Write ``rows``, in order, with every column that any of them has.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -106,7 +106,7 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
     data = {}
     for name in columns:
         values = [row.get(name) for row in rows]
-        # A field that varies may have values of several kinds.
+        # A field that varies may have values of several types.
         kinds = {type(value) for value in values if value is not None}
         plain = kinds <= {int, float} or kinds in ({str}, {bool})
         data[name] = values if plain else [None if v is None else str(v) for v in values]
@@ -115,7 +115,7 @@ def write_parquet(rows: Sequence[Row], path: Path) -> None:
     write_atomically(path, stream.getvalue())
 
 
-#: Words for columns that a reader may not know by their names.
+#: Titles for columns whose names a reader may not know.
 _LABELS = {
     "time_us": "time (us)",
     "luts": "LUTs",
@@ -127,7 +127,7 @@ _LABELS = {
     "energy_nj": "energy of a run (nJ)",
     "speed_logic_ge": "logic mapped for speed (gate equivalents)",
 }
-#: Of a page that a phone does not shrink, with a title.
+#: Head of a page that has a title and that a phone does not shrink.
 _HEAD = '<head><title>{title}</title><meta name="viewport" content="width=device-width" />'
 
 
@@ -140,8 +140,8 @@ def _text(one: Summary) -> str:
 def write_page(
     points: Sequence[Summary], front: Sequence[Summary], objectives: Sequence[str], path: Path
 ) -> None:
-    """Write a page that needs no other file: the first objective over the second, or over the
-    number of the configuration where there is one objective. A point names its fields and values.
+    """Write a self-contained page: the first objective over the second or, if there is only one,
+    over the configuration's number. A point shows its fields and values.
 
     Raises:
         MissingExtraError: Plotly is not installed.

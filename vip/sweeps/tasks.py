@@ -29,7 +29,7 @@ __all__ = ["WORK", "code_version", "engine_or_vault", "run_task", "task_key"]
 #: Rooms whose source decides results.
 _ROOMS = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
 _STANDARD_CELLS = "nangate45"
-#: Of :mod:`vip.executor.work`.
+#: :func:`run_task` for :mod:`vip.executor.work`.
 WORK = "vip.sweeps.tasks:run_task"
 
 
@@ -39,12 +39,12 @@ def code_version() -> str:
 
 
 def task_key(task: Task, code: str) -> str:
-    """Name under which the result of ``task`` by source ``code`` is kept."""
+    """Name under which the result of ``task`` by source ``code`` is stored."""
     return fingerprint(code, json.dumps(task, sort_keys=True))
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Measure. An input that VIP refuses is a result; anything else that fails is raised."""
+    """Measure. An input that VIP refuses is a result; any other failure is raised."""
     try:
         config = engine_or_vault(configuration_of(task["configuration"]))
         if task["kind"] == "cycles":
@@ -65,7 +65,7 @@ def engine_or_vault(config: Configuration) -> Configuration:
         SweepError: it is a chip.
     """
     if config.kind == "chip":
-        raise SweepError("the design of a sweep is an engine or a vault, not a chip")
+        raise SweepError("a sweep's design must be an engine or a vault, not a chip")
     return config
 
 
@@ -92,9 +92,9 @@ def _clock(config: PeConfig) -> dict[str, Any]:
 
 
 def _power(config: Configuration, kernel: Mapping[str, Any]) -> dict[str, Any]:
-    """Energy of a cycle and leakage: what power at any clock follows from."""
+    """Energy per cycle and leakage, from which power at any clock follows."""
     if config.kind != "engine":
-        raise SweepError("power is that of an engine, not of a vault")
+        raise SweepError("power can be measured for an engine only, not for a vault")
     runs = [record_job(job, config.pe, {}) for job in kernel_jobs(kernel, config)]
     total = engine_power(runs, config.pe, _STANDARD_CELLS, jobs=1).total
     return {

@@ -33,7 +33,7 @@ class SynthReport(Shown):
     """Area of an engine.
 
     Attributes:
-        config: of it. areas: target -> area by unit.
+        config: of the engine. areas: target -> area by unit.
         placed: device -> the placed and routed design.
     """
 
@@ -46,8 +46,8 @@ class SynthReport(Shown):
 
         Every measure of :data:`_ALWAYS` is present; None if no target gives it. If several targets
         give a measure, the last one counts, but targets with a clock take precedence over all
-        others, so that ``logic_ge`` and ``fmax_mhz`` are of one netlist. Values of placed designs
-        take precedence over both.
+        others, so that ``logic_ge`` and ``fmax_mhz`` come from one netlist. Values of placed
+        designs take precedence over both.
         """
         none: dict[str, object] = dict.fromkeys(_ALWAYS)
         totals = dict(none)
@@ -125,15 +125,15 @@ def synth(
             ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_placed`).
         units: one or several; none: all.
         seeds: placements on each device, at least 1.
-        flat: also the whole engine, without borders between units.
+        flat: also synthesise the whole engine, without borders between units.
         scheduler: address of a Dask scheduler whose workers place seeds; None: local processes.
-        jobs: tools and processes of this machine at a time; None: one a processor.
+        jobs: tools and local processes at a time; None: one per processor.
         progress: called after each unit or seed.
 
     Raises:
         SynthesisError: an unknown target, device or unit, a design that Yosys refuses or that does
             not fit, a tool that is missing, or a scheduler without a device.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
+        vip.executor.work.ExecutorError: as for :func:`vip.executor.executor.opened`.
     """
     chosen = engine(config)
     targets = (target,) if isinstance(target, str) else target

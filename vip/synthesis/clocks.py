@@ -1,7 +1,7 @@
 """The verb ``timing``: area and clock of a mapped engine, both of the same netlist.
 
-An engine mapped for area is smaller and slower than one mapped for speed, so that an area and a
-clock belong together only if they are of one netlist.
+An engine mapped for area is smaller and slower than one mapped for speed, so an area and a clock
+belong together only if they come from one netlist.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from vip.progress import Progress, by_part, silent
 
 __all__ = ["NETLISTS", "TimedNetlist", "logic_ge", "timing"]
 
-#: Targets of the two netlists that come without a library of the user.
+#: Targets of the two netlists that need no library from the user.
 NETLISTS = (NANGATE45_AREA, NANGATE45)
 
 
@@ -32,9 +32,9 @@ class TimedNetlist(Shown):
 
     Attributes:
         config: of the engine.
-        target: that it is mapped to. library: name of its cells.
-        logic_ge: gate equivalents of its cells, memories apart.
-        corners: its longest paths, at the typical corner first.
+        target: what it is mapped to. library: name of its cells.
+        logic_ge: gate equivalents of its cells, without memories.
+        corners: its longest paths, those at the typical corner first.
     """
 
     config: PeConfig
@@ -54,7 +54,7 @@ class TimedNetlist(Shown):
 
 
 def logic_ge(netlist: Netlist, library: CellLibrary) -> float:
-    """Gate equivalents of the cells of ``netlist``; memories are none of ``library``'s."""
+    """Gate equivalents of the cells of ``netlist`` that ``library`` has, so without memories."""
     areas = (library.cells[gate.kind].area for gate in netlist.gates if gate.kind in library.cells)
     return sum(areas) / library.gate_um2
 
@@ -75,12 +75,12 @@ def timing(
         config: of an engine.
         target: of standard cells: ``nangate45`` (for speed), ``nangate45-area``, ``liberty:PATH``.
         corners: Liberty files of the same cells, timed beside the target's own.
-        jobs: tools at a time; None: one a processor.
+        jobs: tools at a time; None: one per processor.
         progress: called after each unit that is mapped.
 
     Raises:
-        SynthesisError: no such target, a corner that can't be timed, or a design that Yosys
-            refuses.
+        SynthesisError: there is no such target, a corner can't be timed, or Yosys refuses the
+            design.
     """
     chosen = engine(config)
     further = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]

@@ -18,7 +18,7 @@ __all__ = ["check_power_target", "engine_power"]
 
 
 def check_power_target(target: str) -> None:
-    """Check, before the work, that the cells of ``target`` have energies.
+    """Check before the work that the cells of ``target`` have energies.
 
     Raises:
         SynthesisError: they have none, or there is no such target of standard cells.
@@ -43,10 +43,10 @@ def engine_power(
     Parameters:
         target: ``nangate45`` or ``liberty:PATH``.
         gate_clocks: see :func:`synth.physical.asic.asic_commands`.
-        progress: called after each unit that was mapped. jobs: units at a time.
+        progress: called after each unit is mapped. jobs: units at a time.
 
     Raises:
-        SynthesisError: a target without energies, or a netlist that can't be simulated or differs
+        SynthesisError: the target has no energies, or the netlist can't be simulated or differs
             from its Verilog.
     """
     cells, library = find_cells(target, gate_clocks=gate_clocks)

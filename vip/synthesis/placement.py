@@ -15,7 +15,7 @@ from vip.progress import Progress, silent
 
 __all__ = ["WORK", "place", "run_seed"]
 
-#: What workers do with a seed; of :mod:`vip.executor.work`.
+#: :func:`run_seed` for :mod:`vip.executor.work`.
 WORK = "vip.synthesis.placement:run_seed"
 
 
@@ -40,20 +40,20 @@ def place(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> PlaceReport:
-    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+    """Map to ECP5, place and route, once per seed, in the shell of :mod:`synth.physical.shell`.
 
-    Results are cached by content; a finished seed is never done again, wherever it ran.
+    Results are cached by content; a finished seed never runs again, wherever it ran.
 
     Parameters:
-        config, device, unit: as of :func:`synth.physical.place.map_design`.
-        seeds: number of placements, with the seeds from 1 on; at least 1.
-        scheduler: address of a Dask scheduler whose workers place; None: processes of this
-            machine. jobs: how many; None: one a processor.
+        config, device, unit: as for :func:`synth.physical.place.map_design`.
+        seeds: number of placements, with seeds from 1 on; at least 1.
+        scheduler: address of a Dask scheduler whose workers place; None: local processes.
+        jobs: number of local processes; None: one per processor.
         progress: called after each seed.
 
     Raises:
-        SynthesisError: as of ``map_design``; a process ended; or ``seeds`` is below 1.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
+        SynthesisError: as for ``map_design``; a process ended; or ``seeds`` is below 1.
+        vip.executor.work.ExecutorError: as for :func:`vip.executor.executor.opened`.
     """
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")

@@ -23,7 +23,7 @@ from .energy import check_power_target, engine_power
 
 __all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "PowerResult", "power", "record"]
 
-#: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
+#: Width, height and labels, and positions of a convolution: some ten thousand cycles each.
 _BP_SIZE = (8, 4, 16)
 CONVOLUTION_POSITIONS = 64
 
@@ -39,8 +39,8 @@ class PowerResult(Shown):
     """Power of an engine while it runs a kernel.
 
     Attributes:
-        config: of the engine. kernel: that ran.
-        gated_clocks: the clock of registers that are not enabled is stopped.
+        config: of the engine. kernel: what ran.
+        gated_clocks: whether the clock of registers that are not enabled is stopped.
         mhz: clock at which power is stated.
         report: power by unit at any clock.
     """
@@ -62,7 +62,7 @@ class PowerResult(Shown):
         return self.report.total.milliwatts(self.mhz)
 
     def to_json(self) -> dict[str, object]:
-        """The power as plain JSON data: at the clock asked for, at the fastest, and scaled to the
+        """The power as plain JSON data: at the requested clock, at the fastest, and scaled to the
         thesis's node."""
         return {
             "kernel": self.kernel,
@@ -103,20 +103,20 @@ def power(
     the activity of each cell, wire and memory is counted.
 
     Parameters:
-        kernel: a name in :data:`KERNELS`; or a program, or a file of one.
+        kernel: a name in :data:`KERNELS`, a program, or a program's file.
         config: of an engine.
-        memory: contents from address 0 on for a program, as of :func:`vip.run`; None: zeros.
+        memory: contents from address 0 on for a program, as for :func:`vip.run`; None: zeros.
         parameters: DRAM address of a program's parameter block (r5).
         target: ``nangate45`` or ``liberty:PATH``.
         mhz: clock at which power is stated.
         gate_clocks: stop the clock of registers that are not enabled.
         max_cycles: a program that runs longer is an error.
-        jobs: tools at a time; None: one a processor.
+        jobs: tools at a time; None: one per processor.
         progress: called after each unit that is mapped.
 
     Raises:
-        VipError: a program, configuration or target that can't be used, or a netlist that differs
-            from its Verilog.
+        VipError: the program, configuration or target can't be used, or the netlist differs from
+            its Verilog.
     """
     chosen = engine(config)
     check_power_target(target)

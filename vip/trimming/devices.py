@@ -27,10 +27,10 @@ class DeviceFit:
     Attributes:
         device: the device.
         engines_each: engines of one copy.
-        needed: measure -> number that one copy takes: of an engine as one netlist, of a vault the
-            sum of its units, each mapped alone.
-        placed: one engine, placed and routed; None: it is not.
-        unplaced: the reason for that, in words; "" if it is placed.
+        needed: measure -> number that one copy takes: an engine as one netlist, a vault as the sum
+            of its units, each mapped alone.
+        placed: one engine, placed and routed; None: it was not placed.
+        unplaced: why not, in words; "" if it was placed.
     """
 
     device: Device
@@ -46,19 +46,19 @@ class DeviceFit:
 
     @property
     def engines(self) -> int:
-        """Engines of these copies."""
+        """Engines in these copies."""
         return self.copies * self.engines_each
 
     @property
     def limit(self) -> str:
-        """The measure of which one copy takes the largest usable part."""
+        """The measure of which one copy takes the largest fraction of what is usable."""
         used = self.device.used(self.needed)
         return max(used, key=lambda name: used[name])
 
     @property
     def mhz(self) -> float | None:
-        """Clock of one engine: the median of its placements; assumed for a device that nothing here
-        places; None: not known."""
+        """Clock of one engine: the median of its placements; assumed for a device that VIP can't
+        place on; None: unknown."""
         if self.placed is not None:
             return self.placed.fmax_mhz
         return None if self.device.placer else CLOCK_MHZ
@@ -90,19 +90,19 @@ def fit_devices(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> tuple[DeviceFit, ...]:
-    """Count the trimmed design, an engine or a vault, against each device.
+    """Count how often the trimmed design, an engine or a vault, fits each device.
 
-    The logic around engines, such as a crossbar and the ports of a host, is not counted where the
-    design is an engine; :mod:`synth.physical.fit` has it.
+    If the design is an engine, the logic around engines, such as a crossbar and the ports of a
+    host, is not counted; :mod:`synth.physical.fit` counts it.
 
     Parameters:
-        placements: seeds with which an engine is placed on devices that nextpnr knows, if it is
-            installed and the engine fits; 0: none is placed.
+        placements: seeds with which to place an engine on devices that nextpnr supports, if it is
+            installed and the engine fits; 0: place nothing.
         jobs: tools at a time; None: one per processor.
         progress: called with each step.
 
     Raises:
-        SynthesisError: a design that Yosys refuses, or a placement that fails.
+        SynthesisError: Yosys refuses the design, or a placement fails.
     """
     design = trimmed.vault or trimmed.cut.trimmed
     step = naming(progress, "fit")
@@ -143,9 +143,9 @@ def _unplaced(device: Device, needed: Mapping[str, float], placements: int) -> s
     if not device.placer:
         return f"nextpnr does not place on {device.name}"
     if not placements:
-        return "placements were not asked for"
+        return "no placement was requested"
     if device.shortage(needed):
-        return f"it does not fit {device.name}"
+        return f"the design does not fit {device.name}"
     try:
         need_nextpnr()
     except MissingExtraError as error:

@@ -19,17 +19,17 @@ __all__ = ["draw_trims"]
 #: Means over SCRATCH's applications, and its largest gain of throughput.
 _SCRATCH = {"flip-flops": 41.0, "LUTs": 36.0}
 _SCRATCH_GAIN = 3.5
-#: Height of all bars of a row.
+#: Height of a row's bars together.
 _BARS = 0.8
 #: Inches: width, height beside the rows, height of a row.
 _WIDTH, _AROUND, _ROW = 10.0, 1.5, 0.33
 
 
 def draw_trims(rows: Sequence[TrimRow], gains: Mapping[str, float], path: Path) -> None:
-    """Write a picture. Left: for each row the flip-flops, LUTs and power that trimming saves, in
-    percent of the full engine's; dashed lines are the means of SCRATCH's applications. Right:
-    throughput of a device full of trimmed engines against one full of full engines, as estimated;
-    the dashed line is SCRATCH's largest gain.
+    """Write a picture. Left: the flip-flops, LUTs and power that trimming saves in each row, in
+    percent of the full engine's; dashed lines are the means of SCRATCH's applications. Right: the
+    estimated throughput of a device filled with trimmed engines, relative to one filled with full
+    engines; the dashed line is SCRATCH's largest gain.
 
     Parameters:
         gains: of each row (:func:`vip.trimming.gain.estimate_gains`).

@@ -29,10 +29,10 @@ CHIP_FILE = "chip.json"
 #: Clock at which bandwidths are stated. Nothing is placed on a 7-series device here; an engine
 #: placed on the fastest grade of ECP5 reaches about as much.
 CLOCK_MHZ = 100.0
-#: Address bits of the window that engines of the suite have, full ones and trimmed ones: as few as
-#: the application with most data needs.
+#: Address bits of the window of the suite's engines, full and trimmed: as few as the application
+#: with the most data needs.
 WINDOW_BITS = 17
-#: Bytes a cycle that the bus of a vault moves.
+#: Bytes per cycle that the bus of a vault moves.
 _BUS_BYTES = 8
 
 
@@ -60,7 +60,7 @@ class Filled:
 
     @property
     def on_board(self) -> float | None:
-        """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults
+        """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` if all vaults
         share the peak bandwidth of the memory on the device's board; None: no board is known."""
         board = self.chip.device.board
         if board is None:
@@ -93,8 +93,8 @@ class Fitting:
 
     @property
     def gain(self) -> float:
-        """Ratio of the work per cycle of the trimmed chip to that of the full one, every vault with
-        its own memory; both clocks are assumed equal."""
+        """Work per cycle of the trimmed chip relative to that of the full one, if every vault has
+        its own memory and the clocks are equal."""
         return self.trimmed.copies.throughput / self.full.copies.throughput
 
     @property
@@ -118,7 +118,7 @@ def _fill(
     runs: Sequence[Measured],
     step: Step,
 ) -> Filled:
-    """Fill ``device`` with engines ``pe``, and run the work of ``runs`` on every one."""
+    """Fill ``device`` with engines ``pe``, and run the work of ``runs`` on each."""
     step(f"{name} engines")
     chip = fit(pe, device, tag_bits=tag_bits, demand=demand(runs), step=step)
     step(f"simulation of {chip.grid.total} {name} engines")
@@ -136,7 +136,7 @@ def fit_both(
     """Fill ``device`` with engines of either kind, and run the work on every engine of both chips.
 
     The logic around the engines is the same (:mod:`synth.physical.fit`), and so are the windows:
-    full engines have as many address bits as the trimmed ones, and counters only if those have.
+    full engines have as many address bits as the trimmed ones, and counters only if those do.
 
     Parameters:
         runs: launches of one engine, in order, on its Verilog with counters.
@@ -144,7 +144,7 @@ def fit_both(
 
     Raises:
         synth.errors.SynthesisError: not even one engine fits.
-        sim_tb.cosim.engine.CosimError: a program faults, or does not end.
+        sim_tb.cosim.engine.CosimError: a program faults or does not end.
     """
     windowed = replace(full, address_bits=trimmed.address_bits, counters=trimmed.counters)
     return Fitting(
@@ -159,7 +159,7 @@ def fit_application(application: Application, device: Device, step: Step) -> Fit
     have windows of :data:`WINDOW_BITS` address bits, and none has counters.
 
     Raises:
-        VipError: an engine that can't be built, simulated or synthesised, or does not fit.
+        VipError: an engine can't be built, simulated or synthesised, or does not fit.
     """
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)

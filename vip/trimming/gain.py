@@ -1,4 +1,4 @@
-"""Gain from the area that trimming frees: by simulation of whole chips, or estimated."""
+"""Gain from the area that trimming frees, simulated on whole chips or estimated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,21 +21,21 @@ DEVICE = "xc7vx690t"
 
 
 def estimate_gains(rows: Sequence[TrimRow], step: Step) -> dict[str, float]:
-    """For the name of each row the ratio of the work that :data:`DEVICE` does in a cycle, full of
-    trimmed engines, to that full of full ones (:func:`synth.physical.fit.speed`), with the cycles
-    that the trimmed engine takes more.
+    """By name of row, the work per cycle of :data:`DEVICE` filled with trimmed engines, relative to
+    one filled with full engines (:func:`synth.physical.fit.speed`), less the cycles that the
+    trimmed engine takes in addition.
 
     It follows from the areas of the engines and of the logic around them, which is the same for
     full and for trimmed engines (:mod:`synth.physical.fit`).
 
-    Nothing is simulated: a vault counts as busy at :data:`synth.physical.fit.VAULT_BYTES` a cycle;
-    below that its engines work as fast as a single engine.
+    Nothing is simulated: a vault counts as busy at :data:`synth.physical.fit.VAULT_BYTES` per
+    cycle; below that its engines work as fast as a single engine.
 
     Parameters:
         step: called with the name of the next step.
 
     Raises:
-        synth.errors.SynthesisError: a part that Yosys refuses.
+        synth.errors.SynthesisError: Yosys refuses a part.
     """
     device = find_device(DEVICE)
     around: dict[PeConfig, Surroundings] = {}

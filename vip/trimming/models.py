@@ -1,4 +1,4 @@
-"""Models as work of a vault, whose engines are trimmed to their programs: ``trim_model``."""
+"""The verb ``trim_model``: trims the engines of a vault to the programs of a model."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -33,13 +33,13 @@ from .trim import TrimResult, need_tools, trim_work
 
 __all__ = ["trim_model"]
 
-#: Runs beyond are not repeated to find the fewest transfers in flight.
+#: Longer runs are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000
 #: Fewest requests in flight that an engine can be built for.
 _LEAST_REQUESTS = 2
-#: Largest magnitude of the elements of an image that is made up.
+#: Largest magnitude of the elements of a random image.
 _MADE_UP = 1 << 13
-#: Fields of :class:`Sizes` that a model has.
+#: Fields of :class:`Sizes` that apply to a model.
 _OF_MODELS = frozenset({"basis", "keep_counters", "slower"})
 
 
@@ -57,17 +57,17 @@ def trim_model(
     """Rebuild the vault of a compiled model with what its programs need.
 
     Parameter blocks and flags are fixed with the model; images, maps, weights and biases are data,
-    so that the vault runs every model with the same layers. All sizes are proved for every data but
-    those for transfers in flight: these are the fewest with which a run on the timing model takes
+    so the vault runs every model with the same layers. All sizes are proved for any data, except
+    those for transfers in flight. These are the fewest with which a run on the timing model takes
     no more cycles (or ``slower`` more), and other data may wait longer.
 
     Parameters:
         folder: of :func:`vip.models.compile.compile_model`, for a preset of a vault.
-        output: directory of the vault's Verilog.
-        inputs: images for the runs, as of :func:`vip.models.run.run_model`, of which the first
-            batch is taken; None: random ones.
+        output: directory for the vault's Verilog.
+        inputs: images for the runs, as for :func:`vip.models.run.run_model`, whose first batch is
+            used; None: random ones.
         sizes: of the engines; with ``proved`` the places for transfers in flight stay, too, and
-            ``slower`` counts for the run on the timing model. Programs of a model have neither
+            ``slower`` applies to the run on the timing model. Programs of a model have neither
             profiles nor a ROM, and its engines share the whole vault. None: the defaults.
         check: run the model on the Verilog of both vaults: every output must equal the golden
             model's, and each removed instruction must fault.
@@ -76,10 +76,10 @@ def trim_model(
         progress: called with each stage.
 
     Raises:
-        CosimError: outputs that differ from the golden model's.
-        VipError: no compiled model, one for another machine than a vault, data that do not fit, or
-            sizes that a model does not have.
-        OSError: a file that can't be read or written.
+        CosimError: outputs differ from the golden model's.
+        VipError: not a compiled model, one for a machine other than a vault, data that does not
+            fit, or sizes that do not apply to a model.
+        OSError: a file can't be read or written.
     """
     sizes = sizes or Sizes()
     for field in fields(Sizes):
@@ -134,7 +134,7 @@ class _ModelWork:
         return replace(self._full, pe=engine)
 
     def cut(self, sizes: Sizes, *, hardware: bool, progress: Progress) -> TrimReport:
-        """The engine with proved sizes, and the fewest transfers in flight of a run."""
+        """The engine with proved sizes, and with the fewest transfers in flight by a run."""
         progress("analysis")
         # Engines share the whole vault: with fewer bits each would have a part of its own.
         bits = self._full.pe.address_bits

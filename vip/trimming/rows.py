@@ -1,7 +1,7 @@
-"""Rows of the savings of trimming, and their means.
+"""Rows of what trimming saves, and their means.
 
-Neither engine of a row has performance counters: no program needs them, so that leaving them out
-does not count as a saving of trimming.
+Neither engine of a row has performance counters: no program needs them, so leaving them out does
+not count as a saving.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "sy
 
 @dataclass(frozen=True, kw_only=True)
 class TrimRow:
-    """Savings of trimming on an application, or on a union of some.
+    """What trimming saves for an application or for a union of some.
 
     Attributes:
         name: of the application or of the union.
@@ -47,13 +47,13 @@ class TrimRow:
             every input.
         area_full, area_trimmed: measure (:data:`synth.physical.area.MEASURES`) -> value.
         power_full, power_trimmed: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in
-            mW, while the applications run, all of their cycles; empty where that was not measured.
+            mW, over all cycles of the applications; empty if not measured.
         cycles_full, cycles_trimmed: of all launches together.
         demand: bytes per cycle that the full engine loads and stores.
         different: the differences between both engines after each launch (see
             :class:`sim_tb.cosim.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault on the trimmed engine.
-        exact: the results of each launch on the trimmed engine equal those of the golden model.
+        exact: whether the results of each launch on the trimmed engine equal the golden model's.
 
     Raises:
         ValueError: an engine with performance counters.
@@ -80,16 +80,16 @@ class TrimRow:
 
     @property
     def match(self) -> bool:
-        """Memory, scratchpad and registers are the same on both engines, the trimmed one takes at
-        most the fraction :data:`vip.trimming.runs.SLOWER` more cycles, and each removed instruction
-        faults."""
+        """Whether memory, scratchpad and registers are the same on both engines, the trimmed one
+        takes at most the fraction :data:`vip.trimming.runs.SLOWER` more cycles, and each removed
+        instruction faults."""
         extra = self.cycles_trimmed - self.cycles_full
         in_time = 0 <= extra <= SLOWER * self.cycles_full
         return in_time and not self.different and not self.unfaulted
 
     @property
     def slower(self) -> float:
-        """Fraction of the cycles that the trimmed engine takes more."""
+        """Additional cycles of the trimmed engine, as a fraction."""
         return self.cycles_trimmed / self.cycles_full - 1
 
     def saved(self, measure: str) -> float:
@@ -159,7 +159,7 @@ def made_from() -> str:
 
 def means(rows: Sequence[TrimRow]) -> dict[str, float]:
     """Mean savings over the rows of single applications (at least one); ``mean_power_saved`` only
-    where power was measured of all."""
+    if power was measured for all."""
     single = [row for row in rows if len(row.applications) == 1]
     savings = {
         f"mean_{key}": _mean([row.saved(measure) for row in single])

@@ -44,7 +44,7 @@ __all__ = [
     "timed_profile",
 ]
 
-#: Bytes that a file of a memory's contents may have.
+#: Largest file of memory contents, in bytes.
 _MEMORY_BYTES = 1 << 28
 
 
@@ -53,12 +53,12 @@ class Subject:
     """A program that the engine must run.
 
     Attributes:
-        program: a program, or the name or path of a file of one or of assembly.
-        memories: contents of the memory from address 0 on, of a run each: bytes, an array, or the
+        program: a program, or the name or path of its file or of assembly.
+        memories: contents of the memory from address 0 on, one per run: bytes, an array, or the
             name or path of a file. Without any the program runs on zeros, and this run is not used
             as a profile.
         name: for messages; "": that of the file.
-        declared: what is fixed in memory; the rest is data, and may hold anything.
+        declared: what is fixed in memory; the rest is data, and may be anything.
         parameters: DRAM address of the parameter block (r5); None: that of the launches.
     """
 
@@ -87,10 +87,11 @@ class Launches:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A subject, read.
+    """A subject whose files have been read.
 
     Attributes:
-        name: not empty. program: it. memories: contents, one at least if anything is declared.
+        name: not empty. program: of the subject. memories: contents, at least one if anything is
+            declared.
         known: what all its launches have in common.
     """
 
@@ -146,16 +147,16 @@ def load_subjects(
     full: PeConfig,
     parameters: int,
 ) -> list[Loaded]:
-    """The programs with names and memories, each read.
+    """Read programs with their names and memories.
 
     Parameters:
-        programs: of these a text is the name of an application, or of a file.
-        parameters: start register of that name, where a subject has none.
+        programs: a string is the name of an application, or of a file.
+        parameters: of subjects that have none.
 
     Raises:
-        VipError: a program or memory that can't be used.
-        DeclarationError: declarations that the memory, or the memories of one program, contradict.
-        OSError: a file that can't be read.
+        VipError: a program or memory can't be used.
+        DeclarationError: the memory contradicts declarations, or so do a program's memories.
+        OSError: a file can't be read.
     """
     loaded = []
     if isinstance(programs, Subject | Program | Path | str):
@@ -215,7 +216,7 @@ def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
     )
 
 
-#: More cycles that engines trimmed to the suite may take, as a fraction.
+#: Additional cycles that engines trimmed to the suite may take, as a fraction.
 SLOWER = 0.01
 #: Largest such fraction.
 MOST_SLOWER = 0.5
@@ -227,15 +228,15 @@ class Sizes:
 
     Attributes:
         basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
-            where nothing smaller is proved; ``tight``: those of the runs, even where a larger one
-            is proved.
-        profiles: of more runs.
+            unless a smaller one is proved; ``tight``: those of the runs, even if a larger one is
+            proved.
+        profiles: of further runs.
         allow_uncovered: accept runs that do not cover all paths of the program.
-        keep_counters: the performance counters stay.
-        rom: the program, of which there must be one, is baked in.
+        keep_counters: keep the performance counters.
+        rom: bake the program in; there must be only one.
         address_bits: of the memory; None: as many as the programs need.
-        slower: more cycles that the runs may take with fewer transfers in flight, as a fraction,
-            0 to 0.5.
+        slower: additional cycles that the runs may take with fewer transfers in flight, as a
+            fraction, 0 to 0.5.
 
     Raises:
         TrimError: ``slower`` is outside its range.
@@ -263,8 +264,8 @@ def profile_work(
         progress: called now and then with the instructions so far.
 
     Raises:
-        TrimError: the program faults, and may not, or does not end.
-        VipError: a run that can't be done.
+        TrimError: the program faults although it may not, or does not end.
+        VipError: it can't be run.
     """
     with DramImage(1 << full.address_bits) as image:
         image.write(0, work.contents)
@@ -280,10 +281,10 @@ def profile_work(
 
 
 def timed_profile(run: Measured, slower: float) -> Profile:
-    """The profile of which only the transfers in flight of ``run`` count.
+    """A profile that has only the transfers in flight of ``run``.
 
     Parameters:
-        slower: more cycles that fewer of them may cost, as :func:`measure` was asked.
+        slower: additional cycles that fewer of them may cost, as for :func:`measure`.
     """
     in_flight = None
     if run.in_flight is not None:
@@ -299,7 +300,7 @@ def moved(runs: Sequence[Measured]) -> int:
 
 
 def demand(runs: Sequence[Measured]) -> float:
-    """Bytes a cycle that the full engine moves in ``runs``, all with counters."""
+    """Bytes per cycle that the full engine moves in ``runs``, all with counters."""
     cycles = sum(run.result.counters["CYCLES"] for run in runs)
     return moved(runs) / cycles if cycles else 0.0
 
@@ -314,8 +315,8 @@ def cut_to(
     """Trim ``full`` to ``programs``.
 
     Parameters:
-        profiles: of runs, beside those of ``sizes``; none count where only proved sizes are asked
-            for. timed: of runs of which only the transfers in flight count.
+        profiles: of runs, in addition to those of ``sizes``; ignored if only proved sizes are
+            requested. timed: profiles of which only the transfers in flight count.
 
     Raises:
         TrimError: see :func:`synth.analysis.trim.trim`.
@@ -336,8 +337,8 @@ def cut_to(
 
 
 def proved_cut(programs: Sequence[Loaded], full: PeConfig, runs: Sequence[Measured]) -> TrimReport:
-    """Trim ``full`` to programs. ``runs`` are theirs, with :data:`SLOWER`, from which only the
-    transfers in flight follow.
+    """Trim ``full`` to programs by proof. Their ``runs``, with :data:`SLOWER`, decide the transfers
+    in flight alone.
 
     Raises:
         TrimError: see :func:`synth.analysis.trim.trim`; or a size is not proved for every input.
@@ -364,13 +365,13 @@ class EngineWork:
         self.runs: list[Measured] = []
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
-        """There is none."""
+        """None: the programs run on one engine."""
         return None
 
     def cut(self, sizes: Sizes, *, hardware: bool, progress: Progress) -> TrimReport:
-        """The engine that the programs need; they run on the full one, without ``hardware`` on the
-        simulator alone."""
-        # Early, as the runs of the programs on hardware take long.
+        """The engine that the programs need; they run on the full one or, without ``hardware``, on
+        the simulator alone."""
+        # Errors come early, as the runs of the programs on hardware take long.
         profile_of_each([subject.program for subject in self._programs], sizes.profiles)
         cut_to(self._programs, self._full, replace(sizes, basis="proved"))
         # A run on zeros is not representative of runs on data.
@@ -389,7 +390,7 @@ class EngineWork:
     def check(
         self, cut: TrimReport, slower: float, progress: Progress
     ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
-        """Run all on the trimmed engine, and on the full one where that was not done; try each
+        """Run everything on the trimmed engine, and on the full one unless that was done; try each
         removed instruction once."""
         checks = tuple(
             check_trimmed(

@@ -1,12 +1,12 @@
-"""Savings of trimming on each application of the suite, and on unions of some, several rows at a
+"""What trimming saves for each application of the suite and for unions of some, several rows at a
 time.
 
 A row has an engine with sizes that are proved for every input: its area on Xilinx 7-series and its
 power against the full engine's, and the applications on both in cosimulation. Neither has
 performance counters.
 
-Finished rows are cached as long as no source or tool that they depend on changes; of an interrupted
-row the syntheses and simulators are cached.
+Finished rows are cached as long as no source or tool that they depend on changes; for an
+interrupted row the syntheses and simulators are cached.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -55,10 +55,10 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
 
     Parameters:
         members: at least one; all have the preset of the first.
-        power: measure that of both engines too.
+        power: also measure the power of both engines.
 
     Raises:
-        VipError: an engine that can't be built, simulated or synthesised.
+        VipError: an engine can't be built, simulated or synthesised.
     """
     # Only the profiled launches have counters, which give the number of bytes moved.
     counted = preset(members[0].preset)
@@ -109,7 +109,7 @@ def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool)
 
 
 def _power_of(runs: Sequence[Measured], config: PeConfig, full: PeConfig) -> dict[str, float]:
-    """Power of ``config`` over all cycles of ``runs``, in mW, in all and by part."""
+    """Power of ``config`` over all cycles of ``runs``, in mW, in total and by part."""
     recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
     return engine_power(recorded, config, CELLS, jobs=1).total.parts(POWER_MHZ)
 
@@ -122,7 +122,7 @@ def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 #: Applications of a quick measurement.
 QUICK = ("matrix-addition", "max-pooling")
 
-#: Of :mod:`vip.executor.work`.
+#: :func:`run_row` for :mod:`vip.executor.work`.
 _WORK = "vip.trimming.suite:run_row"
 _STAGE = "trimming"
 
@@ -159,17 +159,17 @@ def measure_trims(
 
     Parameters:
         names: of the applications; none: all, and the unions.
-        power: measure that of both engines too.
-        scheduler: address of a Dask scheduler whose workers measure, each a row at a time; None:
-            processes of this machine. jobs: how many; None: one a processor.
+        power: also measure the power of both engines.
+        scheduler: address of a Dask scheduler whose workers measure, each one row at a time; None:
+            local processes. jobs: number of local processes; None: one per processor.
         progress: called with the number of rows that are done.
 
     Raises:
-        ApplicationError: a name that no application has.
-        TrimSuiteError: an engine that can't be built, simulated or synthesised, or a process ended.
-        MissingExtraError: cells for the power are not installed, or a tool that runs Verilog on
-            this machine, which is to.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
+        ApplicationError: no application has such a name.
+        TrimSuiteError: an engine can't be built, simulated or synthesised, or a process ended.
+        MissingExtraError: the cells for power are not installed, or, without ``scheduler``, a tool
+            that runs Verilog.
+        vip.executor.work.ExecutorError: as for :func:`vip.executor.executor.opened`.
     """
     check_scheduler(_WORK, scheduler)
     rows_of: dict[str, tuple[str, ...]] = {item.name: (item.name,) for item in choose(names)}

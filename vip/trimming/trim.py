@@ -1,4 +1,4 @@
-"""Trimming: the design that some work needs, compared with the full one; ``trim`` for programs."""
+"""Trimming of a design to its work, compared with the full one; ``trim`` does it for programs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,16 +45,16 @@ class TrimResult(Shown):
     """A trimmed design, and its measurements and checks.
 
     Attributes:
-        cut: the engine with the reason of each size; ``cut.trimmed`` is its configuration.
-        vault: with such engines; None: one engine is the design.
-        checks: of all launches on both designs; empty: there was none.
+        cut: the engine with the reason for each size; ``cut.trimmed`` is its configuration.
+        vault: the vault with such engines; None: the design is one engine.
+        checks: of all launches on both designs; empty: there were none.
         unfaulted: removed instructions that do not fault, sorted; must be empty.
         areas: target -> area of both engines; empty: not measured.
-        vault_areas: target -> area of both vaults with their engines, in total; empty: not
-            measured, or no vault.
-        proof: that it is equivalent to the full engine; None: not asked for, or a run differs.
-        fitting: a device filled with either engine; None: not asked for, or a failure before.
-        verilog: of the design; None: not asked for, or a failure.
+        vault_areas: target -> total area of both vaults with their engines; empty: not measured, or
+            no vault.
+        proof: that it is equivalent to the full engine; None: not requested, or a run differs.
+        fitting: a device filled with either engine; None: not requested, or a failure before.
+        verilog: of the design; None: not requested, or a failure.
     """
 
     cut: TrimReport
@@ -93,11 +93,11 @@ class TrimResult(Shown):
         if self.different:
             return "the trimmed engine does not do what the full one does"
         if self.unfaulted:
-            return "instructions that were removed do not fault"
+            return "removed instructions do not fault"
         if self.proof is not None and not self.proof.holds:
             return "the trimmed engine is not proved to do what the full one does"
         if self.fitting is not None and not self.fitting.match:
-            return "engines of the chips do not do what one alone does"
+            return "engines on the chips do not do what a single engine does"
         return ""
 
     def to_json(self) -> dict[str, object]:
@@ -134,7 +134,7 @@ class TrimResult(Shown):
 
 
 class Work(Protocol):
-    """Work on a design, whose engines are trimmed to it."""
+    """Work that the engines of a design are trimmed to."""
 
     @property
     def runs(self) -> Sequence[Measured]:
@@ -172,14 +172,14 @@ def trim(
     kernel.s needs, unless :attr:`TrimResult.failure` gives a reason.
 
     Parameters:
-        programs: one or several that the engine must run; a text is the name of an application of
+        programs: one or several that the engine must run; a string is the name of an application of
             the suite (:mod:`microkernels.suite`), which declares its constants, or of a file.
         config: of the full engine.
-        output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.
+        output: directory for Verilog; with ``fit`` also a file with the chip of trimmed engines.
         sizes: parts and sizes that the engine keeps; None: sizes of the runs, else proved ones.
         launches: settings for the runs; None: the defaults.
-        check: run the programs on the Verilog of both engines: results must be the same, cycles
-            too unless ``sizes`` allows more, and each removed instruction must fault.
+        check: run the programs on the Verilog of both engines: results must be the same, and so
+            must cycles, unless ``sizes`` allows more; each removed instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
         fit: device (:func:`synth.physical.devices.find_device`) to fill with engines of either
@@ -187,19 +187,18 @@ def trim(
         progress: called with each stage.
 
     Raises:
-        DeclarationError: declared memory that contradicts the memory given, or that a program may
-            overwrite.
-        CoverageError: runs that do not cover all paths of a program, unless that is allowed.
+        DeclarationError: the memory contradicts what is declared, or a program may overwrite that.
+        CoverageError: runs do not cover all paths of a program, unless that is allowed.
         ProgramFaultError: a program faults on the full engine, unless that is allowed.
-        VipError: a program, configuration, device or memory that can't be used, or an endless run.
-        OSError: a file that can't be read or written.
+        VipError: a program, configuration, device or memory can't be used, or a run is endless.
+        OSError: a file can't be read or written.
     """
     sizes, launches = sizes or Sizes(), launches or Launches()
     device = None if fit is None else find_device(fit)
     if device is not None and not check:
-        raise TrimError("a device is filled with engines that run the programs: check is needed")
+        raise TrimError("fit runs the programs on all engines of a device, so it needs check")
     if sizes.slower and not check:
-        raise TrimError("more cycles are allowed to runs that are measured: check is needed")
+        raise TrimError("slower allows measured runs more cycles, so it needs check")
     need_tools(check=check, synthesis=area or prove or output is not None)
     full = engine(config)
     work = EngineWork(load_subjects(programs, full, launches.parameters), full, launches)
@@ -226,7 +225,7 @@ def trim_work(
     device: Device | None = None,
     progress: Progress = silent,
 ) -> TrimResult:
-    """Trim a design to its work; parameters and errors as of :func:`trim`.
+    """Trim a design to its work; parameters and errors as for :func:`trim`.
 
     Parameters:
         device: device to fill, which needs runs on one engine.
@@ -234,7 +233,7 @@ def trim_work(
     cut = work.cut(sizes, hardware=check, progress=progress)
     checks, unfaulted = work.check(cut, sizes.slower, progress) if check else ((), ())
     vault = work.vault(cut.trimmed)
-    # Counters that the trimmed engines lack are not a merit of trimming.
+    # Counters that the trimmed engines lack are not a saving of trimming.
     before = work.vault(replace(cut.full, counters=cut.trimmed.counters))
     result = TrimResult(
         cut=cut,
@@ -261,13 +260,13 @@ def trim_work(
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:
-    """Make sure, before the work, that what trimming runs is installed.
+    """Check before the work that the tools that trimming runs are installed.
 
     Parameters:
         check: programs run on Verilog. synthesis: Verilog is written, measured or proved.
 
     Raises:
-        MissingExtraError: something is not; the message names it.
+        MissingExtraError: one is missing; the message names it.
     """
     if check:
         need_simulator()

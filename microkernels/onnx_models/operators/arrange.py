@@ -1,7 +1,7 @@
-"""Operators that move elements, and others after elements have been moved.
+"""Operators that move elements, and helpers for operators that need them moved first.
 
-Where each element comes from is found by onnxruntime, which runs the operator on numbers of
-elements instead of values: 0 stands for the constant 0.
+To determine where each element comes from, onnxruntime runs the operator on numbers of elements
+instead of values: 0 stands for the constant 0.
 """
 
 from collections.abc import Mapping
@@ -33,16 +33,16 @@ __all__ = [
     "window_results",
 ]
 
-#: Bounds of strides, dilations and pads, and of the windows of a node, before anything is made.
+#: Limits for strides, dilations and pads, and for the windows of a node, checked before the work.
 _MOST_NUMBER = 1 << 16
 _MOST_WINDOWS = 1 << 24
 
 
 def spatial(node: GraphNode, value: Value) -> int:
-    """Dimensions of the maps in ``value``, 1 or 2.
+    """Number of dimensions of the maps in ``value``, 1 or 2.
 
     Raises:
-        ModelError: the number of dimensions is another.
+        ModelError: it is neither.
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
@@ -58,9 +58,9 @@ class Positions:
     """Windows along each axis of an input: each list has one item per axis.
 
     Attributes:
-        kernel: pixels. strides, dilations: of them.
-        before, after: pixels around.
-        added: of those after, pixels for the last window of ``ceil_mode``.
+        kernel: pixels. strides, dilations: of the windows.
+        before, after: padding in pixels.
+        added: pixels of ``after`` for the last window of ``ceil_mode``.
     """
 
     kernel: list[int]
@@ -78,7 +78,7 @@ class Positions:
         before: list[int] | None = None,
         after: list[int] | None = None,
     ) -> Self:
-        """Windows without gaps; None: from pixel to pixel, and nothing around."""
+        """Windows without gaps; None: stride 1, and no padding."""
         one, none = [1] * len(kernel), [0] * len(kernel)
         return cls(
             kernel=kernel,
@@ -91,21 +91,21 @@ class Positions:
 
     @property
     def extents(self) -> list[int]:
-        """Pixels of a window, with the gaps that dilation leaves."""
+        """Pixels of a window, including the gaps from dilation."""
         pairs = zip(self.kernel, self.dilations, strict=True)
         return [(pixels - 1) * dilation + 1 for pixels, dilation in pairs]
 
     def outputs(self, size: int, axis: int) -> int:
-        """The number of windows along an axis of this many pixels."""
+        """Number of windows along an axis of ``size`` pixels."""
         free = size + self.before[axis] + self.after[axis] - self.extents[axis]
         return free // self.strides[axis] + 1
 
     def shape(self, value: Value, channels: int) -> tuple[int, ...]:
-        """Shape of the results of all windows on a tensor."""
+        """Shape of the results of all windows of a tensor."""
         sizes = (self.outputs(size, axis) for axis, size in enumerate(value.shape[2:]))
         return (value.shape[0], channels, *sizes)
 
-    # As of a layer of maps: with one axis across, with two down and across.
+    # As for a layer of maps: one axis is across, two are down and across.
 
     @property
     def window(self) -> Size2:
@@ -114,12 +114,12 @@ class Positions:
 
     @property
     def dilation(self) -> Size2:
-        """From one pixel of a window that counts to the next."""
+        """Distance between adjacent pixels that belong to a window."""
         return _across_down(self.dilations, 1)
 
     @property
     def stride(self) -> Size2:
-        """From window to window."""
+        """Distance between windows."""
         return _across_down(self.strides, 1)
 
     @property
@@ -131,8 +131,8 @@ class Positions:
         return Pads(left, top, right, bottom)
 
     def counts(self, size: int, axis: int, *, around: bool) -> NDArray[np.int64]:
-        """Pixels of each window along an axis that are of the map, or, with ``around``, also of
-        those around it that ``ceil_mode`` has not added."""
+        """Number of pixels of each window along an axis that belong to the map or, if ``around``,
+        also to padding that ``ceil_mode`` has not added."""
         starts = np.arange(self.outputs(size, axis))[:, np.newaxis] * self.strides[axis]
         taps = starts + np.arange(self.kernel[axis]) * self.dilations[axis]
         first, last = self.before[axis], self.before[axis] + size
@@ -147,10 +147,10 @@ def _across_down(sizes: list[int], default: int) -> Size2:
 
 
 def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
-    """The attribute ``name``, ``count`` numbers from ``least`` on, which are ``least`` by default.
+    """The attribute ``name``: ``count`` numbers, at least ``least`` and this by default.
 
     Raises:
-        ModelError: another count, or a number out of range.
+        ModelError: the count is wrong, or a number out of range.
     """
     values = [int(value) for value in attribute(node, name, None) or [least] * count]
     if len(values) != count or min(values) < least or max(values) > _MOST_NUMBER:
@@ -168,8 +168,8 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
         value: its input. kernel: pixels of a window along each axis after batch and channels.
 
     Raises:
-        ModelError: attributes outside their range or that contradict each other, a window that does
-            not fit, or too many of them.
+        ModelError: attributes are out of range or contradict each other, a window does not fit, or
+            there are too many windows.
     """
     rank = len(kernel)
     strides = numbers(node, "strides", rank, least=1)
@@ -195,7 +195,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
         for axis, size in enumerate(sizes):
             free = size + before[axis] + after[axis] - extents[axis]
             count = -(-free // strides[axis]) + 1
-            # A window that begins after the map and the pixels before it does not count.
+            # A window that begins after the map and the padding before it does not count.
             if (count - 1) * strides[axis] >= size + before[axis]:
                 count -= 1
             added[axis] = max((count - 1) * strides[axis] - free, 0)
@@ -220,13 +220,13 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     return result
 
 
-#: Integers up to this one are exact in the type that the kernels of all these operators take.
+#: Integers up to this one are exact in the type that the kernels of all these operators support.
 _MOST_EXACT = 1 << 24
 
 
 def map_value(importer: Importer, node: GraphNode) -> Value:
-    """The node's first input as a map of its shape, of which the node takes the first axis for
-    images; a tensor that was reshaped is moved.
+    """The node's first input as a map of its shape, with images along the first axis; elements of a
+    reshaped tensor are moved.
 
     Raises:
         ModelError: the first axis is not a batch.
@@ -254,7 +254,7 @@ def movement(importer: Importer, node: GraphNode) -> None:
         if not name or name in operands:
             continue
         if number > 0 and node.op != "Concat":
-            # What follows the data says where elements go, such as pads.
+            # Inputs after the data say where elements go, such as pads.
             importer.constant(node, number)
         elif not importer.is_constant(node, number):
             operands[name] = importer.held(node, number)
@@ -271,12 +271,12 @@ def movement(importer: Importer, node: GraphNode) -> None:
 
 
 def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value]) -> list[Index]:
-    """For each output the numbers of an image's elements, those of all operands one after the
-    other, from 1 on; 0: the constant 0.
+    """For each output the numbers of an image's elements, from 1 on through all operands; 0: the
+    constant 0.
 
     Raises:
-        ModelError: an image of an output has elements of others, or not those of all images in the
-            same places.
+        ModelError: an output mixes elements of several images, or does not move those of all images
+            alike.
     """
     batch = importer.batch
     elements: dict[str, Array] = {}
@@ -335,8 +335,8 @@ def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array
 def window_results(
     importer: Importer, node: GraphNode, value: Value, index: Index, *, mean: bool
 ) -> Value:
-    """Maximum or mean over the last axis of ``index``, which has the axes of an image's channels,
-    outputs and pixels of a window."""
+    """Maximum or mean over the last axis of ``index``, whose axes are an image's channels, outputs,
+    and pixels of a window."""
     channels, outputs, pixels = index.shape
     moved = rearranged(
         importer,
@@ -357,13 +357,13 @@ def window_results(
     return importer.add(node, layer, size, shape, last=False)
 
 
-#: Elements of windows that are gathered one by one, at most.
+#: Maximum elements of windows that are gathered one by one.
 _MOST_GATHERED = 1 << 16
 
 
 def gathered(importer: Importer, node: GraphNode, value: Value, windows: Positions) -> Index:
-    """Numbers of the elements in each window, 0 around: an image's channels, outputs along each
-    axis, and pixels of a window.
+    """Numbers of the elements in each window, 0 for padding; the axes are an image's channels,
+    outputs along each axis, and pixels of a window.
 
     Raises:
         ModelError: there are too many.

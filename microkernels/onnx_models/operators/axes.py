@@ -38,9 +38,9 @@ __all__ = [
     "softmax",
 ]
 
-#: From here on softmax is of one axis, before of all from it on.
+#: From this opset on, softmax is over one axis; before, over all axes from that one on.
 _ONE_AXIS_OPSET = 13
-#: LRN is a product with a matrix of channels x channels.
+#: Maximum channels of LRN, which is a product with a matrix of channels x channels.
 _MOST_LRN_CHANNELS = 4096
 _ROOT = Function("sqrt")
 
@@ -57,7 +57,7 @@ def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
 
 
 def _terms(importer: Importer, node: GraphNode, value: Value, kind: str) -> Value:
-    """What a sum of this kind adds, for each element."""
+    """The term for each element in a sum of this kind."""
     match kind:
         case "l1":
             return importer.apply(node, Activation, value, last=False, function="absolute")
@@ -67,7 +67,7 @@ def _terms(importer: Importer, node: GraphNode, value: Value, kind: str) -> Valu
 
 
 def reduced(importer: Importer, node: GraphNode, value: Value, kind: str, axes: list[int]) -> Value:
-    """A value with axes reduced to one element.
+    """Reduce axes of a value to one element.
 
     Parameters:
         value: not turned.
@@ -131,7 +131,7 @@ def _reduced_alone(
     before: Function | None,
     after: Function | None,
 ) -> None:
-    """The output of an operator that reduces each element alone: ``noop_with_empty_axes``.
+    """The output of an operator that reduces each element by itself: ``noop_with_empty_axes``.
 
     Parameters:
         kind, before, after: as for :func:`reduction`.
@@ -142,7 +142,7 @@ def _reduced_alone(
         value = _terms(importer, node, value, kind)
         if after is not None:
             value = curve_value(importer, node, value, after)
-    # Else a logarithm of one exponential.
+    # Otherwise the logarithm of a single exponential.
     importer.alias(node, value, value.shape)
 
 
@@ -154,15 +154,15 @@ def _axis(node: GraphNode, default: int, rank: int) -> int:
 
 
 def _softmax_axes(importer: Importer, node: GraphNode, rank: int) -> list[int]:
-    """The axis of a softmax; of old models, all axes from one on."""
+    """The axis of a softmax; in old models, all axes from one on."""
     one = importer.graph.opset >= _ONE_AXIS_OPSET
     first = _axis(node, -1 if one else 1, rank)
     return [first] if one else list(range(first, rank))
 
 
 def log_softmax(importer: Importer, node: GraphNode) -> None:
-    """LogSoftmax: the difference from the largest element, less the logarithm of the sum of the
-    exponentials of such differences."""
+    """LogSoftmax: the difference from the largest element, minus the logarithm of the sum of the
+    exponentials of these differences."""
     value = importer.value(node)
     axes = _softmax_axes(importer, node, len(value.shape))
     largest = reduced(importer, node, value, "max", axes)
@@ -174,7 +174,7 @@ def log_softmax(importer: Importer, node: GraphNode) -> None:
 
 
 def lp_normalization(importer: Importer, node: GraphNode) -> None:
-    """LpNormalization: elements by the norm of an axis."""
+    """LpNormalization: elements divided by the norm along an axis."""
     value = importer.value(node)
     kind = int(attribute(node, "p", 2))
     if kind not in (1, 2):
@@ -187,7 +187,7 @@ def lp_normalization(importer: Importer, node: GraphNode) -> None:
 
 
 def local_response(importer: Importer, node: GraphNode) -> None:
-    """LRN: elements by a power of the sum of the squares of channels around them."""
+    """LRN: elements divided by a power of the sum of squares of neighbouring channels."""
     value = importer.value(node)
     if len(value.shape) < 3:
         raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
@@ -214,7 +214,7 @@ def local_response(importer: Importer, node: GraphNode) -> None:
 def _along(
     importer: Importer, node: GraphNode, axes: list[int], make: Callable[[Value], Value]
 ) -> None:
-    """Compute a function of rows whose elements are along these axes."""
+    """Apply a function to rows along these axes."""
     value = importer.held(node)
     rank = len(value.shape)
     if importer.batched(value.shape) and 0 in axes:
@@ -255,11 +255,11 @@ def softmax(importer: Importer, node: GraphNode) -> None:
 def _weighted(
     importer: Importer, node: GraphNode, value: Value, scale: Reals, shift: Reals
 ) -> Value:
-    """Each channel times its scale plus its shift."""
+    """Multiply each channel by its scale and add its shift."""
     if (scale == 1).all() and not shift.any():
         return value
     if value.size.channels > MAX_VL:
-        # A slice of this length is not a vector of a depthwise layer.
+        # A depthwise layer has no vectors of this length.
         for kind, constant in (("multiply", scale), ("add", shift)):
             factors = importer.constant_map(node, constant, value)
             value = combine(importer, node, kind, value, factors, last=False)
@@ -276,7 +276,7 @@ def _weighted(
 
 
 def _normalized(importer: Importer, node: GraphNode, value: Value, operation: str) -> Value:
-    """Rows less their means, for ``layer``, and by their deviations."""
+    """Rows minus their means (for ``layer``) and divided by their deviations."""
     epsilon = float(attribute(node, "epsilon", 1e-5))
     if not 0 <= epsilon <= 1:
         raise node.refused(f"epsilon must be from 0 to 1, not {epsilon}")
@@ -288,9 +288,9 @@ def _normalized(importer: Importer, node: GraphNode, value: Value, operation: st
 
 
 def group_normalization(importer: Importer, node: GraphNode) -> None:
-    """GroupNormalization; InstanceNormalization, whose groups are the channels.
+    """GroupNormalization, and InstanceNormalization, whose groups are single channels.
 
-    An image's channels of a group, with all their pixels, are a row.
+    The channels of a group with all their pixels form a row.
     """
     value = importer.value(node)
     if len(value.shape) < 3:

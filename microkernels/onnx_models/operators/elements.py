@@ -48,7 +48,7 @@ def curve_value(
     """A function of each element.
 
     Parameters:
-        last: it makes the node's first output.
+        last: it produces the node's first output.
     """
     result = importer.apply(node, Activation, value, last=last, function="curve", curve=UNFITTED)
     importer.curves[result.layer] = function
@@ -69,7 +69,7 @@ def unary(name: str) -> Callable[[Importer, GraphNode], None]:
 
 
 def elu(importer: Importer, node: GraphNode) -> None:
-    """Elu, Celu and Selu: x above 0, an exponential less 1 below."""
+    """Elu, Celu and Selu: x above 0, an exponential minus 1 below."""
     alpha, gamma = 1.0, 1.0
     if node.op == "Selu":
         alpha, gamma = 1.6732632423543772, 1.0507009873554805
@@ -85,7 +85,7 @@ def elu(importer: Importer, node: GraphNode) -> None:
 _UNBOUNDED = float("inf")
 #: Error of Gelu's approximation by tanh.
 _GELU_ERROR = 4.8e-4
-#: From here on operands are spread as NumPy does.
+#: From this opset on, operands are broadcast as in NumPy.
 _BROADCAST_OPSET = 7
 
 
@@ -109,7 +109,7 @@ def affine(
 def limited(
     importer: Importer, node: GraphNode, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
-    """The elements between two bounds."""
+    """The elements, limited to two bounds."""
     result = importer.apply(node, Activation, value, last=last, function="clip", low=0, high=0)
     importer.bounds[result.layer] = (low, high)
     return result
@@ -124,14 +124,15 @@ def combine(
     *,
     last: bool = True,
 ) -> Value:
-    """Two values, spread to one shape: ``kind`` as for :func:`combined`, but no ``divide``."""
+    """Combine two values, broadcast to one shape: ``kind`` as for :func:`combined`, except
+    ``divide``."""
     if first.shape != second.shape:
         shapes = (first.shape, second.shape)
         first, second = (_spread(importer, node, one, shapes) for one in (first, second))
     if first.turned or second.turned:
         first, second = (rows(importer, node, one) for one in (first, second))
     elif first.size != second.size:
-        # One of them, or both, were reshaped.
+        # At least one of them was reshaped.
         size = importer.map_of(first.shape)
         first, second = (
             one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
@@ -150,7 +151,7 @@ def combine(
 def _spread(
     importer: Importer, node: GraphNode, value: Value, shapes: Sequence[tuple[int, ...]]
 ) -> Value:
-    """``value``, repeated to the shape that tensors of ``shapes`` have together."""
+    """``value``, broadcast to the common shape of ``shapes``."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -173,7 +174,7 @@ def _spread(
 
 
 def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
-    """Constants that are one number, or one a channel, of ``like``; None: they are not."""
+    """Constants as one number, or one per channel of ``like``; None if they have another form."""
     if values.size == 1:
         return values.ravel()
     axis = -1 if like.turned else 1
@@ -191,7 +192,7 @@ def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
 def with_constant(
     importer: Importer, node: GraphNode, kind: str, value: Value, constant: Reals, *, first: bool
 ) -> None:
-    """``value`` and a constant; ``first``: the constant is the first operand."""
+    """Combine ``value`` with a constant; ``first``: the constant is the first operand."""
     value = _spread(importer, node, value, (value.shape, constant.shape))
     linear = kind in ("add", "subtract", "multiply")
     numbers = _by_channel(importer, constant, value) if linear else None
@@ -219,7 +220,7 @@ def with_constant(
 
 
 def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
-    """The function of an operator of two operands.
+    """The function of an operator with two operands.
 
     Parameters:
         kind: ``add``, ``subtract``, ``multiply``, ``divide``, ``maximum`` or ``minimum``.
@@ -235,7 +236,7 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
             constant = importer.reals(node, 1)
             if kind == "divide":
                 if (constant == 0).any():
-                    raise node.refused("it divides by 0")
+                    raise node.refused("division by 0")
                 constant, operation = 1 / constant, "multiply"
             value = importer.held(node)
             with_constant(importer, node, operation, value, constant, first=False)
@@ -252,14 +253,14 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
         else:
             first, second = importer.held(node), importer.held(node, 1)
             if first.layer == second.layer != INPUT and importer.is_input(first):
-                raise node.refused("both inputs are one input of the model")
+                raise node.refused("both inputs are the same input of the model")
             combine(importer, node, kind, first, second)
 
     return operator
 
 
 def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode], None]:
-    """The function of an operator of any number of operands, such as Sum."""
+    """The function of an operator with any number of operands, such as Sum."""
 
     def operator(importer: Importer, node: GraphNode) -> None:
         count = len(node.inputs)
@@ -279,7 +280,7 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode]
 
 
 def function(name: str) -> Callable[[Importer, GraphNode], None]:
-    """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
+    """The function of an operator that :mod:`microkernels.nn.element_shape` calls ``name``."""
 
     def operator(importer: Importer, node: GraphNode) -> None:
         constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
@@ -289,14 +290,14 @@ def function(name: str) -> Callable[[Importer, GraphNode], None]:
 
 
 def gelu(importer: Importer, node: GraphNode) -> None:
-    """Gelu; with the approximation by tanh, too, it is computed without it."""
+    """Gelu, computed exactly even if the node asks for the approximation by tanh."""
     if attribute(node, "approximate", "none") != "none":
         importer.approximation = max(importer.approximation, _GELU_ERROR)
     importer.apply(node, Activation, importer.held(node), function="gelu", fraction=0)
 
 
 def relu(importer: Importer, node: GraphNode) -> None:
-    """Relu, in the layer before where possible."""
+    """Relu, merged into the previous layer if possible."""
     if not activate(importer, node):
         importer.apply(node, Activation, importer.held(node), function="relu")
 
@@ -379,9 +380,9 @@ def swish(importer: Importer, node: GraphNode) -> None:
 #: Directions of an eighth of the plane.
 _DIRECTIONS = 4
 _ANGLE = np.pi / 4 / _DIRECTIONS
-#: Largest error of a magnitude, as a share of it.
+#: Maximum relative error of a magnitude.
 MAGNITUDE_ERROR = float((1 - np.cos(_ANGLE / 2)) / (1 + np.cos(_ANGLE / 2)))
-#: Exponents up to this one are products.
+#: Exponents up to this one become products.
 _MOST_EXPONENT = 8
 
 
@@ -390,7 +391,7 @@ def _product(importer: Importer, node: GraphNode, one: Value, other: Value) -> V
 
 
 def power(importer: Importer, node: GraphNode) -> None:
-    """Pow with a constant exponent; whole ones from 1 to 8 are products."""
+    """Pow with a constant exponent; integers from 1 to 8 become products."""
     value = importer.value(node)
     exponents = importer.reals(node, 1)
     exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
@@ -415,12 +416,13 @@ def power(importer: Importer, node: GraphNode) -> None:
 
 
 def square_root(importer: Importer, node: GraphNode) -> None:
-    """Sqrt: a curve; of the sum of two squares by projections, to :data:`MAGNITUDE_ERROR`.
+    """Sqrt: a curve or, for the sum of two squares, projections, with an error of up to
+    :data:`MAGNITUDE_ERROR`.
 
-    Squares of small numbers would have too few bits for the root of a sum of two, which is the
-    magnitude of a complex number. Of the magnitudes of both, the larger and the smaller are
-    projected on directions from 0 to 45 degrees; the largest projection lies below the root by less
-    than the cosine of half the angle between two directions, and a common factor halves this error.
+    Squares of small numbers would have too few bits for the root of their sum, which is the
+    magnitude of a complex number. Instead, the larger and the smaller magnitude are projected on
+    directions from 0 to 45 degrees. The ratio of the largest projection to the root is at least the
+    cosine of half the angle between two directions, and a common factor halves this error.
     """
     total = importer.value(node)
     parts = _squared(importer, total)
@@ -452,7 +454,7 @@ def square_root(importer: Importer, node: GraphNode) -> None:
 
 
 def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
-    """Layers whose squares ``total`` is the sum of; None: it is not such a sum."""
+    """Two layers such that ``total`` is the sum of their squares; None if it isn't such a sum."""
     layers = importer.layers
     sums = layers.get(total.layer)
     if not isinstance(sums, Add) or sums.relu:
@@ -486,7 +488,7 @@ def cast(importer: Importer, node: GraphNode) -> None:
         raise node.refused("only casts to real numbers, and to wider integers, are supported")
     value = importer.held(node)
     if is_integer and not kind and importer.rounded:
-        # Its map may have no bits for fractions.
+        # Its map may not have any fraction bits.
         affine(importer, node, value, 1.0, 0.0)
         return
     identity(importer, node)

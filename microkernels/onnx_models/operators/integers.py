@@ -1,9 +1,9 @@
 """Operators on integers.
 
-A tensor of integers is one of two things. Between QuantizeLinear and layers that know its scale it
-stands for real numbers: its map holds these, limited to what the integers can say; their steps are
-left out, as elements have 16 bits. Elsewhere, such as at inputs and outputs of the model, the map
-holds the integers themselves, and sums and products of them are exact.
+There are two kinds of integer tensors. Between QuantizeLinear and layers that know its scale, a
+tensor stands for real numbers: its map has these, limited to the range of the integers but not
+rounded to their steps, since elements have 16 bits. Elsewhere, such as at inputs and outputs of the
+model, the map has the integers themselves, and their sums and products are exact.
 """
 
 from dataclasses import replace
@@ -28,10 +28,10 @@ __all__ = [
     "quantize",
 ]
 
-#: Operators that make integers with a scale -> its number among their inputs; the zero point
-#: follows.
+#: Operators that produce integers with a scale -> number of the scale's input; the zero point is
+#: the next one.
 _MAKES = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
-#: Those that take such integers.
+#: Operators that accept such integers.
 _TAKES = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
 
 
@@ -48,14 +48,14 @@ def _with_constant(importer: Importer, name: str, values: Reals) -> str:
 
 
 def _stands_for_reals(importer: Importer, tensor: str) -> bool:
-    """Whether only layers that know its scale take a tensor of integers."""
+    """Whether only layers that know its scale use a tensor of integers."""
     users = [user for user in importer.graph.nodes if tensor in user.inputs]
     outside = tensor in importer.graph.outputs
     return not outside and all(user.op in _TAKES for user in users)
 
 
 def _one(importer: Importer, node: GraphNode, number: int, label: str) -> float:
-    """The input of this number, which must be one number; a zero point may be missing."""
+    """Input ``number``, which must be one number; a zero point may be missing."""
     if importer.constant(node, number) is None and label == "zero point":
         return 0.0
     values = importer.reals(node, number)
@@ -68,7 +68,7 @@ def _one(importer: Importer, node: GraphNode, number: int, label: str) -> float:
 def _along(
     importer: Importer, node: GraphNode, number: int, values: Reals, axis: int, kind: str
 ) -> Reals:
-    """Scales or zero points, which may differ along an axis of ``values``, to be spread over it."""
+    """Scales or zero points, which may differ along an axis of ``values``, ready to broadcast."""
     vector = importer.reals(node, number)
     if vector.size == 1:
         return vector.reshape(())
@@ -85,7 +85,7 @@ def _along(
 def _constant_integers(
     importer: Importer, node: GraphNode, number: int, zero: int, axis: int, scale: int | None = None
 ) -> Reals:
-    """Constant integers less their zero points, times their scales.
+    """Constant integers minus their zero points, times their scales.
 
     Parameters:
         number, zero, scale: of the inputs. axis: of the integers, along which the others may
@@ -101,7 +101,7 @@ def _constant_integers(
 
 
 def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) -> str:
-    """The tensor of the integers of an input less their zero point."""
+    """A tensor of an input's integers minus their zero point."""
     tensor = node.inputs[number]
     if not zero:
         return tensor
@@ -113,8 +113,8 @@ def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) ->
 
 
 def _operand(importer: Importer, node: GraphNode, number: int) -> tuple[str, float]:
-    """An input whose scale and zero point follow: a tensor, and the factor that is left to make
-    real numbers of it."""
+    """An input with scale and zero point in the next inputs: a tensor, and the remaining factor
+    that turns it into real numbers."""
     tensor = node.inputs[number]
     if tensor in importer.scaled:
         name = f"{node.outputs[0]} input {number}"
@@ -126,7 +126,7 @@ def _operand(importer: Importer, node: GraphNode, number: int) -> tuple[str, flo
 
 
 def conv_integer(importer: Importer, node: GraphNode) -> None:
-    """ConvInteger with constant weights, exact where elements hold the sums."""
+    """ConvInteger with constant weights; exact if the sums fit elements."""
     x = _less_zero(importer, node, 0, _one(importer, node, 2, "zero point"))
     weights = _constant_integers(importer, node, 1, 3, 0)
     name = _with_constant(importer, f"{node.outputs[0]} weights", weights)
@@ -134,7 +134,7 @@ def conv_integer(importer: Importer, node: GraphNode) -> None:
 
 
 def matmul_integer(importer: Importer, node: GraphNode) -> None:
-    """MatMulInteger, exact where elements hold the sums."""
+    """MatMulInteger; exact if the sums fit elements."""
     inputs = []
     for number in (0, 1):
         if importer.is_constant(node, number):
@@ -149,15 +149,15 @@ def matmul_integer(importer: Importer, node: GraphNode) -> None:
 
 
 def _output_factor(importer: Importer, node: GraphNode) -> float:
-    """What results, real numbers, are multiplied by: steps of integers are counted where the output
-    holds these."""
+    """Factor for results, which are real numbers: it counts steps of integers if the output has
+    integers."""
     scale = _one(importer, node, 6, "scale")
     return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
 
 
 def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
-    """The output, whose scale and zero point are inputs 6 and 7, from a tensor of real numbers, or
-    of steps."""
+    """The output, with scale and zero point in inputs 6 and 7, from a tensor of real numbers or
+    steps."""
     inputs = [tensor, *node.inputs[6:8]]
     rounding = _made(node, "QuantizeLinear", inputs, node.outputs[0])
     if _stands_for_reals(importer, node.outputs[0]):
@@ -212,7 +212,7 @@ def qlinear_matmul(importer: Importer, node: GraphNode) -> None:
 
 
 def _limits(importer: Importer, node: GraphNode) -> tuple[float, float, float]:
-    """Zero point of a node that quantises, and the least and the greatest integer."""
+    """Zero point, smallest and largest integer of a node that quantises."""
     zero = importer.constant(node, 2)
     kind = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero is None and attribute(node, "output_dtype", 0):
@@ -220,13 +220,13 @@ def _limits(importer: Importer, node: GraphNode) -> tuple[float, float, float]:
     if kind.name not in ("uint8", "int8", "uint16", "int16"):
         raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
     ends = np.iinfo(kind.name)
-    # Steps are left out, or halves of them rounded up.
+    # Without rounding to steps, or with halves rounded up.
     importer.approximation = max(importer.approximation, 1 / (int(ends.max) - int(ends.min)))
     return _one(importer, node, 2, "zero point"), float(ends.min), float(ends.max)
 
 
 def _rounded(importer: Importer, node: GraphNode, steps: Value) -> None:
-    """The integers of a tensor that counts their steps from the zero point on."""
+    """The integers of a tensor that counts their steps from the zero point."""
     zero, low, high = _limits(importer, node)
     inside = limited(importer, node, steps, low - zero, high - zero, last=False)
     result = affine(importer, node, inside, 1.0, zero)
@@ -234,8 +234,8 @@ def _rounded(importer: Importer, node: GraphNode, steps: Value) -> None:
 
 
 def quantize(importer: Importer, node: GraphNode) -> None:
-    """QuantizeLinear: of a tensor that stands for real numbers these, limited; else integers,
-    rounded to nearest, halves up."""
+    """QuantizeLinear: limited real numbers if the tensor stands for them; otherwise integers,
+    rounded to nearest with halves up."""
     value = importer.held(node)
     scale = _one(importer, node, 1, "scale")
     zero, low, high = _limits(importer, node)
@@ -249,7 +249,7 @@ def quantize(importer: Importer, node: GraphNode) -> None:
 
 
 def dequantize(importer: Importer, node: GraphNode) -> None:
-    """DequantizeLinear: real numbers of integers."""
+    """DequantizeLinear: real numbers from integers."""
     value = importer.held(node)
     if node.inputs[0] not in importer.scaled:
         scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")

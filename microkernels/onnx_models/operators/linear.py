@@ -1,6 +1,6 @@
 """Operators that become convolutions and fully connected layers.
 
-A transposed convolution is zeros between the pixels, then a convolution.
+A transposed convolution inserts zeros between the pixels, then convolves.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,23 +29,23 @@ __all__ = [
     "scale_channels",
 ]
 
-#: Weights of a layer that grouped ones may spread to.
+#: Maximum weights of a layer to which grouped ones expand.
 _MOST_WEIGHTS = 1 << 26
 #: Channels that fill the slices of a map.
 _FEW_CHANNELS = 16
-#: Pixels across or down of a depthwise convolution that has a kernel of its own.
+#: Maximum pixels across or down of a depthwise convolution with its own kernel.
 _MOST_DEPTHWISE = 8
-#: Elements of the image of a transposed convolution with zeros between its pixels, at most.
+#: Maximum elements of a transposed convolution's image with zeros between its pixels.
 _MOST_SPREAD = 1 << 24
-#: Axes of a map.
+#: Number of axes of a map.
 _MAP_AXES = 2
 
 
 def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -> None:
-    """Refuse weights of a convolution that do not fit its input.
+    """Refuse weights of a convolution that don't fit its input.
 
     Raises:
-        ModelError: another shape, or one that the groups do not divide.
+        ModelError: the shape is wrong, or not divisible by the groups.
     """
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
@@ -88,7 +88,7 @@ def conv(importer: Importer, node: GraphNode) -> None:
     shape = places.shape(value, filters)
     steps: dict[str, Any] = {"stride": places.stride, "padding": places.pads}
     if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
-        # The filter of each channel, as that of a convolution of one channel.
+        # Treat the filter of each channel like that of a convolution with one channel.
         samples = _spread_weights(weights, 1, places.dilation)[..., 0]
         real = Weights(weights=samples, bias=bias)
         importer.weigh(node, Depthwise, value, real, shape, kernel=places.window, **steps)
@@ -114,7 +114,7 @@ def _convolve(
     """The node's output as a convolution by ``real``, filters x down x across x channels.
 
     Parameters:
-        shape: of the output. attributes: of the layer besides.
+        shape: of the output. attributes: other attributes of the layer.
     """
     filters, down, across, _ = real.weights.shape
     kernel = Size2(across, down)
@@ -129,7 +129,7 @@ def _conv_of_samples(
     real: Weights,
     shape: tuple[int, ...],
 ) -> None:
-    """A convolution along one axis, of few channels, in steps of many samples, such as a Fourier
+    """A convolution along one axis with few channels and a large stride, such as a Fourier
     transform: the samples of a step become channels.
 
     Parameters:
@@ -143,7 +143,7 @@ def _conv_of_samples(
     before = (width - 1 + taps) * step
     padded = np.zeros((channels, max(before, places.pads.left + index.shape[1])), np.int64)
     padded[:, places.pads.left : places.pads.left + index.shape[1]] = index
-    # Channels x steps x samples of a step, as samples x channels of each step.
+    # Reorder channels x steps x samples of a step to samples x channels for each step.
     steps = padded[:, :before].reshape(channels, -1, step).transpose(2, 0, 1)
     lined = steps.reshape(1, step * channels, width - 1 + taps)
     moved = rearranged(importer, node, [value], lined)
@@ -168,7 +168,7 @@ def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
 def _conv_by_moves(
     importer: Importer, node: GraphNode, value: Value, weights: Reals, groups: int
 ) -> None:
-    """A convolution along three axes or more: pixels of the windows are gathered as channels."""
+    """A convolution along three or more axes: pixels of windows are gathered as channels."""
     places = positions(node, value, weights.shape[2:])
     index = gathered(importer, node, value, places)
     channels, *outputs, pixels = index.shape
@@ -176,7 +176,7 @@ def _conv_by_moves(
     moved = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
     full = _spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
-    # Filters x 1 x pixels x channels, as channels x pixels.
+    # Reorder filters x 1 x pixels x channels to channels x pixels.
     flat = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
     shape = (importer.batch, filters, *outputs)
     pixel_conv(importer, node, moved, flat, _conv_bias(importer, node, filters), shape)
@@ -190,12 +190,12 @@ def _spaced(
     pads: Sequence[int],
     added: Sequence[int],
 ) -> Index:
-    """Numbers of elements with a stride between them, and with what a plain convolution reads
-    around them; 0 where there is none.
+    """Numbers of elements with a stride between them, and with the padding that a plain convolution
+    reads around them; 0 for no element.
 
     Parameters:
         index: channels, then pixels along each axis.
-        extents: pixels of a filter. pads: of the output, as ONNX has them. added: after its end.
+        extents: pixels of a filter. pads: of the output, as in ONNX. added: after its end.
     """
     rank, sizes = len(strides), index.shape[1:]
     for axis in range(rank):
@@ -221,7 +221,7 @@ def _pads(
     extents: Sequence[int],
     added: Sequence[int],
 ) -> list[int]:
-    """Pixels that are cut off the output at the start of each axis, then at the end of each."""
+    """Pixels to cut off the output at the start of each axis, then at the end of each."""
     rank = len(sizes)
     pads = numbers(node, "pads", 2 * rank, least=0)
     auto = attribute(node, "auto_pad", "NOTSET")
@@ -295,10 +295,10 @@ def pixel_conv(
     last: bool = True,
     turned: bool = False,
 ) -> Value:
-    """A convolution of single pixels.
+    """A convolution with single pixels.
 
     Parameters:
-        weights: filters x channels. bias: of each filter.
+        weights: filters x channels. bias: by filter.
         shape: of the tensor.
         last, turned: as for :meth:`microkernels.onnx_models.importer.Importer.add`.
     """
@@ -318,8 +318,8 @@ def pixel_conv(
 
 
 def _spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
-    """Weights of groups and with gaps (filters x channels of a group x pixels along one or two
-    axes) as filters x down x across x channels, with zeros between."""
+    """Weights with groups and gaps (filters x channels of a group x pixels along one or two axes)
+    as filters x down x across x channels, filled with zeros."""
     filters, inner, *kernel = weights.shape
     rows, columns = [1] * (2 - len(kernel)) + kernel
     down, across = (rows - 1) * dilation.height + 1, (columns - 1) * dilation.width + 1
@@ -336,10 +336,10 @@ def _spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
 
 
 def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool = True) -> Value:
-    """A fully connected layer of outputs x inputs weights.
+    """A fully connected layer with outputs x inputs weights.
 
     Parameters:
-        last: it makes the node's output.
+        last: it produces the node's output.
     """
     value = importer.value(node)
     outputs, inputs = weights.shape
@@ -351,7 +351,7 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
     kind: Callable[..., Layer] = Dense
     attributes: dict[str, Any] = {"outputs": outputs}
     if value.layer == INPUT:
-        # The kernel of fully connected layers takes the outputs of layers alone.
+        # The kernel of fully connected layers accepts only outputs of layers.
         kind = Conv
         attributes = {"filters": outputs, "kernel": Size2(size.width, size.height)}
         weights = weights.reshape(outputs, size.channels, size.height, size.width)
@@ -364,16 +364,16 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
 def scale_channels(
     importer: Importer, node: GraphNode, value: Value, scale: Reals, shift: Reals
 ) -> Value:
-    """Each channel of ``value`` times ``scale`` plus ``shift``, one number of each a channel, or
-    one for all: in the weights of the layer before if nothing else reads it, else in a layer of
-    its own."""
+    """Each channel of ``value`` times ``scale`` plus ``shift``, each with one number per channel or
+    one for all: in the weights of the previous layer if nothing else reads it, otherwise in a layer
+    of its own."""
     before = importer.layers.get(value.layer)
     channels = value.size.channels
     if value.alone and value.layer in importer.real and before is not None and before.with_relu():
         real = importer.real[before.name]
         if scale.size == 1 or len(real.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (real.weights.ndim - 1))
-            # Large weights are not copied in vain.
+            # Avoid needless copies of large weights.
             weights = real.weights if (scale == 1).all() else real.weights * rows
             bias = real.bias * scale.ravel() + shift.ravel()
             importer.real[before.name] = Weights(weights=weights, bias=bias)
@@ -392,7 +392,7 @@ def scale_channels(
 
 
 def batch_normalization(importer: Importer, node: GraphNode) -> None:
-    """BatchNormalization with the statistics of the training."""
+    """BatchNormalization with the statistics from training."""
     value = map_value(importer, node)
     if attribute(node, "training_mode", 0):
         raise node.refused("training_mode must be 0: export the model for inference")
@@ -409,7 +409,7 @@ def batch_normalization(importer: Importer, node: GraphNode) -> None:
 
 
 def activate(importer: Importer, node: GraphNode) -> bool:
-    """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
+    """Merge ReLU into the previous layer if nothing else reads it; returns whether it did."""
     value = importer.held(node)
     before = importer.layers.get(value.layer)
     limited = before.with_relu() if before is not None and value.alone else None

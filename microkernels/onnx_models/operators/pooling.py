@@ -26,10 +26,10 @@ __all__ = [
     "pad",
 ]
 
-#: Power of a norm -> share of the largest magnitude up to which powers have bits of their own, and
+#: Power of a norm -> fraction of the largest magnitude up to which powers have their own bits, and
 #: how often it is applied.
 _SHARES = {2: (1 / 8, 1), 3: (1 / 3, 3), 4: (3 / 10, 4)}
-#: Powers up to this one are products.
+#: Powers up to this one become products.
 _MOST_PRODUCTS = 4
 
 
@@ -65,15 +65,15 @@ def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
 
 
 def _on_maps(value: Value, places: Positions) -> bool:
-    """Whether pooling of maps has such windows."""
+    """Whether pooling of maps supports such windows."""
     return len(value.shape) <= 4 and max(places.dilations) == 1
 
 
 def _by_axes(
     importer: Importer, node: GraphNode, value: Value, places: Positions, *, mean: bool
 ) -> Value:
-    """Pooling along one axis after the other, each of which lies along the rows of a map; pixels of
-    windows with gaps are gathered before. Pixels around count, of a mean."""
+    """Pooling along one axis after the other, each along the rows of a map; pixels of windows with
+    gaps are gathered first. Padding counts in a mean."""
     channels, sizes = value.shape[1], list(value.shape[2:])
     for axis, kernel in enumerate(places.kernel):
         step, around = places.strides[axis], (places.before[axis], places.after[axis])
@@ -92,7 +92,7 @@ def _by_axes(
         before, after = around
         along = Positions.plain([kernel, 1], [step, 1], [before, 0], [after, 0])
         value = _add(importer, node, moved, along, mean=mean, last=False)
-        # Back into the order of the axes.
+        # Restore the order of the axes.
         order = [sizes[axis], *(size for other, size in enumerate(sizes) if other != axis)]
         back = np.moveaxis(index_of(importer, value).reshape(channels, *order), 1, axis + 1)
         value = rearranged(importer, node, [value], back[np.newaxis])
@@ -108,7 +108,7 @@ def max_pool(importer: Importer, node: GraphNode) -> None:
 def _pooled(
     importer: Importer, node: GraphNode, value: Value, *, mean: bool
 ) -> tuple[Value, Positions]:
-    """The node's output, without the divisors of a mean that differ, and its windows."""
+    """The node's output, before correction for different divisors of a mean, and its windows."""
     places = positions(node, value, _kernel(node, value))
     if _on_maps(value, places):
         spatial(node, value)
@@ -119,7 +119,7 @@ def _pooled(
 
 
 def average_pool(importer: Importer, node: GraphNode) -> None:
-    """AveragePool; where the divisor differs, a multiplication by constants follows."""
+    """AveragePool; if divisors differ, a multiplication by constants follows."""
     value = map_value(importer, node)
     result, places = _pooled(importer, node, value, mean=True)
     # Pixels that ceil_mode adds do not count.
@@ -137,10 +137,10 @@ def average_pool(importer: Importer, node: GraphNode) -> None:
 def lp_pool(importer: Importer, node: GraphNode) -> None:
     """LpPool: the root of the sum of powers of magnitudes.
 
-    Powers of small numbers have few bits. So there are norms of magnitudes up to a share of the
-    largest, up to the square of that share, and so on, whose powers have bits of their own. Of all
-    the largest counts: where a window has larger magnitudes a norm is too small, and a norm is
-    made too small where the next one is better.
+    Powers of small numbers have few bits. So there are several norms, for magnitudes up to a
+    fraction of the largest, up to the square of that fraction, and so on, each with its own bits
+    for powers. The largest norm counts: for a window with larger magnitudes a norm is too small,
+    and a norm is made too small where the next one is better.
     """
     value = map_value(importer, node)
     power = int(attribute(node, "p", 2))
@@ -181,7 +181,7 @@ def _root(importer: Importer, node: GraphNode, powers: Value, power: int) -> Val
 
 
 def max_unpool(importer: Importer, node: GraphNode) -> None:
-    """MaxUnpool with constant indices: each element moves to its place, zeros lie between."""
+    """MaxUnpool with constant indices: each element moves to its place, with zeros in between."""
     value = importer.value(node)
     importer.check_images(node, value)
     places = importer.reals(node, 1)
@@ -203,7 +203,7 @@ def max_unpool(importer: Importer, node: GraphNode) -> None:
         shape = tuple(int(extent) for extent in declared.ravel())
     if len(shape) != rank + 2 or shape[:2] != value.shape[:2] or min(shape) < 1:
         raise node.refused(f"its output can't have the shape {list(shape)}")
-    # Indices are of the output that the attributes say, of all images.
+    # Indices refer to all images of the output shape that the attributes imply.
     elements = shape[1] * prod(usual)
     inside = places.astype(np.int64) - elements * np.arange(len(places)).reshape(
         -1, *(1,) * (rank + 1)
@@ -227,7 +227,7 @@ def _whole(importer: Importer, node: GraphNode, *, mean: bool) -> None:
     sizes = list(value.shape[2:])
     windows = [sizes]
     if mean and len(sizes) > 1 and min(sizes) > 1:
-        # A sum over rows and columns needs as many bits more as one over each, both together.
+        # A sum over rows and columns needs as many extra bits as a sum over each, added up.
         windows = [[sizes[0], 1], [1, sizes[1]]]
     for number, kernel in enumerate(windows, 1):
         places = Positions.plain(kernel)
@@ -245,7 +245,7 @@ def global_max_pool(importer: Importer, node: GraphNode) -> None:
 
 
 def pad(importer: Importer, node: GraphNode) -> None:
-    """Pad with zeros around rows and columns: means of windows of one pixel; else by moves."""
+    """Pad: zeros around rows and columns by means of one-pixel windows, others by moves."""
     try:
         _pad_maps(importer, node)
     except ModelError:

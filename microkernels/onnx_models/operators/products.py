@@ -32,14 +32,14 @@ from .linear import connect, pixel_conv
 
 __all__ = ["gemm", "in_one_slice", "matmul"]
 
-#: Elements of a piece on average, below which a product with the identity is the faster transpose.
+#: Mean elements per piece below which a product with the identity is the faster way to transpose.
 _LONG_PIECE = 4
-#: Products of parts of rows at most, which are added.
+#: Maximum products of parts of rows to add up.
 _MOST_PARTS = 8
 
 
 def matmul(importer: Importer, node: GraphNode) -> None:
-    """MatMul: of an input and constant weights, or of two inputs."""
+    """MatMul of an input and constant weights, or of two inputs."""
     if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
         product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
         return
@@ -54,7 +54,7 @@ def matmul(importer: Importer, node: GraphNode) -> None:
 def _pixels(
     importer: Importer, node: GraphNode, value: Value, weights: Reals, *, last: bool = True
 ) -> Value:
-    """Rows by weights of inputs x outputs: a convolution of single pixels."""
+    """Rows times inputs x outputs weights: a convolution with single pixels."""
     if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
         raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
@@ -75,7 +75,7 @@ def _operand(importer: Importer, node: GraphNode, number: int) -> Value | Reals:
 
 
 def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Value | Reals]) -> None:
-    """Refuse a product whose sums are over images, or whose first axis is not theirs.
+    """Refuse a product that sums over images, or whose first axis is not that of the images.
 
     Raises:
         MixedImagesError: it is such a product.
@@ -101,8 +101,8 @@ def _image_operand(
     """An operand of a product as a map, and its shape in the product of an image.
 
     Parameters:
-        rank: of the larger operand. A constant of as many axes, more than those of a matrix, has
-            images, too; all others are those of each image.
+        rank: of the larger operand. A constant of this rank, if more than a matrix's, also has
+            images; any other constant is the same for all images.
     """
     if isinstance(operand, Value):
         return operand, importer.image_of(operand.shape)
@@ -116,8 +116,8 @@ def _image_operand(
 def _matrices(
     importer: Importer, value: Value, shape: tuple[int, ...], lead: tuple[int, ...]
 ) -> Index:
-    """Numbers of an image's elements in matrices of ``shape``, one for all or as many as ``lead``
-    says."""
+    """Numbers of an image's elements in matrices of ``shape``: one for all, or as many as ``lead``
+    requires."""
     index = index_of(importer, value).reshape(shape)
     if prod(shape[:-2]) not in (1, prod(lead)):
         index = np.broadcast_to(index, (*lead, *shape[-2:]))
@@ -138,7 +138,7 @@ def product_of(
         last: it is the node's output.
 
     Raises:
-        ModelError: they do not fit each other, or rows are too long.
+        ModelError: they don't fit each other, or rows are too long.
     """
     ranks = [len(operand.shape) for operand in (first, second)]
     if not all(ranks):
@@ -190,7 +190,7 @@ def product_of(
 
 
 def gemm(importer: Importer, node: GraphNode) -> None:
-    """Gemm: of rows and constant weights, or of two matrices."""
+    """Gemm of rows and constant weights, or of two matrices."""
     alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
     swapped = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
     if importer.is_constant(node, 1) and not swapped[0]:
@@ -226,7 +226,7 @@ def gemm(importer: Importer, node: GraphNode) -> None:
 
 
 def _matrix(importer: Importer, node: GraphNode, number: int, *, swap: bool) -> Value | Reals:
-    """An operand of Gemm; ``swap``: its rows and columns change places."""
+    """An operand of Gemm; ``swap``: transpose it."""
     operand = _operand(importer, node, number)
     if len(operand.shape) != 2:
         raise node.refused(f"input {number} must have 2 dimensions, not {len(operand.shape)}")
@@ -247,7 +247,7 @@ def _columns(importer: Importer, node: GraphNode, value: Value, index: Index) ->
     short = adjacent(importer, value, turned) < _LONG_PIECE
     if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
         return rearranged(importer, node, [value], turned, turned=True)
-    # Single elements move slowly; a product with the identity takes whole rows.
+    # Single elements move slowly; a product with the identity moves whole rows.
     lines = rearranged(importer, node, [value], index, turned=True)
     batch = (importer.batch,) if importer.batch > 1 else ()
     square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
@@ -264,8 +264,8 @@ def _columns(importer: Importer, node: GraphNode, value: Value, index: Index) ->
 
 
 def _connected(importer: Importer, name: str) -> bool:
-    """Whether a map has the slices of a fully connected layer's outputs, which a chip's vaults
-    share."""
+    """Whether a map has the slices of a fully connected layer's outputs, which are distributed over
+    a chip's vaults."""
     layer = importer.layers.get(name)
     if layer is None:
         return False
@@ -276,7 +276,7 @@ def _connected(importer: Importer, name: str) -> bool:
 
 def in_one_slice(importer: Importer, node: GraphNode, value: Value) -> Value:
     """``value`` in a map whose rows are in one piece, also on several vaults."""
-    # What makes or reads a map of more channels than a vector's may need thinner slices.
+    # Layers that write or read a map with more channels than a vector may need thinner slices.
     wide = value.size.channels > MAX_VL
     layer = importer.layers.get(value.layer)
     in_rows = layer is not None and (layer.one_slice or layer.copies)

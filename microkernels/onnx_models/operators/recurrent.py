@@ -1,7 +1,7 @@
 """LSTM and GRU, one time step at a time.
 
-Input and state of a step form one vector; one fully connected layer computes the sums of all gates
-from it. Each step has its own layers and its own weights in memory.
+Input and state of a step form one vector, from which one fully connected layer computes the sums of
+all gates. Each step has its own layers, and its own copy of the weights in memory.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from .elements import affine, combine
 
 __all__ = ["gru", "lstm"]
 
-#: Steps of all sequences and directions, as each has its own copy of the weights.
+#: Maximum steps of all sequences and directions, since each has its own copy of the weights.
 _MOST_STEPS = 64
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -31,16 +31,16 @@ class _Cells:
         gates: of a cell. functions: that the node must have.
 
     Attributes:
-        value: of all inputs. index: of its elements, from 1 on: steps x batch x inputs.
-        cells: of a direction. batch_first: the batch is the first axis of all tensors.
-        reverse: of each direction, whether it begins with the last step.
+        value: all inputs. index: numbers of its elements, from 1 on: steps x batch x inputs.
+        cells: per direction. batch_first: the batch is the first axis of all tensors.
+        reverse: by direction, whether it begins with the last step.
         weights, recurrent: directions x gates * cells x inputs, or cells.
-        bias: directions x 2 * gates * cells, of the input and of the state.
-        steps, batch: of a sequence, and sequences of an image.
-        states: by step, direction and sequence, once they are computed.
+        bias: directions x 2 * gates * cells, for the input and the state.
+        steps, batch: steps per sequence, and sequences per image.
+        states: by step, direction and sequence, once computed.
 
     Raises:
-        ModelError: inputs or attributes that do not fit each other, or that are not supported.
+        ModelError: inputs or attributes don't fit each other, or are not supported.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class _Cells:
         return self.part(self.value, self.index[step, sequence])
 
     def start(self, number: int, direction: int, sequence: int) -> Value | Reals | None:
-        """The state before the first step, of the input of this number: a vector, constants, or
-        None for zeros."""
+        """The state before the first step, from input ``number``: a vector, constants, or None for
+        zeros."""
         importer, node = self.importer, self.node
         if number >= len(node.inputs) or not node.inputs[number]:
             return None
@@ -144,8 +144,8 @@ class _Cells:
         return self.part(state, index_of(importer, state)[chosen])
 
     def name_outputs(self, *further: Sequence[Value]) -> None:
-        """Name the outputs of the node: all states, the last ones, and those of each direction and
-        sequence in ``further``."""
+        """Name the node's outputs: all states, the last ones, and those in ``further`` by direction
+        and sequence."""
         directions, sequences = range(len(self.reverse)), range(self.batch)
         every = [
             self.states[s, d, b] for s in range(self.steps) for d in directions for b in sequences
@@ -174,7 +174,7 @@ class _Cells:
         return (self.importer.batch, elements)
 
     def part(self, value: Value, index: Index) -> Value:
-        """Elements of these numbers, from 1 on."""
+        """The elements with these numbers, from 1 on."""
         return rearranged(self.importer, self.node, [value], index.reshape(1, -1))
 
     def joined(self, values: Sequence[Value]) -> Value:
@@ -184,7 +184,7 @@ class _Cells:
         return rearranged(self.importer, self.node, values, index)
 
     def gates(self, value: Value, weights: Reals, bias: Reals) -> list[Value]:
-        """A fully connected layer, in vectors of ``cells`` outputs."""
+        """A fully connected layer, split into vectors of ``cells`` outputs."""
         outputs = len(weights)
         real = Weights(weights=weights, bias=bias)
         sums = self.importer.weigh(
@@ -209,7 +209,7 @@ class _Cells:
         )
 
     def copy(self, value: Value) -> Value:
-        """A map whose fraction may be another."""
+        """A copy, whose fraction may differ."""
         return affine(self.importer, self.node, value, 1.0, 0.0, last=False)
 
     def combined(self, kind: str, one: Value, other: Value) -> Value:
@@ -251,7 +251,7 @@ def lstm(importer: Importer, node: GraphNode) -> None:
                 new = w.sum(w.product(w.function(forgets, "sigmoid"), c), new)
             c = new
             outputs = _looking(w, outputs, looks[1], c)
-            # Cells are larger than the operands of a tangent.
+            # Cells can be larger than useful operands of tanh.
             y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
             w.states[step, direction, sequence] = y
         assert isinstance(c, Value)
@@ -265,13 +265,13 @@ def _sums(w: _Cells, direction: int, x: Value, y: Value | Reals | None, bias: Re
     if isinstance(y, np.ndarray):
         bias = bias + recurrent @ y
     if isinstance(y, Value):
-        # The state has a fraction of its own.
+        # The state has its own fraction.
         x, weights = w.joined([w.copy(x), y]), np.concatenate([weights, recurrent], axis=1)
     return w.gates(x, weights, bias)
 
 
 def _looking(w: _Cells, sums: Value, peephole: Reals | None, c: Value | Reals | None) -> Value:
-    """Sums with those of a peephole at the cells."""
+    """``sums`` plus those of a peephole at the cells."""
     if peephole is None or c is None:
         return sums
     if isinstance(c, np.ndarray):

@@ -1,4 +1,4 @@
-"""The operators that are supported: the only list of them."""
+"""The single list of supported operators."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from . import arrange, axes, elements, integers, linear, pooling, products, recu
 __all__ = ["OPERATORS"]
 
 _LOG, _EXP, _ROOT = (Function(name) for name in ("log", "exp", "sqrt"))
-#: Type of an operator -> the function that maps a node of it.
+#: Type of operator -> function that maps such a node.
 OPERATORS: Mapping[str, Operator] = {
     "Abs": elements.function("absolute"),
     "Acos": elements.unary("arccos"),

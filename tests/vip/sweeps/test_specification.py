@@ -54,7 +54,7 @@ def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[vary", "no TOML"),
+        ("[vary", "not TOML"),
         ("speed = 3\n" + BASE, "has no 'speed'; there are: design, vary"),
         ("mhz = true\n" + BASE, "mhz can't be True"),
         ("mhz = 0\n" + BASE, "mhz must be a number above 0, not 0"),
@@ -66,7 +66,7 @@ def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
         ('target = ["xc7", "xc9"]\n' + BASE, "unknown target 'xc9'"),
         ('target = ["xc7", "xc7"]\n' + BASE, "target must be a list of different names"),
         ("target = [7]\n" + BASE, "target must be a list of different names, not [7]"),
-        ('design = "vault"\npower = true\n' + BASE, "power is that of an engine"),
+        ('design = "vault"\npower = true\n' + BASE, "power can be measured for an engine only"),
         ("power = 1\n" + BASE, "power can't be 1"),
         ("[vary]\narc_entries = [4]\n", "needs [[kernels]]"),
         ("[vary]\narc_entries = 4\n[[kernels]]\nkernel = 'bp'", "must be a list of values, not 4"),
@@ -75,7 +75,7 @@ def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
             "[vary]\narc_entries = [4, 99]\n[[kernels]]\nkernel = 'bp'",
             "vary.arc_entries: no configuration allows 99: arc_entries must be",
         ),
-        ("[[kernels]]\nkernel = 'fft'", "kernel of bp, conv, dense, not 'fft'"),
+        ("[[kernels]]\nkernel = 'fft'", "one of the kernels bp, conv, dense, not 'fft'"),
         ("[[kernels]]\nkernel = 'bp'\ndepth = 3", "kernels[0] has no 'depth'; there are: height"),
         ("[[kernels]]\nkernel = 'bp'\nwidth = 0", "kernels[0].width must be a whole number of 1"),
         ("[[kernels]]\napplication = 'doom'", "unknown application 'doom'; there are: matrix"),
@@ -95,5 +95,5 @@ def test_what_is_refused(text: str, message: str, tmp_path: Path) -> None:
 def test_a_grid_has_an_end(tmp_path: Path) -> None:
     values = ", ".join(map(str, range(1, 65)))
     many = "\n".join(f"{name} = [{values}]" for name in ("arc_entries", "max_vl", "max_mr"))
-    with pytest.raises(SweepError, match="262,144 configurations; at most 100,000"):
+    with pytest.raises(SweepError, match="at most 100,000 configurations, not 262,144"):
         read(f"[vary]\n{many}\n[[kernels]]\nkernel = 'bp'", tmp_path)

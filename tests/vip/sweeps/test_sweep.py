@@ -244,7 +244,7 @@ def test_a_cluster_gives_the_same_files_and_loses_nothing(
 
 def test_objectives_are_checked_before_anything_runs(file: Path, tmp_path: Path) -> None:
     file.write_text(SPECIFICATION.replace('["cycles"]', '["luts"]'))
-    with pytest.raises(SweepError, match="objective 'luts': there are cycles, time_us"):
+    with pytest.raises(SweepError, match="unknown objective 'luts'; there are: cycles, time_us"):
         sweep(file, tmp_path / "out")
 
 

@@ -101,10 +101,10 @@ def test_what_is_not_placed_says_why(trimmed, monkeypatch):
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-85k"]], placements=1)
     assert found.unplaced == "placements need it: pip install '.[pnr]'"
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-85k"]])
-    assert found.unplaced == "placements were not asked for"
+    assert found.unplaced == "no placement was requested"
     monkeypatch.setitem(ONE, "luts", 30_000.0)
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-25k"]], placements=1)
-    assert found.unplaced == "it does not fit ecp5-25k"
+    assert found.unplaced == "the design does not fit ecp5-25k"
 
 
 def test_the_command_counts_what_yosys_makes_of_the_trimmed_verilog(vip, tmp_path):
