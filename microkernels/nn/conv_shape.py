@@ -45,6 +45,7 @@ __all__ = [
     "check_shifts",
     "convolve",
     "convolve_bytes",
+    "narrowed",
     "pair_bytes",
     "rounding_bias",
     "split_pairs",
@@ -204,6 +205,11 @@ def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
     ).astype(ELEMENT)
 
 
+def narrowed(sums: Elements, narrow: int) -> Elements:
+    """Sums as bytes: shifted right by ``narrow`` bits and saturated."""
+    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)
+
+
 def convolve_bytes(
     shape: ConvShape,
     image: Elements,
@@ -250,6 +256,4 @@ def convolve_bytes(
         fraction=fraction,
         relu=relu,
     )
-    if narrow is None:
-        return sums
-    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)
+    return sums if narrow is None else narrowed(sums, narrow)

@@ -5,7 +5,8 @@ Each engine multiplies the inputs by its rows of the weight matrix. It streams t
 memory order, through a ring of blocks, which it refills while blocks are left. In a block's turn
 its rows are multiplied by the chunk of each vector, and after each product the previous block's
 sums are added. After the last block of a row group, the engine adds the bias and the sums of other
-segments, applies ReLU, and stores the outputs. The following rules, and those in
+segments, applies ReLU, and stores the outputs. Outputs of bytes are shifted to their elements' high
+bytes before, with saturation, and packed. The following rules, and those in
 :mod:`microkernels.bp.kernel`, keep the program correct for any timing of the memory:
 
 - *Vector after vector*: a product separates an addition from the instruction that produced its
@@ -28,8 +29,8 @@ from .dense_layout import DenseLayout
 
 __all__ = ["dense_program"]
 
-#: Scratchpad address of the threshold.
-_THRESHOLD = 0
+#: Scratchpad addresses of the threshold; of a factor and a vector for outputs of bytes.
+_THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
 
 
 @CHECK.arguments
@@ -72,7 +73,7 @@ class _DenseKernel:
             f"in a row group; {counted(plan.segments, 'segment')}.",
             "",
             f"Scratchpad ({plan.ring_end} bytes)",
-            f"  {0:>4} threshold",
+            f"  {_THRESHOLD:>4} threshold",
             f"  {plan.bias:>4} biases",
             *[f"  {plan.others:>4} sums of another segment"] * (plan.segments > 1),
             f"  {plan.sums:>4} sums",
@@ -87,7 +88,7 @@ class _DenseKernel:
         self.blocks_ahead = reg("blocks_ahead", "blocks of weights left to load")
         self.chunks_ahead = reg("chunks_ahead", "chunks left to load")
         self.outputs = reg("outputs", "outputs left")
-        self.bias = reg("bias", "their biases")
+        self.first = reg("first", "number of the first one")
         self.inputs = reg("inputs", "address of the inputs")
         self.at = (
             reg("at0", "temporary"),
@@ -109,7 +110,6 @@ class _DenseKernel:
         self.ready = reg("ready", "those to add")
         self.total = reg("total", "sums that they belong to")
         self.next_total = reg("next_total", "sums of the block in use")
-        self.one = w.constant("one", 1, "1")
         self.chunk = w.constant("chunk", plan.chunk, "inputs in a chunk")
         self.block = w.constant("outputs_at_once", plan.block, "outputs in a block")
         self.block_count = w.constant("block_count", plan.blocks, "blocks in a row group")
@@ -120,7 +120,7 @@ class _DenseKernel:
     def build(self) -> KernelBuilder:
         """Write the complete program."""
         w = self.writer
-        words = (self.weights, self.outputs, self.bias)
+        words = (self.weights, self.outputs, self.first)
         w.start(words, self.at[0], vault_bits=self.vault_bits)
         w.op("beq", self.outputs, w.zero, "idle")
         self._begin()
@@ -152,6 +152,13 @@ class _DenseKernel:
         """Set ``register`` to an address of the layout."""
         self.writer.offset(register, "parameters", address - self.layout.parameters)
 
+    def _find_output(self, register: str, address: int, size: int = ELEMENT_BYTES) -> None:
+        """Set ``register`` to the place of the row group's first output among all outputs at
+        ``address``, of ``size`` bytes each."""
+        self._find(register, address)
+        for _ in range(size):
+            self.writer.op("add", register, register, self.first)
+
     def _begin(self) -> None:
         w, plan, layout = self.writer, self.plan, self.layout
         w.note("The first chunk of inputs, and the ring but for one block.")
@@ -172,11 +179,9 @@ class _DenseKernel:
         with w.loop("fill_ring", self.count):
             self._load_block()
         w.op("li", self.at[0], _THRESHOLD)
-        self._find(self.at[1], layout.threshold)
-        w.load(self.at[0], self.at[1], self.one, note="threshold")
-        w.op("li", self.at[0], self.fraction)
-        w.op("set.fx", self.at[0])
-        w.op("set.mr", self.block)
+        self._find(self.at[1], layout.limits)
+        w.op("li", self.at[2], 1 if plan.narrow is None else 3)
+        w.load(self.at[0], self.at[1], self.at[2], note="threshold")
 
     def _multiply(self) -> None:
         w, plan = self.writer, self.plan
@@ -185,8 +190,12 @@ class _DenseKernel:
         with w.unless("bge", self.outputs, self.count):
             w.op("mov", self.count, self.outputs)
         w.op("li", self.at[0], plan.bias)
-        w.load(self.at[0], self.bias, self.count, note="biases")
+        self._find_output(self.at[1], self.layout.bias)
+        w.load(self.at[0], self.at[1], self.count, note="biases")
         self._clear()
+        w.op("li", self.at[0], self.fraction)
+        w.op("set.fx", self.at[0])
+        w.op("set.mr", self.block)
         w.op("li", self.made, plan.products)
         w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
         w.op("li", self.total, plan.sums)
@@ -219,7 +228,8 @@ class _DenseKernel:
             w.op("mov", pointer, start)
         self._loop_vectors("products")
         w.op("set.vl", self.chunk)
-        w.vector("m.v.mul.add", product, self.use, chunk, note="product")
+        multiply = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+        w.vector(multiply, product, self.use, chunk, note="product")
         w.op("set.vl", self.block)
         if not plan.spaced:
             w.op("v.drain")
@@ -275,20 +285,38 @@ class _DenseKernel:
         self._end_loop("last_products", *steps)
         w.op("set.vl", self.count)
         w.op("li", self.at[1], plan.bias)
-        self._each("v.v.add", "add_bias", "bias")
+        self._each("v.v.add [16-bit]", "add_bias", "bias")
         for segment in range(1, plan.segments):
             self._add_segment(segment)
         w.op("li", self.at[1], _THRESHOLD)
-        self._each("v.s.max", "raise_sums", "raise to the threshold")
+        self._each("v.s.max [16-bit]", "raise_sums", "raise to the threshold")
+        if plan.narrow is not None:
+            self._narrow()
         w.op("v.drain")
-        w.offset(self.at[0], self.bias, self.layout.target.base - self.layout.bias)
+        self._find_output(self.at[0], self.layout.target.base, ELEMENT_BYTES // plan.packed)
         w.op("li", self.at[1], plan.sums)
+        elements = self.count
+        if plan.narrow is not None:
+            elements = self.at[2]
+            w.op("srl", elements, self.count, 1)
         self._loop_vectors("store_outputs")
-        w.store(self.at[0], self.at[1], self.count)
+        w.store(self.at[0], self.at[1], elements)
         steps = ((self.at[0], self.layout.target.pitch), (self.at[1], plan.group_bytes))
         self._end_loop("store_outputs", *steps)
-        w.offset(self.bias, self.bias, plan.group_bytes)
+        w.op("add", self.first, self.first, self.count)
         w.op("sub", self.outputs, self.outputs, self.count)
+
+    def _narrow(self) -> None:
+        """Pack the sums' bytes."""
+        w = self.writer
+        w.op("set.fx", w.zero)
+        w.op("li", self.at[1], _FACTOR)
+        self._each("v.s.mul [16-bit]", "shift_sums", "shift to the high byte")
+        w.op("set.mr", self.count)
+        w.op("li", self.at[1], ELEMENT_BYTES)
+        w.op("set.vl", self.at[1])
+        w.op("li", self.at[1], _PICK)
+        self._each("m.v.mul.add [8-bit]", "pick_bytes", "pick the high bytes")
 
     def _each(self, mnemonic: str, label: str, note: str, step: int = 0) -> None:
         """When the vector unit is idle, compute each vector's sums from them and the operand at
@@ -297,7 +325,7 @@ class _DenseKernel:
         w.op("v.drain")
         w.op("li", self.at[0], self.plan.sums)
         self._loop_vectors(label)
-        w.vector(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
+        w.op(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
         self._end_loop(label, (self.at[0], self.plan.group_bytes), (self.at[1], step))
 
     def _add_segment(self, segment: int) -> None:
@@ -305,11 +333,11 @@ class _DenseKernel:
         others = self.layout.sums(segment)
         w.op("v.drain")
         w.op("li", self.at[1], plan.others)
-        w.offset(self.at[2], self.bias, others.base - self.layout.bias)
+        self._find_output(self.at[2], others.base)
         label = f"segment_{segment}"
         self._loop_vectors(label)
         w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
         steps = ((self.at[1], plan.group_bytes), (self.at[2], others.pitch))
         self._end_loop(label, *steps)
         w.op("li", self.at[1], plan.others)
-        self._each("v.v.add", f"add_segment_{segment}", "add them", plan.group_bytes)
+        self._each("v.v.add [16-bit]", f"add_segment_{segment}", "add them", plan.group_bytes)

@@ -4,10 +4,10 @@ An engine's part of the parameter block::
 
     0  address of its weights
     1  outputs that it computes; 0: none
-    2  their biases
+    2  number of the first one
 
-All other data are at fixed distances from the parameter block or the biases: launches of small
-layers wait for each word that they read.
+All other data are at fixed distances from the parameter block: launches of small layers wait for
+each word that they read.
 """
 
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elem
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 
+from .conv_shape import MOST_NARROW
 from .dense_plan import DensePlan
 
 __all__ = ["DenseLayout", "Vectors"]
@@ -119,10 +120,10 @@ class DenseLayout:
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        target = self.target
-        if (target.batch, target.length) != (shape.batch, shape.outputs):
+        target, length = self.target, self.plan.output_elements
+        if (target.batch, target.length) != (shape.batch, length):
             raise KernelError(
-                f"target must be {shape.batch} vectors of {shape.outputs} elements, not "
+                f"target must be {shape.batch} vectors of {length} elements, not "
                 f"{target.batch} of {target.length}"
             )
 
@@ -142,14 +143,15 @@ class DenseLayout:
         return block_size([_WORDS] * self.plan.sharers)
 
     @property
-    def threshold(self) -> int:
-        """Address of the element that is the outputs' lower limit."""
+    def limits(self) -> int:
+        """Address of the outputs' lower limit; for outputs of bytes, then of the factor that shifts
+        a sum to the high byte, and the bytes that select this one."""
         return round_up(self.base + self._parameter_bytes, COLUMN_BYTES)
 
     @property
     def bias(self) -> int:
         """Address of the biases."""
-        return self.threshold + COLUMN_BYTES
+        return self.limits + COLUMN_BYTES
 
     @property
     def inputs(self) -> Vectors:
@@ -157,7 +159,7 @@ class DenseLayout:
         there."""
         plan, shape = self.plan, self.plan.shape
         return Vectors(
-            base=round_up(self.bias + shape.outputs * ELEMENT_BYTES, COLUMN_BYTES),
+            base=self.bias + round_up(shape.outputs * ELEMENT_BYTES, COLUMN_BYTES),
             length=shape.inputs,
             batch=shape.batch,
             pitch=round_up(plan.chunks * plan.chunk * ELEMENT_BYTES, COLUMN_BYTES),
@@ -188,7 +190,8 @@ class DenseLayout:
 
         Parameters:
             weights: outputs x inputs elements.
-            bias: one element per output.
+            bias: one element per output; for outputs of bytes, that of
+                :func:`microkernels.nn.conv_shape.rounding_bias`.
             relu: negative outputs become 0.
 
         Raises:
@@ -198,8 +201,12 @@ class DenseLayout:
         plan, shape = self.plan, self.plan.shape
         weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
         bias = check_elements("bias", bias, (shape.outputs,))
-        memory.write(self.threshold, np.array([0 if relu else LOWEST], ELEMENT).tobytes())
-        memory.write(self.bias, bias.astype(ELEMENT).tobytes())
+        limits = [0 if relu else LOWEST]
+        if plan.narrow is not None:
+            limits += [1 << MOST_NARROW - plan.narrow, 1 << MOST_NARROW]
+        memory.write(self.limits, np.array(limits, ELEMENT).tobytes())
+        biases = np.pad(bias, (0, -shape.outputs % plan.packed))
+        memory.write(self.bias, biases.astype(ELEMENT).tobytes())
         padding = (0, plan.sharers * plan.pe_outputs - shape.outputs)
         filled = np.pad(weights, (padding, (0, plan.chunks * plan.chunk - shape.inputs)))
         blocks = filled.reshape(
@@ -212,5 +219,5 @@ class DenseLayout:
     def _words(self, member: int) -> list[int]:
         plan = self.plan
         first = member * plan.pe_outputs
-        outputs = max(0, min(plan.pe_outputs, plan.shape.outputs - first))
-        return [self.weights(member), outputs, self.bias + first * ELEMENT_BYTES]
+        outputs = max(0, min(plan.pe_outputs, plan.output_elements * plan.packed - first))
+        return [self.weights(member), outputs, first]

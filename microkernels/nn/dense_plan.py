@@ -17,6 +17,11 @@ inputs, and for each chunk *blocks* of ``block`` outputs. The scratchpad contain
     weights      a ring of blocks
 
 Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`.
+
+Inputs and weights may be signed bytes, stored in pairs (:mod:`microkernels.nn.conv_shape`): a
+plan's inputs and chunks count elements, and products are those of ``m.v.dot.add``, an optional
+instruction. Outputs are 16-bit sums, or bytes in pairs: sums shifted right by ``narrow`` bits as
+those of convolutions.
 """
 
 from dataclasses import dataclass, replace
@@ -36,6 +41,8 @@ from microkernels.common.fixed_point import (
     check_fraction,
     dot,
 )
+
+from .conv_shape import check_shifts, narrowed, rounding_bias
 
 __all__ = ["DensePlan", "DenseShape", "dense", "partial_sums", "plan_dense"]
 
@@ -69,9 +76,9 @@ def partial_sums(
 
     Parameters:
         shape: of the segment.
-        chunk: inputs per chunk, at least 1.
-        inputs: batch x inputs elements.
-        weights: outputs x inputs elements.
+        chunk: inputs per chunk, at least 1; of bytes, twice as many as the plan's elements.
+        inputs: batch x inputs elements, or bytes.
+        weights: outputs x inputs elements, or bytes.
         fraction: bits by which sums of products are shifted right, 0..15.
 
     Returns:
@@ -91,28 +98,32 @@ def partial_sums(
     return total
 
 
-def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
+def dense(sums: Elements, bias: Elements, *, relu: bool, narrow: int | None = None) -> Elements:
     """Golden model of the outputs, from the sums of all segments.
 
     Parameters:
         sums: segments x batch x outputs elements.
         bias: one element per output.
         relu: negative outputs become 0.
+        narrow: bits by which sums are shifted right to become bytes, 0..8; None: the outputs are
+            the sums.
 
     Returns:
-        batch x outputs elements.
+        batch x outputs elements, or bytes.
 
     Raises:
-        KernelError: an array of another shape, or values beyond 16 bits.
+        KernelError: an array of another shape, or values out of range.
     """
     if sums.ndim != 3:
         raise KernelError(f"sums must be segments x batch x outputs, not {sums.shape}")
     sums = check_elements("sums", sums, sums.shape)
-    bias = check_elements("bias", bias, sums.shape[2:])
+    bias = rounding_bias(bias, sums.shape[2], narrow)
     total = np.broadcast_to(bias, sums.shape[1:])
     for segment in sums:
         total = add(total, segment)
-    return np.maximum(total, 0) if relu else total
+    if relu:
+        total = np.maximum(total, 0)
+    return total if narrow is None else narrowed(total, narrow)
 
 
 #: Blocks of weights in the ring: the minimum, enough to hide the memory's latency, and the maximum
@@ -142,6 +153,9 @@ class DensePlan:
         block: outputs per block, at most 256.
         blocks: per row group.
         slots: blocks in the ring of weights.
+        pairs: inputs and weights are bytes, two per element.
+        narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
+            outputs are sums.
     """
 
     shape: DenseShape
@@ -151,6 +165,18 @@ class DensePlan:
     block: int
     blocks: int
     slots: int
+    pairs: bool = False
+    narrow: int | None = None
+
+    @property
+    def output_elements(self) -> int:
+        """Elements per vector of outputs."""
+        return -(-self.shape.outputs // self.packed)
+
+    @property
+    def packed(self) -> int:
+        """Outputs per element; an engine computes a multiple of it."""
+        return 1 if self.narrow is None else 2
 
     @property
     def chunks(self) -> int:
@@ -265,6 +291,8 @@ def plan_dense(
     segments: int = 1,
     sharers: int = 1,
     chunk: int | None = None,
+    pairs: bool = False,
+    narrow: int | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> DensePlan:
     """A plan for a vault's part of a fully connected layer.
@@ -273,6 +301,7 @@ def plan_dense(
         segments: partial sums per output, 1..64.
         sharers: engines per vault, at least 1.
         chunk: inputs per chunk, 1..256; None: choose automatically.
+        pairs, narrow: as for :class:`DensePlan`; ``narrow`` is 0..8, with ``pairs``.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -283,12 +312,18 @@ def plan_dense(
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
     CHECK.at_least("sharers", sharers, 1)
     chunk = _chunk_of(shape, chunk, scratchpad_bytes)
-    each = -(-shape.outputs // sharers)
+    if narrow is not None:
+        check_shifts(0, narrow)
+        if not pairs:
+            raise KernelError("narrow is for fully connected layers of bytes, with pairs")
+    # Outputs of bytes are computed in pairs.
+    packed = 1 if narrow is None else 2
+    each = round_up(-(-shape.outputs // sharers), packed)
     # Sums of a vector, and another segment's; biases.
     places = shape.batch * min(2, segments) + 1
     room = max(1, scratchpad_bytes // _SUM_SHARE // (places * ELEMENT_BYTES))
     # Row groups of equal size, of at most as many outputs as one instruction completes.
-    group = -(-each // -(-each // min(room, MAX_VL)))
+    group = round_up(-(-each // -(-each // min(room, MAX_VL))), packed)
     ringless = DensePlan(
         shape=shape,
         segments=segments,
@@ -297,13 +332,10 @@ def plan_dense(
         block=1,
         blocks=group,
         slots=0,
+        pairs=pairs,
+        narrow=narrow,
     )
-    plans = []
-    for block in range(1, min(group, MAX_MR) + 1):
-        plan = replace(ringless, block=block, blocks=-(-group // block))
-        slots = min(_MOST_BLOCKS, (scratchpad_bytes - plan.ring) // plan.slot_bytes)
-        if slots >= _FEWEST_BLOCKS:
-            plans.append(replace(plan, slots=slots))
+    plans = _with_rings(ringless, scratchpad_bytes)
     if not plans:
         raise KernelError(
             f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
@@ -311,6 +343,20 @@ def plan_dense(
         )
     # Criteria: little padding of outputs; enough blocks in flight; the longest blocks.
     return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
+
+
+def _with_rings(plan: DensePlan, scratchpad_bytes: int) -> list[DensePlan]:
+    """``plan``, whose blocks have one output, with blocks of all lengths that fit."""
+    plans = []
+    for block in range(1, min(plan.group, MAX_MR) + 1):
+        blocks = -(-plan.group // block)
+        if block * blocks % plan.packed:
+            blocks += 1
+        longer = replace(plan, block=block, blocks=blocks)
+        slots = min(_MOST_BLOCKS, (scratchpad_bytes - longer.ring) // longer.slot_bytes)
+        if slots >= _FEWEST_BLOCKS:
+            plans.append(replace(longer, slots=slots))
+    return plans
 
 
 def _best_chunk(inputs: int, limit: int) -> int:

@@ -14,7 +14,7 @@ from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
-from microkernels.common.fixed_point import Elements, check_elements, packed
+from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
@@ -335,6 +335,8 @@ def dense_job(
     others: Elements | None = None,
     sharers: int = 1,
     chunk: int | None = None,
+    pairs: bool = False,
+    narrow: int | None = None,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
@@ -342,10 +344,11 @@ def dense_job(
 
     Parameters:
         inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`.
-        bias, relu: see :func:`microkernels.nn.dense_plan.dense`.
+        bias, relu, narrow: see :func:`microkernels.nn.dense_plan.dense`; ``narrow`` with ``pairs``.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
-        chunk: inputs per chunk; None: choose automatically.
+        chunk: elements of inputs per chunk; None: choose automatically.
+        pairs: inputs and weights are of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
         sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
     Raises:
@@ -356,33 +359,45 @@ def dense_job(
     if other_sums.ndim != len(size) + 1:
         raise KernelError(f"others must be segments x batch x outputs, not {other_sums.shape}")
     other_sums = check_elements("others", other_sums, (len(other_sums), *size))
+    bits = 8 if pairs else 16
+    inputs = check_elements("inputs", inputs, (shape.batch, shape.inputs), NUMBERS[bits])
+    weights = check_elements("weights", weights, (shape.outputs, shape.inputs), NUMBERS[bits])
     plan = plan_dense(
-        shape,
+        replace(shape, inputs=-(-shape.inputs // packed(bits))),
         segments=1 + len(other_sums),
         sharers=sharers,
         chunk=chunk,
+        pairs=pairs,
+        narrow=narrow,
         scratchpad_bytes=scratchpad_bytes,
     )
-    target = Vectors.packed(base, shape.outputs, shape.batch)
+    target = Vectors.packed(base, plan.output_elements, shape.batch)
     layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
 
     def model() -> Elements:
-        sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
+        sums = partial_sums(shape, plan.chunk * packed(bits), inputs, weights, fraction=fraction)
         every = np.concatenate([sums[np.newaxis], other_sums])
-        return dense(every, bias, relu=relu)
+        return dense(every, bias, relu=relu, narrow=narrow)
 
     def prepare(memory: Writable) -> None:
-        layout.store(memory, weights, bias, relu=relu)
-        layout.inputs.store(memory, inputs)
+        elements = (weights, inputs)
+        if pairs:
+            elements = (pair_bytes(weights), pair_bytes(inputs))
+        layout.store(memory, elements[0], rounding_bias(bias, shape.outputs, narrow), relu=relu)
+        layout.inputs.store(memory, elements[1])
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment)
 
+    def outputs(memory: Readable) -> Elements:
+        elements = target.load(memory)
+        return elements if narrow is None else split_pairs(elements, shape.outputs)
+
     return layer_job(
-        "fully connected",
+        "fully connected of bytes" if pairs else "fully connected",
         layout,
         dense_program(layout, fraction=fraction),
         prepare=prepare,
-        outputs=target.load,
+        outputs=outputs,
         golden=Golden(model),
         operations=2 * shape.inputs * shape.batch * shape.outputs + other_sums.size,
     )

@@ -52,9 +52,13 @@ def graph_of(text: str, top: str) -> AndGraph:
             "flatten -noscopeinfo",
             "opt_clean",
             "opt_expr",
+            # A relation says much the same of many goals.
+            "opt_merge",
+            "opt_clean",
             "techmap",
             "opt_clean",
             "setundef -zero",
+            "opt_merge",
             "aigmap",
             "opt_clean",
             "write_aiger -symbols design.aig",

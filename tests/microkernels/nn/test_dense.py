@@ -1,6 +1,9 @@
 """The fully connected kernel on the instruction set simulator against its golden model, and that
 model against ONNX's reference."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -9,12 +12,13 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import BYTE, Elements
+from microkernels.common.memory import Writable
 from microkernels.networks.parameters import real_of
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import STANDARD, KernelJob, simulate
 
 FRACTION = 8
 
@@ -152,3 +156,139 @@ def test_vectors_that_do_not_fit() -> None:
         DenseLayout(plan=plan, target=Vectors.packed(64, 8, 1), base=128)
     with pytest.raises(KernelError, match="pitch must be even and at least 48"):
         Vectors(base=0, length=24, batch=2, pitch=46)
+
+
+INSTRUCTIONS = STANDARD | {"m.v.dot.add[16]"}
+bytes_job = partial(dense_job, pairs=True)
+
+
+def byte_data(shape: DenseShape, seed: int, *, extreme: bool = False) -> tuple[Elements, ...]:
+    """Inputs, weights and biases; only the largest numbers if ``extreme``."""
+    random = np.random.default_rng(seed)
+
+    def values(low: int, high: int, *size: int) -> Elements:
+        if extreme:
+            return random.choice([low, high], size)
+        return random.integers(low, high, size, endpoint=True)
+
+    return (
+        values(-128, 127, shape.batch, shape.inputs),
+        values(-128, 127, shape.outputs, shape.inputs),
+        values(-32000, 32000, shape.outputs),
+    )
+
+
+def check_bytes(job: KernelJob, seed: int = 0) -> None:
+    outputs, hazards = simulate(job, seed=seed, instructions=INSTRUCTIONS)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    inputs=st.one_of(st.integers(1, 9), st.integers(1, 700)),
+    outputs=st.one_of(st.integers(1, 9), st.integers(1, 300)),
+    batch=st.sampled_from([1, 1, 2, 3, 7]),
+    sharers=st.integers(1, 4),
+    fraction=st.integers(0, 15),
+    narrow=st.none() | st.integers(0, 8),
+    relu=st.booleans(),
+    extreme=st.booleans(),
+    seed=st.integers(0, 1 << 20),
+)
+def test_bytes_equal_the_golden_model(
+    inputs: int,
+    outputs: int,
+    batch: int,
+    sharers: int,
+    fraction: int,
+    narrow: int | None,
+    relu: bool,
+    extreme: bool,
+    seed: int,
+) -> None:
+    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
+    numbers = byte_data(shape, seed, extreme=extreme)
+    more = {"fraction": fraction, "narrow": narrow, "relu": relu, "sharers": sharers}
+    check_bytes(bytes_job(shape, *numbers, **more), seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("narrow", [None, 0, 8])
+def test_sums_of_other_segments(narrow: int | None) -> None:
+    shape = DenseShape(inputs=31, outputs=13, batch=3)
+    others = np.random.default_rng(5).integers(-3000, 3000, (2, 3, 13))
+    check_bytes(
+        bytes_job(shape, *byte_data(shape, 4), fraction=3, narrow=narrow, others=others, sharers=2)
+    )
+
+
+@pytest.mark.parametrize("outputs", [600, 601])
+@pytest.mark.parametrize("narrow", [None, 5])
+def test_several_row_groups(outputs: int, narrow: int | None) -> None:
+    shape = DenseShape(inputs=20, outputs=outputs, batch=2)
+    check_bytes(bytes_job(shape, *byte_data(shape, 6), fraction=2, narrow=narrow))
+
+
+@pytest.mark.parametrize("narrow", [0, 3, 8])
+def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
+    shape = DenseShape(inputs=9, outputs=4, batch=2)
+    inputs, weights, bias = byte_data(shape, 3)
+    bias //= 2
+    sums = partial_sums(shape, 256, inputs, weights, fraction=4)
+    found = dense(sums[np.newaxis], bias, relu=False, narrow=narrow)
+    for vector, output in np.ndindex(found.shape):
+        products = zip(inputs[vector], weights[output], strict=True)
+        total = (sum(int(a) * int(b) for a, b in products) + 8) >> 4
+        value = np.clip(total + int(bias[output]) + (1 << narrow >> 1), -32768, 32767)
+        assert found[vector, output] == max(-128, min(127, int(value) >> narrow))
+    assert found.dtype == BYTE
+
+
+def test_an_odd_output_has_a_zero_beside_it() -> None:
+    """Even if something else was there."""
+    shape = DenseShape(inputs=6, outputs=5)
+    job = bytes_job(shape, *byte_data(shape, 1), fraction=0, narrow=2, relu=False)
+
+    def prepare(memory: Writable) -> None:
+        memory.write(0, bytes([0xFF] * 6))
+        job.prepare(memory)
+
+    whole = replace(job, prepare=prepare, outputs=lambda memory: np.array([*memory.read(0, 6)]))
+    stored, _ = simulate(whole, instructions=INSTRUCTIONS)
+    assert stored[5] == 0
+    assert np.array_equal(stored[:5].astype(BYTE), job.expected[0])
+
+
+def test_bytes_have_half_the_weights() -> None:
+    shape = DenseShape(inputs=256, outputs=64)
+    numbers = byte_data(shape, 1)
+    ends = [dense_job(shape, *numbers, fraction=6, pairs=pairs).end for pairs in (False, True)]
+    assert ends[0] - ends[1] > 0.9 * shape.inputs * shape.outputs
+
+
+def test_bytes_need_their_instruction() -> None:
+    shape = DenseShape(inputs=4, outputs=2)
+    job = bytes_job(shape, *byte_data(shape, 1), fraction=0)
+    with pytest.raises(KernelError, match=r"^fully connected of bytes: the program needs m\.v"):
+        simulate(job)
+
+
+SMALL = DenseShape(inputs=4, outputs=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fraction": 16}, "fraction bits must be a whole number from 0 to 15, not 16"),
+        ({"narrow": 9}, "shifted by to bytes must be a whole number from 0 to 8, not 9"),
+        ({"narrow": 3, "pairs": False}, "narrow is for fully connected layers of bytes"),
+        ({"inputs": [[1, 2, 3, 128]]}, "inputs must be from -128 to 127, but goes from 1 to 128"),
+        ({"weights": [[1, 2, 3, 128]] * 2}, "weights must be from -128 to 127"),
+        ({"bias": [32767, 0], "narrow": 8}, "bias with half of an output's last place must be"),
+    ],
+)
+def test_bad_layers_of_bytes(change: dict[str, object], message: str) -> None:
+    inputs, weights, bias = byte_data(SMALL, 1)
+    given = {"inputs": inputs, "weights": weights, "bias": bias, "fraction": 3}
+    with pytest.raises(KernelError, match=message):
+        bytes_job(SMALL, **(given | change))  # type: ignore[arg-type]

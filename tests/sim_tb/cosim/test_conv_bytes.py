@@ -1,12 +1,18 @@
-"""Products of pairs on the Verilog: random programs against the simulator, and convolutions."""
+"""Products of pairs on the Verilog: random programs against the simulator, convolutions and fully
+connected layers."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.byte_convolution import byte_machine, layer_jobs
+from microkernels.nn.dense_plan import DenseShape
+from microkernels.nn.jobs import dense_job
+from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
+from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.program_builder import NEEDED
 
@@ -38,3 +44,36 @@ def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
             found, taken[name] = run.match, run.cycles
         assert found, name
     assert taken["bytes"] <= 0.55 * taken["elements"]
+
+
+def connected(narrow: int | None, *, sharers: int = 1) -> KernelJob:
+    """An odd number of outputs of extreme and other bytes."""
+    shape = DenseShape(inputs=300, outputs=45, batch=2)
+    random = np.random.default_rng(3)
+    weights = random.integers(-128, 128, (shape.outputs, shape.inputs))
+    weights[:4] = np.array([-128, 127, -128, 127])[:, np.newaxis]
+    inputs = random.integers(-128, 128, (shape.batch, shape.inputs))
+    inputs[1] = -128
+    bias = random.integers(-3000, 3000, shape.outputs)
+    more = {"pairs": True, "narrow": narrow, "relu": False, "sharers": sharers}
+    return dense_job(shape, inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("narrow", [None, 0, 5])
+def test_layers_of_bytes_are_exact_on_any_memory(narrow: int | None) -> None:
+    hostile = MemoryBehaviour(
+        latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
+    )
+    with PeSimulation(byte_machine().pe) as simulation:
+        for memory in (MemoryBehaviour(latency=300), hostile):
+            assert run_work(connected(narrow), simulation, memory=memory).differing == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("narrow", [None, 5])
+def test_the_timing_model_takes_the_cycles_of_a_vault(narrow: int | None) -> None:
+    job, config = connected(narrow, sharers=4), byte_machine()
+    runs = [run_on(job, config, on=on) for on in ("rtl", "model")]  # type: ignore[arg-type]
+    assert all(run.match for run in runs)
+    assert runs[0].cycles == runs[1].cycles
