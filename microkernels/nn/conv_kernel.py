@@ -12,8 +12,8 @@ unit executes, for this pixel (age 0) and for earlier pixels still in the pipeli
 - age 1: the addition of the parts' sums one by one, then of the earlier slices' sum;
 - age 2: the maximum with the threshold: 0 in the last slice with ReLU, otherwise the lowest
   element;
-- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation; age
-  4: the high bytes are packed.
+- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation,
+  unless it is there; age 4, or 3: the high bytes are packed.
 
 During the first product, the slots that the previous window no longer needs are reloaded, the
 oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
@@ -62,7 +62,7 @@ class ConvStream:
         first: register with the address of the first window.
 
     Attributes:
-        count: register with the number of slots that :meth:`load` loads.
+        count: register with the number of slots to load, where windows share slots.
         ring, ring_end: registers with the ring's bounds.
     """
 
@@ -104,15 +104,32 @@ class ConvStream:
         w.op("mov", self._plane, self._first)
         w.op("li", self._slices_left, plan.slices)
         self._begin_plane()
-        w.op("li", self.count, plan.slots)
-        self.load("fill")
+        # Slots of whole windows are loaded one per turn, the last of the ring in the first.
+        w.op("li", self.count, plan.slots - (not plan.sliding))
+        self._load_slots("fill")
 
-    def load(self, name: str) -> None:
-        """Load :attr:`count` (0 or more) slots and leave it at 0. ``name``: stem of the labels."""
-        w, plan, shape = self.writer, self.plan, self.plan.shape
-        again, done, same = name, f"{name}_done", f"{name}_same"
+    def load(self) -> None:
+        """Load the slots that the window before has left: as many as :attr:`count` says if windows
+        share slots, which leaves it at 0, otherwise one."""
+        if self.plan.sliding:
+            self._load_slots("load")
+        else:
+            self._load_slot("load")
+
+    def _load_slots(self, name: str) -> None:
+        """Load :attr:`count` slots (0 or more). ``name``: stem of the labels."""
+        w, done = self.writer, f"{name}_done"
         w.op("beq", self.count, w.zero, done)
-        w.label(again)
+        w.label(name)
+        self._load_slot(name)
+        w.op("sub", self.count, self.count, 1)
+        w.op("bne", self.count, w.zero, name)
+        w.label(done)
+
+    def _load_slot(self, name: str) -> None:
+        """Load the next slot. ``name``: stem of the labels."""
+        w, plan, shape = self.writer, self.plan, self.plan.shape
+        same = f"{name}_same"
         w.load(self._slot, self._from, self._elements, note="input")
         if plan.slot_loads > 1:
             piece, memory = self._pieces
@@ -145,9 +162,6 @@ class ConvStream:
         w.label(deeper)
         self._begin_plane()
         w.label(same)
-        w.op("sub", self.count, self.count, 1)
-        w.op("bne", self.count, w.zero, again)
-        w.label(done)
 
     def _begin_plane(self) -> None:
         w = self.writer
@@ -256,6 +270,12 @@ class _ConvKernel:
         self.tmp1 = reg("tmp1", "temporary")
         self.tmp2 = reg("tmp2", "temporary")
         self.one = w.constant("one", 1, "1")
+        #: Numbers of the conversion to bytes, where registers are left for them.
+        self.constants: dict[int, str] = {}
+        if plan.narrow is not None and plan.slices == 1:
+            pair = plan.thresholds + 3 * ELEMENT_BYTES
+            for value in dict.fromkeys((pair, ELEMENT_BYTES, plan.group_elements)):
+                self.constants[value] = w.constant(f"number{value}", value, "for bytes")
         self.length = w.constant("length", plan.length, "elements of a part")
         self.filters = w.constant("filters", plan.filters, "filters at once")
         self.part = w.constant("part", plan.filters * plan.length, "weights of a part")
@@ -355,7 +375,7 @@ class _ConvKernel:
             self._threshold(3)
             with self._bytes():
                 self._shift_byte(4)
-                self._pick_bytes(5)
+                self._pick_bytes(plan.packed_age + 1)
             return
         for part in range(plan.parts):
             self._product(part)
@@ -371,7 +391,7 @@ class _ConvKernel:
                     self._shift_byte(3)
             if plan.narrow is not None and part == min(2, plan.parts - 1):
                 with self._bytes():
-                    self._pick_bytes(4)
+                    self._pick_bytes(plan.packed_age)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
 
@@ -380,7 +400,7 @@ class _ConvKernel:
         they would delay otherwise."""
         if self.sums_first:
             self._load_earlier()
-        self.stream.load("load")
+        self.stream.load()
         self._store(-1, "sums of the oldest")
         if not self.sums_first:
             self._load_earlier()
@@ -404,11 +424,14 @@ class _ConvKernel:
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.tmp, self.result[0], part * plan.group_bytes)
-        w.op("li", self.tmp1, part * plan.part_pitch)
+        result, weights = self.result[0], w.zero
+        if part:
+            result, weights = self.tmp, self.tmp1
+            w.offset(result, self.result[0], part * plan.group_bytes)
+            w.op("li", weights, part * plan.part_pitch)
         w.op("set.vl", self.length)
         product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
-        w.vector(product, self.tmp, self.tmp1, column, note=f"product of part {part}")
+        w.vector(product, result, weights, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:
             w.op("v.drain")
@@ -456,17 +479,22 @@ class _ConvKernel:
     def _pick_bytes(self, age: int) -> None:
         """Pack the high bytes of a pixel's elements."""
         w, result = self.writer, self.result[age]
-        w.op("li", self.tmp, self.plan.thresholds + 3 * ELEMENT_BYTES)
-        w.op("li", self.tmp1, ELEMENT_BYTES)
-        w.op("set.vl", self.tmp1)
-        w.op("m.v.mul.add [8-bit]", result, result, self.tmp, note="pick the high bytes")
+        pair = self._number(self.plan.thresholds + 3 * ELEMENT_BYTES, self.tmp)
+        w.op("set.vl", self._number(ELEMENT_BYTES, self.tmp1))
+        w.op("m.v.mul.add [8-bit]", result, result, pair, note="pick the high bytes")
+
+    def _number(self, value: int, spare: str) -> str:
+        """A register with ``value``: that of a constant, or ``spare``."""
+        if value in self.constants:
+            return self.constants[value]
+        self.writer.op("li", spare, value)
+        return spare
 
     def _store(self, age: int, note: str = "") -> None:
         """Store the outputs of the pixel of this age."""
         w, elements = self.writer, self.filters
         if self.plan.narrow is not None:
-            elements = self.tmp
-            w.op("li", elements, self.plan.group_elements)
+            elements = self._number(self.plan.group_elements, self.tmp)
         if self.plan.narrows_sums:
             with w.unless("bne", self.limit[0], self.lowest):
                 w.op("mov", elements, self.filters)
@@ -496,7 +524,8 @@ class _ConvKernel:
             w.offset(self.sum, self.sum, plan.group_bytes)
         w.op("mov", self.result[0], self.tmp)
         w.note("Next window.")
-        w.op("mov", self.stream.count, plan.advance)
+        if plan.sliding:
+            w.op("mov", self.stream.count, plan.advance)
         w.offset(self.tmp1, self.window, plan.advance * plan.slot_bytes)
         w.offset(self.out[0], self.out[0], self.layout.target.x_step)
         same = "same_row"
@@ -558,10 +587,10 @@ class _ConvKernel:
         """Complete the bytes of all pixels that have their sums."""
         w = self.writer
         with self._bytes():
-            for age in range(1, 4):
+            for age in range(1, self.plan.packed_age):
                 self._shift_byte(age)
             w.op("v.drain")
-            for age in range(1, 5):
+            for age in range(1, self.plan.packed_age + 1):
                 self._pick_bytes(age)
             w.op("v.drain")
 

@@ -39,10 +39,10 @@ from .conv_shape import MOST_NARROW, ConvShape, check_shifts
 
 __all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
 
-#: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
-#: stored; two more that become bytes.
-_RESULTS = 5
-_NARROWED = 2
+#: Pixels in the pipeline: those up to the age at which a pixel completes, and one until it is
+#: stored and one being stored.
+_COMPLETE = 2
+_STORED_AFTER = 3
 #: Bytes per element of a map of bytes.
 _PAIR = 2
 #: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
@@ -183,7 +183,14 @@ class ConvPlan:
     @property
     def pixels(self) -> int:
         """Pixels in the pipeline: slots of the ring of results."""
-        return _RESULTS + (_NARROWED if self.narrow is not None else 0)
+        return self.packed_age + _STORED_AFTER
+
+    @property
+    def packed_age(self) -> int:
+        """Age of the pixel whose bytes are packed, one after those whose sums are compared with the
+        threshold and, unless they become bytes by eight bits, shifted. For outputs of sums the age
+        at which they are compared."""
+        return _COMPLETE if self.narrow is None else _COMPLETE + 1 + (self.byte_shift > 0)
 
     @property
     def narrows_sums(self) -> bool:
