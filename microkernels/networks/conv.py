@@ -18,18 +18,15 @@ from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
 from microkernels.nn.conv_shape import (
     ConvShape,
+    DepthwiseShape,
     convolve,
     convolve_bytes,
+    depthwise,
     pair_bytes,
     rounding_bias,
 )
-from microkernels.nn.depthwise import (
-    DepthwiseLayout,
-    DepthwiseShape,
-    best_pixels,
-    depthwise,
-    predict_depthwise,
-)
+from microkernels.nn.depthwise import DepthwiseLayout
+from microkernels.nn.depthwise_plan import best_strip
 from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
@@ -40,9 +37,9 @@ from .stored import Windows
 
 __all__ = ["Conv", "Depthwise"]
 
-#: Maximum words of a program per column of a convolution's window, and per pixel of a depthwise
-#: one's.
-_COLUMN_WORDS, _PIXEL_WORDS = 64, 32
+#: Maximum words of a program per column of a convolution's window, per pixel of a depthwise one's,
+#: and of a depthwise one besides.
+_COLUMN_WORDS, _PIXEL_WORDS, _OTHER_WORDS = 64, 16, 450
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +242,7 @@ class Depthwise(_Filter):
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
-            best_pixels(self.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
+            best_strip(self.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
         except KernelError:
             return False
         return True
@@ -254,7 +251,7 @@ class Depthwise(_Filter):
         self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
     ) -> float:
         try:
-            return predict_depthwise(
+            strip = best_strip(
                 self.shape(source),
                 depth,
                 sharers=engines.pes,
@@ -262,18 +259,19 @@ class Depthwise(_Filter):
             )
         except KernelError:
             return inf
+        return strip.cycles(engines.pes)
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return self.windows_of(parted=True)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        cycles = predict_depthwise(
+        strip = best_strip(
             self.tile_shape(plan),
             plan.depth,
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
-        return plan.timed(cycles, work)
+        return plan.timed(strip.cycles(work.engines.pes), work)
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
@@ -297,4 +295,7 @@ class Depthwise(_Filter):
     @property
     def long_program(self) -> tuple[str, float]:
         width, height = self.window_size
-        return f"a window of {width} x {height} pixels", width * height * _PIXEL_WORDS
+        return (
+            f"a window of {width} x {height} pixels",
+            width * height * _PIXEL_WORDS + _OTHER_WORDS,
+        )

@@ -18,9 +18,8 @@ from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.conv_shape import MOST_BYTE_FRACTION, MOST_NARROW, check_shifts
+from microkernels.nn.conv_shape import MOST_BYTE_FRACTION, MOST_NARROW, StridedShape, check_shifts
 from microkernels.nn.line import BlockLayout, line_program
-from microkernels.nn.strided_shape import StridedShape
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep

@@ -56,7 +56,7 @@ class RuntimeObjects:
     Parameters:
         work: folder in which make will run.
         compiler: command of the C++ compiler.
-        parts: everything else that decides the objects: versions and options.
+        parts: everything else that determines the objects: versions and options.
     """
 
     def __init__(self, work: Path, compiler: Sequence[str], parts: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ _log = logging.getLogger(__name__)
 
 _MODELS = Path(__file__).resolve().parent.parent / "models"
 _TOOLS = ("verilator", "cocotb")
-#: File beside a simulator that records its design and the time of building.
+#: File next to a simulator that records its design and build time.
 _RECORD = "build.json"
 _LOG = "build.log"
 #: Build time on two processors of a machine of 2026, used until there is a measurement.
