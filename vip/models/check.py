@@ -7,7 +7,6 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import MapSize
 from microkernels.networks.plan import NetworkPlan, plan_network
-from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
@@ -117,29 +116,15 @@ def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | Non
     return coverage, session
 
 
-def for_machine(machine: ModelMachine, model: MappedModel, bits: int = 16) -> MappedModel:
+def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
     """The model as a machine can run it: with logistic functions by polynomials where its engines
-    lack the unit.
-
-    Parameters:
-        bits: of maps and weights: 16, or 8 wherever layers have bytes.
-
-    Raises:
-        ModelError: ``bits`` is neither, or the engines have no products of bytes.
-    """
+    lack the unit, and with maps and weights of bytes, but for integers, where they multiply bytes
+    and layers have them."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
     lacking = [name for name, key in keys.items() if key not in machine.instructions]
     model = by_curves(model, lacking) if lacking else model
-    return in_bytes(machine, model) if bits == 8 else model
-
-
-def in_bytes(machine: ModelMachine, model: MappedModel) -> MappedModel:
-    """The model with maps and weights of bytes wherever layers have them, but those of integers."""
     if PAIRS not in machine.instructions:
-        raise ModelError(
-            f"models of 8 bits need engines with {PAIRS}, which {machine.preset} lacks: give "
-            "--preset vault-int8 or thesis-int8"
-        )
+        return model
     return replace(model, network=model.network.in_bytes({*model.integers, *model.rounded}))
 
 

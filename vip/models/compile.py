@@ -165,7 +165,6 @@ def compile_model(
     folder: Path,
     *,
     preset: str = "vault",
-    bits: int = 16,
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
     progress: Progress = silent,
@@ -177,8 +176,8 @@ def compile_model(
         calibration: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
             single input. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
-        preset: of a vault or chip.
-        bits: of maps and weights: 16, or 8 wherever layers have bytes.
+        preset: of a vault or chip. With engines that multiply bytes (``vault-int8``,
+            ``thesis-int8``) maps and weights are bytes wherever layers have them.
         batch: images of a run, the first size of the inputs, where the model may leave it open;
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
@@ -195,7 +194,7 @@ def compile_model(
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
     mapped, session = _supported(model, batch)
-    mapped = for_machine(machine, mapped, bits)
+    mapped = for_machine(machine, mapped)
     carry = carry or {}
     check_carry(mapped, carry)
     data = input_arrays(calibration) if isinstance(calibration, Path) else calibration

@@ -1,5 +1,7 @@
 """Networks with maps of bytes on compiled simulators, against the golden model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,9 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.runtime.job import STANDARD
+from microkernels.runtime.ring import ChipEngines
+from sim_tb.cosim.kernels import chip_engines, run_on
+from soc.generate.presets import chip_preset
 from tests.microkernels.networks.test_networks import check, engines
 
 PAIRS = STANDARD | {"m.v.dot.add[16]"}
@@ -47,7 +52,7 @@ SUMS = Network(
 )
 
 
-def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1) -> NetworkJob:
+def bytes_job(network: Network, machine: ChipEngines, batch: int = 1) -> NetworkJob:
     random = np.random.default_rng(1)
     size = network.input
     images = random.integers(-128, 128, (batch, size.height, size.width, size.channels))
@@ -59,20 +64,30 @@ def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1)
             values = random.integers(-limit, limit, shape)
             bias = random.integers(-100, 100, shape[:1])
             weights[layer.name] = Weights(weights=values, bias=bias)
-    return network_job(network, weights, images, engines=engines(columns, rows))
+    return network_job(network, weights, images, engines=machine)
 
 
 def test_bytes_to_sums() -> None:
-    check(bytes_job(SUMS, 2, 1), PAIRS)
+    check(bytes_job(SUMS, engines(2, 1)), PAIRS)
 
 
 @pytest.mark.parametrize(("columns", "rows", "batch"), [(1, 1, 1), (2, 2, 1), (3, 1, 2)])
 def test_maps_of_bytes(columns: int, rows: int, batch: int) -> None:
-    job = bytes_job(BYTES, columns, rows, batch)
+    job = bytes_job(BYTES, engines(columns, rows), batch)
     check(job, PAIRS)
     first = job.of_layers(job.expected)["first"]
     assert first.min() >= 0
     assert first.max() == 127
+
+
+@pytest.mark.slow
+def test_maps_of_bytes_on_the_verilog_of_four_vaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+    tiny = chip_preset("tiny")
+    engine = replace(tiny.tile.pe, instructions=tiny.tile.pe.instructions | PAIRS)
+    config = replace(tiny, tile=replace(tiny.tile, pe=engine))
+    job = bytes_job(BYTES, machine=chip_engines(config))
+    assert run_on(job, config, on="rtl").match
 
 
 @pytest.mark.parametrize(
