@@ -67,7 +67,7 @@ class DensePart(NamedTuple):
     """A vault's part of a fully connected layer.
 
     Attributes:
-        order: index of the input element at each place of the vectors; -1: empty.
+        order: index of the input number at each place of the vectors; empty: -1, or beyond them.
         plan: of the kernel.
     """
 
@@ -268,8 +268,6 @@ class Layer(ABC):
     has_tiles: ClassVar[bool] = True
     #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
-    #: It can read maps of bytes.
-    reads_bytes: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
     one_slice: ClassVar[bool] = False
     #: It has weights; each output depends on all channels of its source.
@@ -312,9 +310,18 @@ class Layer(ABC):
     # The network.
 
     @property
+    def reads_bytes(self) -> bool:
+        """Whether it can read maps of bytes."""
+        return False
+
+    @property
     def output_bits(self) -> int:
         """Bits of the numbers that it writes."""
         return self.bits
+
+    def of_bits(self, bits: int, output: int) -> "Layer":
+        """The layer for numbers of ``bits``, and for outputs of ``output`` bits."""
+        return replace(self, bits=bits)
 
     @property
     def packed(self) -> int:

@@ -295,7 +295,7 @@ class _Planner:
             return 0.0
         inputs = len(self.network.sources[plan.layer.name])
         elements = plan.layer.moved_elements(before, plan, self.work, inputs)
-        return max(elements, 0) * ELEMENT_BYTES / _MOVED_BYTES + LAUNCH_CYCLES
+        return elements * ELEMENT_BYTES / _MOVED_BYTES + LAUNCH_CYCLES if elements > 0 else 0.0
 
 
 @CHECK.arguments

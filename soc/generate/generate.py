@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
+from hdl.config import SramKind
 from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
@@ -67,6 +68,14 @@ TWO_CLOCK_WAIVERS: dict[str, str] = {
     "DECLFILENAME": "The FIFO of a crossing stands in the file of the crossing.",
     "SYNCASYNCNET": "The reset of one clock domain asynchronously sets the synchroniser that "
     "brings it to the other domain (AsyncFFSynchronizer of Amaranth).",
+}
+
+#: How memories are built -> what the README says of it.
+_MEMORIES: dict[SramKind, str] = {
+    "behavioural": " For block and LUT RAM of an FPGA, `vip generate --config"
+    f" {MANIFEST} --memories fpga -o ../fpga` writes this design again, in another folder.",
+    "fpga": " They become block and LUT RAM.",
+    "macro": "",
 }
 
 
@@ -239,14 +248,15 @@ def _readme(config: Configuration, emission: Emission) -> str:
         "\nRun them in this folder: `iverilog` looks for the files of `filelist.f` where it runs."
         " In Vivado: `read_verilog [glob rtl/*.v]` and"
         f" `synth_design -top {emission.top} -part PART`. Nothing is left to `read_mem`: memories"
-        " start at 0. With `vip generate --memories fpga` they become block and LUT RAM.\n"
+        f" start at 0.{_MEMORIES[config.pe.sram]}\n"
         f"{macros}\n"
         "## Ports\n\n"
         "Streams (`payload`, `valid`, `ready`) and the channels of AXI move a payload at the rising"
         " edge at which `valid` and `ready` are 1; `valid` does not wait for `ready`, and an offer"
         " stays until it is taken. Directions are the module's; fields are below their port. Hold"
         f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
-        f" all that is connected to it: its memory, too, and the bus to it.{launch}\n\n"
+        " all that is connected to it: the memory, whose contents may stay, and the bus to it."
+        f"{launch}\n\n"
         f"{port_table(design, clocks)}\n{example}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )

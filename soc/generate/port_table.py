@@ -7,8 +7,8 @@ the function that returns it.
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
-from enum import Enum
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, IntEnum
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -24,6 +24,8 @@ __all__ = ["PortField", "PortRow", "engine_example", "port_table", "ports_of", "
 _LETTERS = "nmk"
 #: What the handshake of a stream means.
 _HANDSHAKE = {"valid": "a payload is offered", "ready": "a payload is taken"}
+#: The side of a port whose directions a docstring gives; the table gives those of the module.
+_SEEN_FROM = re.compile(r",\s+seen\s+from\s+the\s+(\w+)(?:\s+\([^)]*\))?")
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
 #: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
 _PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
@@ -173,10 +175,12 @@ def _fields(shape: Any, prefix: str, low: int, layout: object) -> Iterator[PortF
 
 
 class _Described(NamedTuple):
-    """What a docstring says of a member: ``text``, and the ``type`` that it names, or None."""
+    """What a docstring says of a member: ``text``, and the ``type`` that it names, or None. If that
+    type is of counters, ``counted`` are those that exist."""
 
     text: str
     type: object
+    counted: Sequence[IntEnum] | None = None
 
 
 def _described(component: "wiring.Component[Any]", path: Sequence[str | int]) -> _Described:
@@ -184,6 +188,7 @@ def _described(component: "wiring.Component[Any]", path: Sequence[str | int]) ->
     owner: object = type(component)
     signature: Any = component.signature
     described = _Described("", None)
+    counted = getattr(component, "counted", None)
     for step in path:
         if isinstance(step, int):
             continue
@@ -195,7 +200,8 @@ def _described(component: "wiring.Component[Any]", path: Sequence[str | int]) ->
         if member.is_signature:
             signature = _signature(member)
             owner = type(signature)
-    return described
+            counted = getattr(signature, "counted", None)
+    return described._replace(counted=counted)
 
 
 @lru_cache(maxsize=64)
@@ -230,7 +236,11 @@ def _meaning(described: _Described, shape: Any) -> str:
     kind = shape if isinstance(shape, type) else described.type
     values = ""
     if isinstance(kind, type) and issubclass(kind, Enum):
-        values = ", ".join(f"{item.value} {item.name}" for item in kind)
+        items: Iterable[Enum] = kind
+        if described.counted is not None and issubclass(kind, IntEnum):
+            items = described.counted
+        values = ", ".join(f"{item.value} {item.name}" for item in items)
+        values = values or "there are none, and all values are 0"
     is_signed = not isinstance(shape, data.Layout) and Shape.cast(shape).signed
     return "; ".join(filter(None, (described.text, values, "signed" if is_signed else "")))
 
@@ -254,8 +264,12 @@ def port_table(
     for name, rows in groups.items():
         if members[name].is_signature:
             described = _described(component, (name,))
-            manual = inspect.getdoc(type(_signature(members[name]))) or ""
-            prose = _markdown(_SECTION.split(manual)[0]).strip()
+            signature = _signature(members[name])
+            manual = _SECTION.split(inspect.getdoc(type(signature)) or "")[0]
+            role = r" (the module is the \1)" if members[name].flow == wiring.Out else r""
+            prose = _markdown(_SEEN_FROM.sub(role, manual)).strip()
+            note = getattr(signature, "note", "")
+            prose = "\n\n".join(filter(None, (prose, note)))
             text += f"\n### `{name}`: {described.text}\n\n{prose}\n\n{head}{rows}"
     return text
 

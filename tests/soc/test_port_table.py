@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,54 @@ def test_the_table_names_fields_and_values(tmp_path):
     assert port_table(component(PRESETS["tiny"])) in readme
     assert "`dram__n__row`, n = 0..3" in readme
     assert "VIP_CHIP_IDENTITY" in (tmp_path / "tiny" / "vip_registers.h").read_text()
+
+
+def test_counters_listed_are_those_that_exist():
+    def index(config, port="counter_index"):
+        ports = {row.name: row.meaning for row in ports_of(component(config))}
+        return ports[port].partition("; ")[2]
+
+    tile = PRESETS["vault"]
+    pe = PRESETS["pe"]
+    assert "0 CYCLES, 1 ISSUED_SCALAR" in index(pe, "control__counter_index")
+    none = "there are none, and all values are 0"
+    assert index(replace(pe, counters=False), "control__counter_index") == none
+    history = replace(pe, load_history=8, instructions=pe.instructions | {"set.ws"})
+    named = index(history, "control__counter_index")
+    assert "15 BYTES_STORED, 16 HISTORY_PROBES, 17 HISTORY_HITS" in named
+    assert "3 ROW_HITS" in index(tile)
+    assert "12 LINE_MERGED" in index(replace(tile, line_buffer=8))
+    assert index(replace(tile, vault=replace(tile.vault, counters=False))) == none
+    axi = index(PRESETS["vault-axi"])
+    assert axi == "0 CYCLES, 1 READS, 2 WRITES, 7 BUS_BUSY, 10 OCCUPANCY"
+
+
+def test_notes_are_of_the_configuration():
+    """Times of the DRAM, and what a program that is built in changes."""
+    assert "tCL is 18 and tCWL 18 cycles" in port_table(component(PRESETS["vault"]))
+    note = "built in, so offer only `launch`"
+    pe = PRESETS["pe"]
+    assert note not in port_table(component(pe))
+    assert note in port_table(component(replace(pe, program=(0,), instruction_words=64)))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_directions_are_of_the_module_and_names_of_the_reader(name):
+    text = port_table(component(PRESETS[name]))
+    assert "seen from" not in text
+    assert not re.search(r"pc_shape|HistoryCounter|START_REGISTERS|decisions/", text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("behavioural", "`vip generate --config vip.json --memories fpga -o ../fpga`"),
+        ("fpga", "They become block and LUT RAM."),
+        ("macro", "Memories are macros"),
+    ],
+)
+def test_the_readme_says_how_its_memories_are_built(tmp_path, kind, text):
+    generate(PRESETS["pe-small"].with_sram(kind), tmp_path)
+    readme = (tmp_path / "README.md").read_text()
+    assert text in readme
+    assert ("../fpga" in readme) == (kind == "behavioural")
