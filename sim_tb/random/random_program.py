@@ -56,7 +56,7 @@ class RandomProgram:
 #: Share of contents that are extreme elements of all widths.
 _EXTREME = 0.3
 _WORD = 8
-#: Most cycles until a stop: while the launch clears registers, in short programs, in all.
+#: Maximum cycles until a stop: while the launch clears registers, in short programs, in all.
 _STOPS = (80, 400, 3000, 30_000)
 
 

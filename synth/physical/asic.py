@@ -102,17 +102,19 @@ def _check(library: CellLibrary) -> None:
         )
 
 
-def need_nangate() -> None:
-    """Check, before the work, that the package with Nangate's library is installed.
+def need_nangate(*targets: str) -> None:
+    """Check, before the work, that the package with Nangate's library is installed if one of
+    ``targets`` is mapped to it.
 
     Raises:
         MissingExtraError: it is not.
     """
-    need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
+    if NANGATE45 in targets or NANGATE45_AREA in targets:
+        need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
 
 
 def _nangate() -> Path:
-    need_nangate()
+    need_nangate(NANGATE45)
     path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
     if not path.is_file():
         raise LibertyError(f"package {_PACKAGE} has no {_FILE}; 0.7.0 has it")

@@ -44,7 +44,7 @@ def ports_of(name: str, text: str) -> tuple[ShellPort, ...]:
     """
     start = re.search(rf"^module {re.escape(name)}\b", text, re.MULTILINE)
     if start is None:
-        raise SynthesisError(f"there is no module {name!r} in the Verilog that is to hold it")
+        raise SynthesisError(f"the Verilog has no module {name!r}")
     body = text[start.start() :]
     return tuple(
         ShellPort(port, int(high or 0) + 1, direction == "input")
