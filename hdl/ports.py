@@ -72,10 +72,15 @@ def memory_response(tag_bits: int) -> data.StructLayout:
 class MemoryPort(wiring.Signature):
     """Port of one requester to memory, seen from the requester.
 
-    The beats of one request, and those of one response, are contiguous. Responses to different tags
-    may come in any order and any time after their request. The memory performs the accesses of one
-    port to the same 32-byte column in the order of the requests; accesses to different columns in
-    any order. A write's response means that it has been performed.
+    The beats of one request are not interleaved with those of another, nor are those of responses;
+    there may be idle cycles between them. Responses to different tags may come in any order, from
+    the cycle after the last beat of their request on. The memory performs the accesses of one port
+    to the same 32-byte column in the order of the requests; accesses to different columns in any
+    order. A write's response means that it has been performed.
+
+    A requester takes its responses whether its own requests are taken or not, and offers the beats
+    of a write without waiting for anything but ``ready``. One that does not may stop all others at
+    the same memory.
 
     The response to a read has as many beats as words were asked for. With an error it has any
     number from one to that: only ``last`` tells where it ends, so beat counters must stop there.

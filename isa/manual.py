@@ -16,6 +16,7 @@ from .launch import START_FX, START_MR, START_REGISTERS, START_VL
 from .manual_text import (
     ASSEMBLY,
     FAULTS,
+    FIRST_PROGRAM,
     HAZARDS,
     INTRODUCTION,
     MEMORY,
@@ -124,24 +125,12 @@ def _pattern(family: Sequence[Instruction]) -> str:
     return " ".join(text[start:end] for start, end in pairwise(sorted({*cuts, _WORD_BITS})))
 
 
-def _diagram(fmt: Format) -> str:
-    """Box drawing of a format, most significant bit left."""
-    used = [OPCODE, *fmt.value]
-    if not any(field in (IMM14, IMM20) for field in used):
-        used.append(_FUNCTION)
-    cells: list[tuple[str, int, int]] = []
-    top = _WORD_BITS - 1
-    for field in used:
-        if field.high < top:
-            cells.append(("0", top, field.high + 1))
-        cells.append((field.name, field.high, field.low))
-        top = field.low - 1
-    spans = [f"{high}:{low}" for _, high, low in cells]
-    widths = [2 * (high - low + 1) for _, high, low in cells]
-    rule = "+" + "+".join("-" * width for width in widths) + "+"
-    numbers = " " + " ".join(span.center(width) for span, width in zip(spans, widths, strict=True))
-    names = "|".join(cell[0].center(width) for cell, width in zip(cells, widths, strict=True))
-    return "\n".join([numbers.rstrip(), rule, f"|{names}|", rule])
+def _bits(fmt: Format) -> str:
+    """The fields of a format, most significant bit first."""
+    fields = [OPCODE, *fmt.value]
+    if not any(field in (IMM14, IMM20) for field in fields):
+        fields.append(_FUNCTION)
+    return ", ".join(f"{field.name} {field.high}:{field.low}" for field in fields)
 
 
 def _short_name(row: Instruction) -> str:
@@ -151,16 +140,41 @@ def _short_name(row: Instruction) -> str:
     return row.mnemonic.removesuffix(".imm")
 
 
+def _glance() -> str:
+    """Every mnemonic with its operands and what it does."""
+    rows: dict[str, tuple[str, str]] = {}
+    for row, *_ in _families(INSTRUCTIONS):
+        name, what = _short_name(row), row.summary
+        if row.vertical is not None:
+            if name in rows or row.vertical is not VerticalOp.ADD:
+                continue
+            what = f"{_group(row)}, such as `{row.mnemonic}`."
+        operands = _syntax(row).strip("`").partition(" ")[2]
+        if name in rows:
+            before, meaning = rows[name]
+            operands = f"{before} or {operands.rpartition(', ')[2]}"
+            is_same = what.startswith(meaning[:-1])
+            what = meaning if is_same else f"{meaning[:-1]}, or {what[0].lower()}{what[1:]}"
+        rows[name] = operands, what
+    lines = [
+        (f"`{name}`", f"`{operands}`" if operands else "", what)
+        for name, (operands, what) in rows.items()
+    ]
+    return "## All instructions\n\n" + _table(("mnemonic", "operands", "what it does"), lines)
+
+
 def _encoding() -> str:
     parts = ["## Encoding\n"]
     parts.append(
         "Every instruction is one 32-bit word. Bits that it does not use are 0. A word that "
         "encodes no instruction is illegal, and so is every word with opcode 0.\n"
     )
+    formats = []
     for fmt in Format:
         users = [row for row in INSTRUCTIONS if row.format is fmt]
         listed = ", ".join(f"`{name}`" for name in dict.fromkeys(map(_short_name, users)))
-        parts.append(f"Format `{fmt.name}`: {listed}\n\n```text\n{_diagram(fmt)}\n```\n")
+        formats.append((f"`{fmt.name}`", _bits(fmt), listed))
+    parts.append(_table(("format", "fields and their bits", "instructions"), formats))
     parts.append(
         "An immediate is signed: "
         + "; ".join(
@@ -338,6 +352,8 @@ def manual() -> str:
     return "\n".join(
         [
             INTRODUCTION,
+            FIRST_PROGRAM,
+            _glance(),
             STATE,
             _start(),
             NUMBERS,

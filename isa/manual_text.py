@@ -1,5 +1,7 @@
 """Prose of the manual; figures in it come from the instruction table and its companions."""
 
+import re
+
 from isa.assembly.assembler import assemble
 from isa.assembly.operands import CONSTANT_RANGE, LOAD_IMMEDIATE
 from isa.iss.simulator import Simulator
@@ -15,18 +17,20 @@ __all__ = [
     "ASSEMBLY",
     "EARLY_STORE",
     "FAULTS",
+    "FIRST",
+    "FIRST_PROGRAM",
     "HAZARDS",
     "INTRODUCTION",
     "MEMORY",
     "NUMBERS",
     "OPERANDS",
-    "SAFE_STORE",
     "START_VALUES",
     "STATE",
     "WORKSPACE",
 ]
 
-_HEAD = """\
+#: Doubles 16 elements.
+FIRST = """\
     mov r10, #16                        ; elements
     set.vl r10
     mov r11, #0                         ; scratchpad: inputs
@@ -34,18 +38,12 @@ _HEAD = """\
     add r6, r5, #256                    ; memory: results after the parameter block
     ld.sram [16-bit] r11, r5, r10
     v.v.add [16-bit] r12, r11, r11      ; hardware waits for the load
-"""
-_TAIL = """\
+    v.drain                             ; hardware does not wait by itself
     st.sram [16-bit] r6, r12, r10
     halt
 """
-
-#: Doubles 16 elements, and stores results that are still in the vector unit.
-EARLY_STORE = _HEAD + _TAIL
-#: The same with a drain before the store.
-SAFE_STORE = (
-    _HEAD + "    v.drain                             ; hardware does not wait by itself\n" + _TAIL
-)
+#: The same without a drain: it stores results that are still in the vector unit.
+EARLY_STORE = re.sub(r"    v\.drain.*\n", "", FIRST)
 
 
 INTRODUCTION = f"""\
@@ -58,6 +56,29 @@ Version {ISA_VERSION}. This manual is the contract with programs;
 the assembler, the simulator and the hardware's decoder are derived, too. "The thesis" is
 *Architectural Support for Accelerating Machine Learning Inference*; a list at the end names the
 additions to it.
+"""
+
+FIRST_PROGRAM = f"""\
+## A first program
+
+A program loads vectors from memory into the scratchpad, computes there, and stores the results.
+Save this one as `first.s`:
+
+```text
+{FIRST}```
+
+Run it with 16 numbers at address 0 of its memory, where its parameter block is:
+
+```python
+import numpy as np, vip
+
+run = vip.run("first.s", memory=np.arange(16, dtype="<i2"), dump=vip.Dump(256, 32))
+print(np.frombuffer(run.dumped, "<i2"))
+```
+
+```text
+[ 0  2  4  6  8 10 12 14 16 18 20 22 24 26 28 30]
+```
 """
 
 STATE = f"""\
@@ -154,19 +175,10 @@ the program has to.
 - `set.vl`, `set.mr` and `set.fx` apply only to the vector instructions after them.
 - `halt` waits for everything.
 
-Wrong, because the store reads results before they are written:
-
-```text
-{EARLY_STORE}```
-
-Right:
-
-```text
-{SAFE_STORE}```
-
-The simulator executes one instruction after the other, so both give the same results there. `vip
-run` checks the rules along the path that the program takes, with its own data, and reports each
-place that breaks one, here:
+Without its `v.drain`, [the first program](#a-first-program) would be wrong: the store would read
+results before they are written. The simulator executes one instruction after the other, so that it
+gives the same results. `vip run` checks the rules along the path that the program takes, with its
+own data, and reports each place that breaks one, here:
 
 ```text
 {_early_store()}

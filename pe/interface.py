@@ -17,6 +17,7 @@ from isa.table import IMM14
 from .config import PeConfig
 
 __all__ = [
+    "BUILT_IN_NOTE",
     "EXACT_PC_WORDS",
     "PC_BITS",
     "ControlPort",
@@ -25,6 +26,7 @@ __all__ = [
     "PeCounter",
     "PeState",
     "counter_index_bits",
+    "counters_of",
     "launch_command",
     "load_word",
     "pc_shape",
@@ -35,6 +37,11 @@ __all__ = [
 PC_BITS = IMM14.bits + 1
 #: Engines with fewer words of program keep program counters short; see :func:`pc_shape`.
 EXACT_PC_WORDS = 1024
+#: Note of a control port whose engine has its program built in.
+BUILT_IN_NOTE = (
+    "The program of this engine is built in, so offer only `launch`: words on `load` are taken and "
+    "ignored, as is the length in `launch`."
+)
 
 
 class PeCounter(IntEnum):
@@ -79,6 +86,13 @@ class HistoryCounter(IntEnum):
     HISTORY_HITS = 17
     #: Columns of the declared image requested from memory.
     WORKSPACE_COLUMNS = 18
+
+
+def counters_of(config: PeConfig) -> tuple[IntEnum, ...]:
+    """The counters of an engine."""
+    if not config.counters:
+        return ()
+    return (*PeCounter, *HistoryCounter) if config.load_history else tuple(PeCounter)
 
 
 def counter_index_bits(config: PeConfig) -> int:
@@ -138,8 +152,8 @@ def status_layout() -> data.StructLayout:
         state (:class:`PeState`): HALTED and FAULTED mean that all accesses are complete.
         cause (:class:`isa.faults.FaultCause`): why the engine faulted.
         pc (PC_BITS): after a fault, the number of the faulting word, wide enough for every place
-            that a branch can reach, as it may leave the program on either side (small engines
-            report it modulo their words; :func:`pc_shape`).
+            that a branch can reach, as it may leave the program on either side (engines with fewer
+            than 1024 words report it modulo their words).
         memory_error (1): memory answered an access of this launch with an error, whatever the
             ``cause``; cleared by a launch.
     """
@@ -166,12 +180,17 @@ class ControlPort(wiring.Signature):
         launch (in, stream of :func:`launch_command`): starts the program.
         stop (in, 1): while 1, a running engine stops issuing, completes its accesses and halts.
         status (out, :func:`status_layout`): state, and what went wrong.
-        counter_index (in, :class:`PeCounter`): counter to read; with a load history also a
-            :class:`HistoryCounter`.
+        counter_index (in, :class:`PeCounter`): counter to read.
         counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
+
+    Attributes:
+        note: for users of the port, what ``config`` changes; "" if nothing.
+        counted: the counters that exist.
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.note = "" if config.program is None else BUILT_IN_NOTE
+        self.counted: tuple[IntEnum, ...] = counters_of(config)
         super().__init__(
             {
                 "load": In(stream.Signature(load_word(config))),
@@ -187,7 +206,7 @@ class ControlPort(wiring.Signature):
 class IdentityPort(wiring.Signature):
     """Which processing engine this is, seen from the engine: inputs, so that all share one module.
 
-    A launch copies them to registers 1 to 4, in this order (:data:`isa.launch.START_REGISTERS`).
+    A launch copies them to registers 1 to 4, in this order.
 
     Members:
         pe_index (in, 16): number of this engine in the chip; 0 if it is alone.

@@ -5,16 +5,19 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from .errors import VipError
 
-__all__ = ["MissingExtraError", "need"]
+__all__ = ["MissingExtraError", "need", "together"]
 
 _VIP = "vip-inference"
 #: A checkout's list of extras, which may be newer than the installed one.
@@ -36,12 +39,37 @@ _OFFLINE = {"onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"}}
 _ALL = "dev"
 
 
+#: What :func:`together` collects: purpose and package of each check that failed; None: nothing.
+_collected: ContextVar[list[tuple[str, str]] | None] = ContextVar("_collected", default=None)
+
+
 class MissingExtraError(VipError):
-    """A package that an extra provides is missing; the message says how to install it."""
+    """Packages that extras provide are missing; the message says how to install them."""
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Let :func:`need` go on in the block, which must do no more than check, and name at its end
+    everything that is missing.
+
+    Raises:
+        MissingExtraError: a package is not installed.
+    """
+    if _collected.get() is not None:
+        yield
+        return
+    missing: list[tuple[str, str]] = []
+    token = _collected.set(missing)
+    try:
+        yield
+    finally:
+        _collected.reset(token)
+    if missing:
+        raise _error(missing)
 
 
 def need(package: str, purpose: str) -> None:
-    """Check before the work that a package of an extra is installed.
+    """Check before the work that a package of an extra is installed; several: :func:`together`.
 
     Parameters:
         package: as it is imported or installed, one of those that an extra brings.
@@ -55,21 +83,45 @@ def need(package: str, purpose: str) -> None:
         for variable, value in _OFFLINE.get(imported, {}).items():
             os.environ.setdefault(variable, value)
         return
-    name = _DISTRIBUTIONS.get(package, package)
-    bringing = [
-        (extra, lines)
-        for extra, lines in _extras()
-        if extra != _ALL and any(re.match(rf"{name}(?![\w.-])", line) for line in lines)
-    ]
-    extra, lines = min(bringing, key=lambda item: len(item[1]), default=("", [name]))
-    of = f" (extra {extra})" if extra else ""
-    words = _vip_with(extra) if extra else []
-    command = shlex.join(words or lines)
-    raise MissingExtraError(f"{purpose} need {imported}{of}: pip install {command}")
+    collected = _collected.get()
+    if collected is None:
+        raise _error([(purpose, imported)])
+    collected.append((purpose, imported))
 
 
-def _vip_with(extra: str) -> list[str]:
-    """What pip takes to install VIP again, with an extra, from where it came; empty: not known, or
+def _error(missing: Sequence[tuple[str, str]]) -> MissingExtraError:
+    """The error on packages, each with its purpose: they come with as few extras as possible."""
+    bringing = {imported: _bringing(imported) for _, imported in missing}
+    lines: dict[str, list[str]] = {}
+    extras: dict[str, str] = {}
+    for imported, choices in sorted(bringing.items(), key=lambda item: len(item[1])):
+        extra = min(choices, key=lambda one: (one not in lines, len(choices[one])), default="")
+        lines.setdefault(extra, []).extend(
+            choices.get(extra, [_DISTRIBUTIONS.get(imported, imported)])
+        )
+        extras[imported] = extra
+    named: dict[tuple[str, str], list[str]] = {}
+    for purpose, imported in dict.fromkeys(missing):
+        named.setdefault((purpose, extras[imported]), []).append(imported)
+    reasons = (
+        f"{purpose} need {', '.join(packages)}{f' (extra {extra})' if extra else ''}"
+        for (purpose, extra), packages in named.items()
+    )
+    words = _vip_with(",".join(lines)) if "" not in lines else []
+    install = words or [*dict.fromkeys(chain.from_iterable(lines.values()))]
+    return MissingExtraError(f"{'; '.join(reasons)}: pip install {shlex.join(install)}")
+
+
+def _bringing(imported: str) -> dict[str, list[str]]:
+    """The extras that bring a package, each with all of its requirements."""
+    name = re.compile(rf"{_DISTRIBUTIONS.get(imported, imported)}(?![\w.-])")
+    return {
+        extra: lines for extra, lines in _extras() if extra != _ALL and any(map(name.match, lines))
+    }
+
+
+def _vip_with(extras: str) -> list[str]:
+    """What pip takes to install VIP again, with extras, from where it came; empty: not known, or
     no longer there.
 
     An index may have another package of VIP's name, or none.
@@ -88,7 +140,7 @@ def _vip_with(extra: str) -> list[str]:
             return []
     place = "." if path == Path.cwd() else str(path)
     editable = ["--editable"] if origin.get("dir_info", {}).get("editable") else []
-    return [*editable, f"{place}[{extra}]"]
+    return [*editable, f"{place}[{extras}]"]
 
 
 def _installed(package: str) -> bool:

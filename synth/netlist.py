@@ -1,4 +1,4 @@
-"""Mapped netlists, read from Yosys's JSON and joined across units."""
+"""Mapped netlists, read from Yosys JSON and joined across units."""
 
 import gzip
 import json
@@ -11,9 +11,9 @@ from hdl.clocks import CLOCK_PORTS
 
 __all__ = ["CLOCK", "RESET", "Gate", "Netlist", "join", "read_module"]
 
-#: Ports of the clock and of the reset.
+#: Ports of the clock and the reset.
 CLOCK, RESET = "clk", "rst"
-#: Those of all clock domains.
+#: Clock and reset ports of all domains.
 _TREES = frozenset(name for names in CLOCK_PORTS.values() for name in names)
 
 
@@ -38,7 +38,7 @@ class Netlist:
     Attributes:
         inputs, outputs: port -> bits.
         gates: all cells.
-        trees: bits of the clocks and of the resets, by the name of the port.
+        trees: clock or reset port -> bits.
         constants: net -> its constant bit.
     """
 
@@ -50,14 +50,14 @@ class Netlist:
 
 
 def read_module(path: Path, name: str) -> dict[str, Any]:
-    """Module ``name`` of the gzipped netlist that a synthesis left at ``path``."""
+    """Module ``name`` of the gzipped netlist that synthesis wrote to ``path``."""
     modules = json.loads(gzip.decompress(path.read_bytes()))["modules"]
     module: dict[str, Any] = modules[name]
     return module
 
 
 class _Nets:
-    """Numbers of nets; two numbers may be merged later."""
+    """Numbers of nets, which can be merged later."""
 
     def __init__(self) -> None:
         self.parent: list[int] = []
@@ -84,8 +84,8 @@ def join(
 
     Parameters:
         top: name of the outermost module.
-        module: the netlist of the module of this name, or None for a cell or a macro.
-        unit: the unit that a module's own cells belong to.
+        module: module name -> its netlist, or None for a cell or a macro.
+        unit: module name -> unit of the module's own cells.
     """
     nets = _Nets()
     # Undefined values become 0.

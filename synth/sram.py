@@ -7,37 +7,37 @@ lines, and each port has a sense amplifier or write driver for each bit of the w
 
     um2 = (CELL_PITCH_UM * (p + CELL_BASE)) ** 2 * words * bits + COLUMN_UM2 * p * bits
 
-The three constants are solved from the three memories of thesis Table 7.4 (28 nm), less our logic
-around them at 0.5 um2 a gate: scratchpad 68,061 um2 (eight of 512 x 8, 3R2W), register file 15,079
-(64 x 64, 3R1W), instruction buffer 16,706 (1024 x 32, 1R1W). Three points leave no error to show.
-A plausibility check is its value for a single port: 0.196 um2 a bit, which is the usual 0.127 um2
-of a 28 nm six-transistor cell at 65 % array efficiency.
+The three constants follow from the three memories of thesis Table 7.4 (28 nm), minus our logic
+around them at 0.5 um2 per gate: scratchpad 68,061 um2 (eight of 512 x 8, 3R2W), register file
+15,079 (64 x 64, 3R1W), instruction buffer 16,706 (1024 x 32, 1R1W). Three points determine them
+exactly. As a plausibility check, a single port gives 0.196 um2 per bit, which is the usual
+0.127 um2 of a 28 nm six-transistor cell at 65 % array efficiency.
 
 Energy
 ------
-An access drives the lines of one word through an array whose cells are those of
-:func:`cell_um2`, folded to a square::
+An access drives the lines of one word through an array of cells of :func:`cell_um2`, folded to a
+square::
 
     fJ at 45 nm and 0.9 V = ACCESS_FJ_PER_UM * bits of a word * sqrt(cell um2 at 28 nm * all bits)
 
 The constant is the geometric mean of published figures at 45 nm, :data:`PUBLISHED`: cache accesses
 of 64 bits from M. Horowitz, "Computing's energy problem", ISSCC 2014, and the register file of
 S. Han et al., "Learning both weights and connections for efficient neural networks", NIPS 2015. The
-thesis gives no energies. Reading and writing cost the same. Energies grow with the node and with
-the square of the supply.
+thesis gives no energies. Reading and writing cost the same. Energies scale with the node and the
+square of the supply.
 
 Timing
 ------
-A read decodes its address and then drives the lines of the array, whose cells are those of
-:func:`cell_um2`, folded to a square::
+A read decodes its address and then drives the lines of the array of cells of :func:`cell_um2`,
+folded to a square::
 
     ns at 28 nm = DECODE_NS * log2(words) + LINE_NS_PER_UM * sqrt(cell area * bits in all)
 
-A decoder takes about one gate with a fan-out of four for each bit of the address, 11 ps at 28 nm.
-The lines' constant is the remainder of the 0.19 ns that the thesis gives for a bank of the
-scratchpad (512 x 8, 3R2W; section 5.1, from CACTI). One figure calibrates the model, so there is
-no error of a fit to show. Both parts are about equal for that bank, 0.10 and 0.09 ns, as in usual
-memory designs. Times grow with the node's feature size.
+A decoder takes about one gate with a fan-out of four per bit of the address, 11 ps at 28 nm. The
+lines' constant is the remainder of the 0.19 ns that the thesis gives for a bank of the scratchpad
+(512 x 8, 3R2W; section 5.1, from CACTI). A single figure calibrates the model, so there is no fit
+error to report. For that bank both parts are about equal, 0.10 and 0.09 ns, as is usual in memory
+designs. Times scale with the node's feature size.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ _COLUMN_UM2 = 40.08
 
 
 def cell_um2(geometry: SramGeometry) -> float:
-    """Area of a bit's cell at 28 nm in square micrometres."""
+    """Area of the cell of one bit at 28 nm in square micrometres."""
     return (_CELL_PITCH_UM * (geometry.read_ports + geometry.write_ports + _CELL_BASE)) ** 2
 
 
@@ -75,7 +75,7 @@ def sram_um2(geometry: SramGeometry) -> float:
     return cell_um2(geometry) * geometry.bits + _COLUMN_UM2 * ports * geometry.width
 
 
-#: Name of a memory -> shape and pJ of an access at 45 nm and 0.9 V. The single port of a cache
+#: Name of a memory -> shape, and pJ per access at 45 nm and 0.9 V. The single port of a cache
 #: counts as a read port.
 PUBLISHED: Mapping[str, tuple[SramGeometry, float]] = {
     "cache of 8 KiB, 64 bits": (SramGeometry(1 << 10, 64, 1, 0), 10.0),
@@ -85,8 +85,8 @@ PUBLISHED: Mapping[str, tuple[SramGeometry, float]] = {
 }
 _ENERGY_NODE_NM = 45.0
 _VOLTS = 0.9
-#: Leakage of a macro beside that of NAND gates on its area: its cells are small and of a high
-#: threshold. An assumption, of no weight in the total.
+#: Leakage of a macro relative to that of NAND gates on the same area: its cells are small and have
+#: a high threshold. This is an assumption, with little effect on the total.
 _LEAKAGE_SHARE = 0.1
 
 
@@ -95,7 +95,7 @@ def _length(geometry: SramGeometry) -> float:
     return geometry.width * sqrt(cell_um2(geometry) * geometry.bits)
 
 
-#: fJ of an access at 45 nm and 0.9 V for each bit of the word and um of the array's side at 28 nm.
+#: fJ per access at 45 nm and 0.9 V per bit of the word and um of the array's side at 28 nm.
 ACCESS_FJ_PER_UM = exp(
     sum(log(1000 * pj / _length(geometry)) for geometry, pj in PUBLISHED.values()) / len(PUBLISHED)
 )
@@ -118,7 +118,7 @@ class SramEnergies:
         return scale * ACCESS_FJ_PER_UM * _length(geometry)
 
     def leakage_nw(self, geometry: SramGeometry, gate_nw: float, gate_um2: float) -> float:
-        """Leakage in nW, beside gates that leak ``gate_nw`` on ``gate_um2`` at the same node."""
+        """Leakage in nW, given gates that leak ``gate_nw`` on ``gate_um2`` at the same node."""
         um2 = sram_um2(geometry) * (self.node_nm / 28.0) ** 2
         return _LEAKAGE_SHARE * gate_nw * um2 / gate_um2
 
@@ -137,8 +137,8 @@ class SramTimes:
 
     Attributes:
         node_nm: feature size in nm.
-        drive_ns_per_ff: how much later an output comes for each fF of load, ns.
-        corner: times of all, as a multiple of those at the typical corner.
+        drive_ns_per_ff: additional delay of an output in ns per fF of load.
+        corner: factor for all times, relative to the typical corner.
     """
 
     node_nm: float
@@ -146,17 +146,17 @@ class SramTimes:
     corner: float = 1.0
 
     def access_ns(self, geometry: SramGeometry) -> float:
-        """From the clock to the word at the output, without load."""
+        """Time from the clock to the word at the output, without load."""
         lines = sqrt(cell_um2(geometry) * geometry.bits)
         at_28 = _DECODE_NS * log2(geometry.depth) + _LINE_NS_PER_UM * lines
         return self.corner * at_28 * self.node_nm / _TIMING_NODE_NM
 
     def setup_ns(self, geometry: SramGeometry) -> float:
-        """From address, enable and data to the clock."""
+        """Setup time of address, enable and data before the clock."""
         return _SETUP_SHARE * self.access_ns(geometry)
 
     def drive(self, access_ns: float, load_ff: float) -> tuple[float, float]:
-        """Arrival and slew in ns of an output with a load: the output buffer of a macro is as
-        strong as a large cell."""
+        """Arrival and slew in ns of a loaded output; the output buffer of a macro is as strong as a
+        large cell."""
         later = self.corner * self.drive_ns_per_ff * load_ff
         return access_ns + later, 0.01 + later

@@ -7,7 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from microkernels.onnx_models.read import need_onnx
 from support.errors import Shown
+from support.extras import together
 from support.scratch import owned_folder
 
 from .models.compile import CompileReport, compile_model, input_arrays
@@ -69,7 +71,9 @@ def build_model(
         VipError: as those verbs.
         OSError: a file can't be read or written.
     """
-    need_tools(check=options.get("check", True), synthesis=True)
+    with together():
+        need_tools(check=options.get("check", True), synthesis=True)
+        need_onnx()
     folder = Path(output)
     check_new(folder)
     arrays = input_arrays(calibration) if isinstance(calibration, Path) else calibration

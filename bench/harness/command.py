@@ -9,7 +9,8 @@ import typer
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
-from support.extras import need
+from support.extras import need, together
+from support.picture import check_picture
 from vip.cli.commands.options import JsonOption
 from vip.cli.console import console, table
 from vip.cli.lazy import CommandEntry, LazyGroup
@@ -92,12 +93,16 @@ def _measure(
     if record and other:
         raise BenchError(f"{name}: --record can't be combined with {', '.join(other)}")
     machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
-    if "verilator" in experiment.tools and machine == "rtl":
-        need_simulator()
+    simulated = "verilator" in experiment.tools and machine == "rtl"
     # A run on the timing model emits no Verilog.
-    unused = {*SIMULATION, *SYNTHESIS} if options.get("on", "rtl") != "rtl" else set()
-    for package in sorted({*experiment.tools} - unused):
-        need(package, f"figures of {name}")
+    emits = options.get("on", "rtl") == "rtl"
+    covered = {*SIMULATION, *SYNTHESIS} if simulated or not emits else set()
+    with together():
+        if simulated:
+            need_simulator()
+        for package in sorted({*experiment.tools} - covered):
+            need(package, f"figures of {name}")
+        check_picture(options.get("picture"))
     commit = clean_commit() if record else ""
     recorded = Record() if other else read_record(name)
     before = cpu_seconds()

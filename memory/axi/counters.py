@@ -10,7 +10,16 @@ from memory.controller.counters import INDEX_BITS, VaultCounter
 
 from .layout import AxiConfig
 
-__all__ = ["AxiCounters"]
+__all__ = ["AXI_COUNTERS", "AxiCounters"]
+
+#: The counters that exist without a DRAM.
+AXI_COUNTERS = (
+    VaultCounter.CYCLES,
+    VaultCounter.READS,
+    VaultCounter.WRITES,
+    VaultCounter.BUS_BUSY,
+    VaultCounter.OCCUPANCY,
+)
 
 
 class AxiCounters(Component):
@@ -50,12 +59,7 @@ class AxiCounters(Component):
         if not self.config.counters:
             return m
         max_steps = [0] * (1 << INDEX_BITS)
-        for counter in (
-            VaultCounter.CYCLES,
-            VaultCounter.READS,
-            VaultCounter.WRITES,
-            VaultCounter.BUS_BUSY,
-        ):
+        for counter in AXI_COUNTERS:
             max_steps[counter] = 1
         max_steps[VaultCounter.OCCUPANCY] = self.config.outstanding
         bank = CounterBank(max_steps=tuple(max_steps), kind=self.config.sram)

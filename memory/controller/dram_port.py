@@ -38,8 +38,8 @@ class DramPort(wiring.Signature):
 
     At other times ``read_data``, ``write_data`` and ``write_strobe`` are undefined.
 
-    The DRAM is reset with the controller (docs/decisions/memory.md): in the first cycle after
-    the reset every bank is closed and idle, and may be activated or refreshed.
+    The DRAM is reset with the controller: in the first cycle after the reset every bank is closed
+    and idle, and may be activated or refreshed.
 
     Members:
         valid (out, 1): there is a command.
@@ -50,10 +50,18 @@ class DramPort(wiring.Signature):
         write_data (out, 64): word to write.
         write_strobe (out, 8): one bit for each byte of ``write_data``.
         read_data (in, 64): word read.
+
+    Attributes:
+        note: for users of the port, the times in it.
     """
 
     def __init__(self, config: VaultConfig) -> None:
         self.config = config
+        timing = config.timing
+        self.note = (
+            f"Here tCL is {timing.tcl} and tCWL {timing.tcwl} cycles. The port is not that of a "
+            "DDR3 or DDR4 controller: for one, take a vault with an AXI port (`vip presets`)."
+        )
         super().__init__(
             {
                 "valid": Out(1),

@@ -1,1 +1,1 @@
-"""Applications of the suite that trimming is measured on, each with its golden model."""
+"""Applications of the suite for measuring trimming, each with its golden model."""

@@ -1,4 +1,4 @@
-"""Jobs of one engine whose data are plain arrays in memory."""
+"""Jobs for one engine with plain arrays in memory as data."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,8 +15,8 @@ __all__ = ["addresses", "array_job"]
 
 
 def addresses(*sizes: int, align: int = ROW_BYTES) -> tuple[int, ...]:
-    """Addresses of arrays of the given numbers of bytes, one after the other from 0 on, each at a
-    multiple of ``align`` (by default at the beginning of a DRAM row); then the first such address
+    """Addresses of arrays with these sizes in bytes, one after the other from 0 on, each at a
+    multiple of ``align`` (by default the start of a DRAM row), followed by the first such address
     after all arrays."""
     places = [0]
     for size in sizes:
@@ -32,12 +32,12 @@ def array_job(
     model: Callable[[], Elements],
     operations: int,
 ) -> KernelJob:
-    """A job of one engine, with all addresses built into its program.
+    """A job for one engine, with all addresses built into its program.
 
     Parameters:
         name: for messages.
-        inputs: address -> array there at the start. Its bytes are written as they are, so its dtype
-            has the width of the program's elements.
+        inputs: address -> initial array. Its bytes are written unchanged, so its dtype must have
+            the width of the program's elements.
         target: address of the result. model: the expected result
             (:class:`microkernels.runtime.job.Golden`).
         operations: see :class:`microkernels.runtime.job.KernelJob`.

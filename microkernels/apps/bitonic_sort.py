@@ -1,20 +1,20 @@
 """Bitonic sort of rows of 16-bit elements, on one processing engine.
 
 Batcher's network sorts ``2**n`` elements in n *stages*; stage k compares elements ``2**k``,
-``2**(k-1)`` ... 1 places apart. All elements of a row are compared at once, by vectors that begin
-at other bytes. With ``left``, the row as seen from each element's partner on the right, ``right``,
-from that on the left, and a mask ``m`` that is the highest number where the partner is on the left
-and the lowest elsewhere, a step is::
+``2**(k-1)`` ... 1 places apart. All elements of a row are compared at once, using vectors that
+start at different bytes. With ``left``, the row as seen from each element's partner on the right,
+``right``, as seen from that on the left, and a mask ``m`` that is the highest number where the
+partner is on the left and the lowest elsewhere, a step is::
 
     max(min(row, max(left, m)), min(right, m))
 
 which leaves the smaller of two elements on the left. Where a stage needs the smaller element on the
-right, the elements are complemented for that stage (``-1 - x``, which is exact). Before stage k the
-elements whose bits k and k + 1 of their place differ are complemented or restored (before stage 0:
-those with bit 1). In the last stage no element is complemented.
+right, the elements are complemented for that stage (``-1 - x``, which is exact). Before stage k,
+elements with different bits k and k + 1 in their position are complemented or restored (before
+stage 0: those with bit 1). In the last stage no element is complemented.
 
-Masks follow each other in memory in the order of their use; the next mask is loaded while one is
-used, and so is the next row. Vectors extend beyond the ends of a row; the masks hide these numbers.
+Masks are stored in order of use; the next mask is loaded while one is used, as is the next row.
+Vectors extend beyond the ends of a row; the masks hide these numbers.
 """
 
 from functools import lru_cache
@@ -57,11 +57,11 @@ def _mask_count(length: int) -> int:
 
 
 def _masks(length: int) -> Elements:
-    """Masks in the order of their use: for the complements before a stage, then for its steps."""
+    """Masks in order of use: for the complements before a stage, then for its steps."""
     place = np.arange(length)
     chosen = []
     for stage in range(_stages(length)):
-        # Before the first stage no element is complemented yet.
+        # Before the first stage, no element is complemented.
         before = place >> stage if stage else place * 0
         chosen.append((before ^ place >> stage + 1) & 1)
         chosen += [place >> step & 1 for step in reversed(range(stage + 1))]
@@ -69,7 +69,7 @@ def _masks(length: int) -> Elements:
 
 
 def _places(rows: int, length: int) -> tuple[int, ...]:
-    """Addresses of the masks, a row of -1, the rows, the sorted rows, and the first one after."""
+    """Addresses of the masks, a row of -1, the rows, the sorted rows, and the end."""
     size = length * ELEMENT_BYTES
     return addresses(_mask_count(length) * size, size, rows * size, rows * size)
 
@@ -138,7 +138,7 @@ class _BitonicSort:
         self.view = w.register("view", "row from the partner; temporary")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w = self.writer
         w.set_constants()
         w.op("set.vl", self.count)
@@ -215,7 +215,7 @@ def bitonic_sort_job(rows: Elements) -> KernelJob:
     """A job that sorts each row in ascending order.
 
     Raises:
-        KernelError: no rows x length elements, another length, or values beyond 16 bits.
+        KernelError: not rows x length elements, an invalid length, or values beyond 16 bits.
     """
     if rows.ndim != 2:
         raise KernelError(f"rows must have two dimensions, not {rows.ndim}")
@@ -229,6 +229,6 @@ def bitonic_sort_job(rows: Elements) -> KernelJob:
         {masks: _masks(length), turn: np.full(length, -1, ELEMENT), source: rows},
         target,
         lambda: np.sort(rows, axis=1),
-        # A minimum and a maximum for each pair of each step.
+        # A minimum and a maximum per pair and step.
         count * length * _steps(length),
     )

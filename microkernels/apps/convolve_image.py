@@ -1,12 +1,12 @@
 """Convolution of an image with a small filter of whole numbers, on one processing engine.
 
-``out[y, x] = round(sum over i, j of image[y + i, x + j] * filter[i, j] >> shift)`` where the filter
-lies wholly inside the image. Elements have 16 bits; the products, and the sum after each of them,
-row by row, saturate.
+``out[y, x] = round(sum over i, j of image[y + i, x + j] * filter[i, j] >> shift)`` wherever the
+filter is completely inside the image. Elements have 16 bits; the products, and the sum after each
+of them, row by row, saturate.
 
-A vector instruction takes a whole row of a strip (:mod:`microkernels.apps.row_window`), shifted by
-the column of the tap, which costs nothing as vectors begin at any byte. The program is generated
-for the filter: taps of 0 take no time, taps of 1 no multiplication.
+A vector instruction processes a whole row of a strip (:mod:`microkernels.apps.row_window`), shifted
+by the column of the tap, which is free since vectors can begin at any byte. The program is
+generated for the filter: taps of 0 take no time, and taps of 1 need no multiplication.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class ImageFilter:
         shift: bits by which sums are shifted right, with rounding; 0..15.
 
     Raises:
-        KernelError: a value out of range, or rows of different length.
+        KernelError: a value out of range, or rows of different lengths.
     """
 
     taps: tuple[tuple[int, ...], ...]
@@ -72,33 +72,33 @@ class ImageFilter:
 
     @property
     def down(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.taps)
 
     @property
     def across(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return len(self.taps[0])
 
     @property
     def terms(self) -> tuple[tuple[int, int, int], ...]:
-        """Row, column and tap of all that are not 0, in the order of the sum."""
+        """Row, column and value of all taps that are not 0, in the order of the sum."""
         return tuple(
             (y, x, tap) for y, row in enumerate(self.taps) for x, tap in enumerate(row) if tap
         )
 
     @property
     def factors(self) -> tuple[int, ...]:
-        """Numbers that the program multiplies with: 1, and the taps that need a multiplication:
-        all but 1 and -1, and the first one if it is -1."""
+        """Factors in the program: 1, and the taps that need a multiplication, which are all except
+        1 and -1, and the first one if it is -1."""
         first = self.terms[0][2]
         return (1, *sorted({tap for _, _, tap in self.terms} - {1, -1} | ({first} - {1})))
 
     def shape(self, image: tuple[int, ...]) -> WindowShape:
-        """The windows over an image of this shape.
+        """The windows of an image of this shape.
 
         Raises:
-            KernelError: no image, or one smaller than the filter or too large.
+            KernelError: not an image, or one that is smaller than the filter or too large.
         """
         if len(image) != 2:
             raise KernelError(f"an image must have two dimensions, not {len(image)}")
@@ -109,7 +109,7 @@ def convolve_image(kernel: ImageFilter, image: Elements) -> Elements:
     """Golden model, bit-exact.
 
     Raises:
-        KernelError: no image, one smaller than the filter, or values beyond 16 bits.
+        KernelError: not an image, or one smaller than the filter or with values beyond 16 bits.
     """
     shape = kernel.shape(image.shape)
     height, width = shape.out_height, shape.out_width
@@ -124,10 +124,10 @@ def convolve_image(kernel: ImageFilter, image: Elements) -> Elements:
 
 @lru_cache(maxsize=64)
 def _program(kernel: ImageFilter, height: int, width: int) -> Program:
-    """The program of the convolution of an image of this size.
+    """The program for an image of this size.
 
     Raises:
-        KernelError: an image smaller than the filter, or larger than 4096 x 4096.
+        KernelError: the image is smaller than the filter, or larger than 4096 x 4096.
     """
     return (
         _ConvolveImage(kernel, kernel.shape((height, width)))
@@ -137,7 +137,7 @@ def _program(kernel: ImageFilter, height: int, width: int) -> Program:
 
 
 class _ConvolveImage:
-    """Code that makes a row of the result."""
+    """Code that computes a row of the result."""
 
     def __init__(self, kernel: ImageFilter, shape: WindowShape) -> None:
         self.kernel = kernel
@@ -162,7 +162,7 @@ class _ConvolveImage:
         self.factor = w.register("factor", "factor of the tap; value for a setting")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         return self.rows.build(self._sum)
 
     def _sum(self) -> None:
@@ -195,7 +195,7 @@ class _ConvolveImage:
 
 
 def convolve_image_job(kernel: ImageFilter, image: Elements) -> KernelJob:
-    """The convolution of an image, height x width elements, by ``kernel``.
+    """The convolution of an image, height x width elements, with ``kernel``.
 
     Raises:
         KernelError: as for :func:`convolve_image`.

@@ -1,10 +1,10 @@
 """Small networks for scikit-learn's handwritten digits, in floating point and on the kernels.
 
-Needs scikit-learn, which brings the digits (1,797 of 8 x 8 pixels, values 0 to 16). The networks
-were trained on 1,297 of them; ``digits.npz`` has their weights, as ``tests/microkernels/digits``
-made them. :data:`NETWORKS` are a CNN and a multi-layer perceptron. A network in network
-(:func:`trained_nin`) is a convolution of 3 x 3 pixels, two of 1 x 1, and the mean of all
-pixels as a class's score.
+Needs scikit-learn, which includes the digits (1,797 of 8 x 8 pixels, values 0 to 16). The networks
+were trained on 1,297 of them by ``tests/microkernels/digits``; ``digits.npz`` has the weights.
+:data:`NETWORKS` are a CNN and a multi-layer perceptron. The network in network
+(:func:`trained_nin`) has a convolution of 3 x 3 pixels, two of 1 x 1, and the mean of all pixels as
+the score of a class.
 """
 
 from collections.abc import Callable
@@ -45,21 +45,21 @@ __all__ = [
     "windows",
 ]
 
-#: Pixels across and down of a digit, its highest value, and the number of digit classes.
+#: Width and height of a digit in pixels, its highest value, and the number of classes.
 SIDE = 8
 _HIGHEST = 16
 CLASSES = 10
 #: Fraction bits of the values between layers, and of weights.
 ACTIVATION_FRACTION = 8
 WEIGHT_FRACTION = 12
-#: Digits held out from training, for the test.
+#: Number of digits held out from training as the test set.
 _TEST_DIGITS = 500
 _SPLIT_SEED = 7
-#: Vectors that a fully connected layer takes at a time, and inputs in a chunk: fixed, so that the
-#: sums of a digit do not depend on the number of digits.
+#: Vectors per batch of a fully connected layer, and inputs per chunk: fixed, so that the sums of a
+#: digit don't depend on the number of digits.
 _BATCH = 16
 _CHUNK = 16
-#: Names of the networks of convolutions and fully connected layers for :func:`trained`.
+#: Names of the networks with convolutions and fully connected layers, for :func:`trained`.
 NETWORKS = ("CNN", "MLP")
 _WEIGHTS = Path(__file__).with_name("digits.npz")
 #: Pooling after each convolution.
@@ -69,7 +69,7 @@ _KERNEL = 3
 
 @dataclass(frozen=True)
 class Digits:
-    """Pictures (count x 8 x 8 x 1, 0 to 1) and their digits, for training and for the test."""
+    """Pictures (count x 8 x 8 x 1, 0 to 1) and their labels, for training and testing."""
 
     train_images: Elements
     train_labels: Elements
@@ -78,7 +78,7 @@ class Digits:
 
 
 def load_digits() -> Digits:
-    """scikit-learn's digits, split at random, always in the same way.
+    """scikit-learn's digits, split at random but reproducibly.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -101,11 +101,11 @@ class DigitNetwork:
     with ReLU between them. Without convolutions it is a multi-layer perceptron.
 
     Attributes:
-        convolutions, connected: the layers, in their order: real numbers, outputs x inputs or
-            filters x down x across x channels.
+        convolutions, connected: the layers in order, with real weights: filters x down x across x
+            channels, and outputs x inputs.
 
     Raises:
-        KernelError: layers that do not fit each other or the digits.
+        KernelError: layers don't fit each other or the digits.
     """
 
     convolutions: tuple[Weights, ...] = field(default=())
@@ -141,7 +141,7 @@ class DigitNetwork:
         """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures.
 
         Raises:
-            KernelError: pictures of another shape, or none.
+            KernelError: the pictures have another shape, or there are none.
         """
         values = _checked(images)
         for layer in self.convolutions:
@@ -161,12 +161,12 @@ class DigitNetwork:
 
         Parameters:
             images: count x 8 x 8 x 1 real numbers.
-            run: gives the outputs of a job: ``lambda job: job.expected`` for the golden model, or
+            run: returns the outputs of a job: ``lambda job: job.expected`` for the golden model, or
                 those of a simulated machine.
-            sharers: engines of the machine.
+            sharers: number of engines of the machine.
 
         Raises:
-            KernelError: pictures of another shape, or none.
+            KernelError: the pictures have another shape, or there are none.
         """
         values = [to_fixed(image, ACTIVATION_FRACTION) for image in _checked(images)]
         for layer in self.convolutions:
@@ -240,7 +240,7 @@ def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> 
 
 
 def windows(images: Elements) -> Elements:
-    """Windows of 3 x 3 pixels: count x height x width x 9 * channels, with zeros around."""
+    """Windows of 3 x 3 pixels: count x height x width x 9 * channels, padded with zeros."""
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     views = np.lib.stride_tricks.sliding_window_view(padded, (_KERNEL, _KERNEL), (1, 2))
     moved = views.transpose(0, 1, 2, 4, 5, 3)
@@ -267,7 +267,7 @@ def pooled(values: Elements) -> Elements:
 
 
 def accuracy(scores: Elements, labels: Elements) -> float:
-    """Share of the digits whose highest score is that of their label."""
+    """Fraction of digits whose label has the highest score."""
     return float(np.mean(scores.argmax(axis=1) == labels))
 
 
@@ -287,14 +287,14 @@ def trained(name: str) -> DigitNetwork:
     """A trained network.
 
     Parameters:
-        name: one of :data:`NETWORKS`, or ``CNN of 2 epochs``, which is the CNN trained less.
+        name: one of :data:`NETWORKS`, or ``CNN of 2 epochs``, the same CNN with less training.
     """
     return DigitNetwork(_layers(name, "convolution"), _layers(name, "connected"))
 
 
 def trained_nin() -> tuple[Weights, ...]:
-    """The three convolutions of the network in network. The first two are random; the third is
-    fitted to the digits by least squares."""
+    """The three convolutions of the network in network: two random ones, and one fitted to the
+    digits by least squares."""
     return _layers("NIN", "convolution")
 
 
@@ -320,7 +320,7 @@ def nin_fixed_scores(
 
     Parameters:
         image: 8 x 8 x 1 real numbers.
-        run: gives the outputs of a job, as for :meth:`DigitNetwork.fixed_scores`.
+        run: returns the outputs of a job, as for :meth:`DigitNetwork.fixed_scores`.
     """
     values = to_fixed(image, ACTIVATION_FRACTION)
     for number, layer in enumerate(layers):

@@ -1,4 +1,4 @@
-"""The digits' networks as ONNX models with real weights, and their data.
+"""The networks for digits as ONNX models with real weights, and their data.
 
 ``python -m microkernels.apps.digits_onnx FOLDER`` writes ``digits_cnn.onnx``, ``digits_mlp.onnx``,
 ``digits_train.npz`` and ``digits_test.npz`` (images ``x``, labels ``y``), for ``vip nn``.
@@ -89,7 +89,7 @@ def digits_model(network: DigitNetwork) -> "ModelProto":
 
 
 def write_digits(folder: Path) -> None:
-    """Write the models and data into ``folder``, which is made if it is missing.
+    """Write the models and data into ``folder``, which is created if missing.
 
     Raises:
         MissingExtraError: onnx or scikit-learn is not installed.
@@ -117,7 +117,7 @@ def main() -> None:
         prog="python -m microkernels.apps.digits_onnx",
         description="Write networks for handwritten digits as ONNX models, and their data.",
     )
-    parser.add_argument("folder", type=Path, help="it is made if it is missing")
+    parser.add_argument("folder", type=Path, help="output folder; created if missing")
     write_digits(parser.parse_args().folder)
 
 

@@ -1,17 +1,16 @@
 """Gaussian elimination in fixed point: systems of linear equations on one processing engine.
 
 Elements have 32 bits with :data:`FRACTION` fraction bits; products are rounded, differences
-saturate. A system is ``unknowns`` rows of ``unknowns`` coefficients and the right side. Its rows
-must be such that no exchange of rows is needed and every pivot lies between
-:data:`LEAST_PIVOT` and :data:`MOST_PIVOT`: those of a matrix whose diagonal dominates, scaled to
-about 1.
+saturate. A system has ``unknowns`` rows of ``unknowns`` coefficients and the right side. It must
+not need row exchanges, and every pivot must be between :data:`LEAST_PIVOT` and
+:data:`MOST_PIVOT`, as in a diagonally dominant matrix with its diagonal scaled to about 1.
 
-For each pivot, Newton's iteration computes the reciprocal, starting from a straight line whose
-relative error is at most 1/7; each of three steps squares the error, which is then below the last
+For each pivot, Newton's iteration computes the reciprocal, starting from a straight line with a
+relative error of at most 1/7; each of three steps squares the error, which ends up below the last
 place. The pivot's row is multiplied by the reciprocal; its product with the coefficient of each row
 below is subtracted from that row, while the product for the next row is computed. Back substitution
-is one ``m.v.mul.add`` for each unknown, of the whole row with the negated unknowns found so far (0
-for the others) and, at the right side, 1.
+is one ``m.v.mul.add`` per unknown, of the whole row with the negated unknowns so far (0 for the
+others) and 1 for the right side.
 
 The next system is loaded while one is solved.
 """
@@ -41,16 +40,16 @@ __all__ = [
 
 #: Fraction bits of all numbers.
 FRACTION = 20
-#: Range of pivots.
+#: Valid range of pivots.
 LEAST_PIVOT, MOST_PIVOT = 0.5, 1.5
 _NUMBER = np.dtype("<i4")
 _BYTES = _NUMBER.itemsize
 _ONE = 1 << FRACTION
 _STEPS = 3
-#: The line ``_LINE[0] - _LINE[1] * pivot``, whose product with a pivot is 1 within 1/7, and 2.
+#: The line ``_LINE[0] - _LINE[1] * pivot``, whose product with the pivot is within 1/7 of 1; and 2.
 _LINE = (round(16 / 7 * _ONE), round(8 / 7 * _ONE))
 _CONSTANTS = np.array([*_LINE, 2 * _ONE, 0], _NUMBER)
-#: Numbers at the begin of the scratchpad: constants, a reciprocal, a product.
+#: Numbers at the start of the scratchpad: constants, a reciprocal, a product.
 _NUMBERS = len(_CONSTANTS) + 2
 _MOST_UNKNOWNS = 20
 _MOST_SYSTEMS = 4096
@@ -58,8 +57,8 @@ _BITS = 8 * _BYTES
 
 
 def _places(systems: int, unknowns: int) -> tuple[int, ...]:
-    """Addresses of the constants, of the initial vector of back substitution, of the systems, of
-    the solutions, and the first one after them."""
+    """Addresses of the constants, the initial vector of back substitution, the systems, the
+    solutions, and the end."""
     row, solutions = unknowns + 1, systems * unknowns
     elements = (len(_CONSTANTS), row, solutions * row, solutions)
     return addresses(*(count * _BYTES for count in elements))
@@ -71,7 +70,7 @@ def _saturated(values: Elements) -> Elements:
 
 
 def _times(first: Elements, second: Elements) -> Elements:
-    """Rounded products of 64-bit numbers that are elements."""
+    """Rounded products of elements, stored as 64-bit numbers."""
     return _saturated((first * second + (_ONE >> 1)) >> FRACTION)
 
 
@@ -85,7 +84,7 @@ def solve(systems: Elements) -> Elements:
         systems x unknowns elements.
 
     Raises:
-        KernelError: another shape, values beyond 32 bits, or a pivot outside its range.
+        KernelError: the shape is wrong, a value exceeds 32 bits, or a pivot is out of range.
     """
     count, unknowns = _sizes(systems)
     rows = check_elements("systems", systems, systems.shape, _NUMBER).astype(np.int64)
@@ -122,7 +121,7 @@ def _check_sizes(systems: int, unknowns: int) -> None:
 
 
 def _sizes(systems: Elements) -> tuple[int, int]:
-    """Systems, and unknowns of each."""
+    """Numbers of systems and of unknowns."""
     if systems.ndim != 3 or systems.shape[2] != systems.shape[1] + 1:
         raise KernelError(
             f"systems must be systems x unknowns x (unknowns + 1), not {systems.shape}"
@@ -138,7 +137,7 @@ def gauss_program(systems: int, unknowns: int) -> Program:
     """The program that solves 1..4096 systems of 1..20 unknowns.
 
     Raises:
-        KernelError: a size outside its range.
+        KernelError: a size is out of range.
     """
     _check_sizes(systems, unknowns)
     return _Gauss(systems, unknowns).build().program(f"gauss_{systems}x{unknowns}.s")
@@ -192,7 +191,7 @@ class _Gauss:
         self.end = w.register("end", "end of the system in use")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w = self.writer
         w.set_constants()
         w.op("li", self.element, FRACTION)
@@ -234,7 +233,7 @@ class _Gauss:
             self._alone("v.v.mul", self.inverse, self.inverse, self.term)
 
     def _alone(self, mnemonic: str, result: str, *operands: str) -> None:
-        """An instruction whose result the next instruction reads, so a drain follows."""
+        """Write an instruction whose result the next one reads, followed by a drain."""
         self.writer.vector(mnemonic, result, *operands)
         self.writer.op("v.drain")
 
@@ -283,7 +282,7 @@ def gauss_job(systems: Elements) -> KernelJob:
     count, unknowns = _sizes(systems)
     constants, start, source, target, _ = _places(count, unknowns)
     first_values = np.array([0] * unknowns + [_ONE], _NUMBER)
-    # Multiplications and subtractions below the diagonal and right of it; back substitution.
+    # Multiplications and subtractions below and to the right of the diagonal; back substitution.
     elimination = sum(2 * k * (k + 2) for k in range(unknowns))
     return array_job(
         "Gaussian elimination",
@@ -295,9 +294,9 @@ def gauss_job(systems: Elements) -> KernelJob:
     )
 
 
-#: Strength of the flow between equal pixels: diagonals stay below 1.5.
+#: Strength of the flow between equal pixels: keeps diagonals below 1.5.
 _STRENGTH = 0.1
-#: Difference of two pixels that halves the flow; black to white is 1.
+#: Difference of two pixels that halves the flow; 1 is from black to white.
 _EDGE = 0.1
 
 
@@ -305,15 +304,15 @@ def diffusion_system(image: Elements) -> Elements:
     """The equations of a step of edge-preserving diffusion for a block of pixels, without flow
     across its border.
 
-    Brightness flows between neighbouring pixels, the less the more they differ (Perona and Malik).
-    The step is implicit: with the flow's strength ``w`` between pixels p and q taken from the image
-    ``b`` before it, ``x[p] + sum over neighbours q of w * (x[p] - x[q]) = b[p]``.
+    Brightness flows between neighbouring pixels, less so the more they differ (Perona and Malik).
+    The step is implicit: with the flow's strength ``w`` between pixels p and q determined by the
+    previous image ``b``, ``x[p] + sum over neighbours q of w * (x[p] - x[q]) = b[p]``.
 
     Parameters:
         image: height x width real numbers, at most 20 in all.
 
     Returns:
-        Rows of a system as :func:`solve` takes it.
+        Rows of a system for :func:`solve`.
     """
     values = image.reshape(-1)
     number = np.arange(values.size).reshape(image.shape)

@@ -2,17 +2,17 @@
 
 The host moves the centres between launches (:func:`moved_centres`). Half the square of a point's
 distance from centre k is ``|centre[k]|**2 / 2 - point . centre[k]`` plus a term that is the same
-for all centres. With an additional coordinate, one ``m.v.mul.add`` computes all of a point's costs,
-as elements of 16 bits: the matrix has a row ``(-centre, |centre|**2 / 2)`` for each centre, the
-vector is ``(point, 1)``.
+for all centres. With an additional coordinate, one ``m.v.mul.add`` computes all costs of a point,
+as 16-bit elements: the matrix has a row ``(-centre, |centre|**2 / 2)`` per centre, and the vector
+is ``(point, 1)``.
 
-For all points of a group at once, ``m.v.nop.min`` finds the least cost, which is subtracted from
+For all points of a group at once, ``m.v.nop.min`` finds the lowest cost, which is subtracted from
 the costs; the differences are multiplied by the number of centres. The result is 0 for a nearest
-centre, and at least the number of centres for all others, so that the least sum with (0, 1, 2, ...)
-is the number of the first nearest centre.
+centre and at least the number of centres for all others, so the lowest sum with (0, 1, 2, ...) is
+the number of the first nearest centre.
 
 A group of points is loaded while another one is assigned. The last group ends with the last point;
-if the points are not a whole number of groups, it repeats points of the previous group.
+if groups don't divide the points evenly, it repeats points of the previous group.
 """
 
 from dataclasses import dataclass
@@ -51,10 +51,10 @@ class KmeansShape:
     """Sizes of an assignment.
 
     Attributes:
-        points: 1..65536. coordinates: of each, 1..255. centres: 1..32.
+        points: 1..65536. coordinates: per point, 1..255. centres: 1..32.
 
     Raises:
-        KernelError: a value out of range, or centres that do not fit the scratchpad.
+        KernelError: a value out of range, or centres that don't fit the scratchpad.
     """
 
     points: int
@@ -74,18 +74,18 @@ class KmeansShape:
 
     @property
     def length(self) -> int:
-        """Elements of a point, with the additional coordinate."""
+        """Elements of a point, including the additional coordinate."""
         return self.coordinates + 1
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a point or of a centre, with the additional coordinate."""
+        """Bytes of a point or centre, including the additional coordinate."""
         return self.length * ELEMENT_BYTES
 
     @property
     def places(self) -> tuple[int, ...]:
         """Addresses of the centres' matrix, of the numbers 0, 1 ... followed by the number of
-        centres, of the points, of the assignment, and the first one after it."""
+        centres, of the points, of the assignment, and of the end."""
         elements = (
             self.centres * self.length,
             self.centres + 1,
@@ -96,16 +96,15 @@ class KmeansShape:
 
     @property
     def group(self) -> int:
-        """Points of a group."""
+        """Points per group."""
         limit = min(self.points, _MOST_GROUP, MAX_VL // self.centres)
         fitting = (n for n in range(1, limit + 1) if _held(self, n)[-1] <= DEFAULT_SCRATCHPAD)
         return max(fitting, default=0)
 
 
 def _held(shape: KmeansShape, group: int) -> tuple[int, ...]:
-    """Scratchpad addresses: of the matrix, of the numbers followed by their count, of two groups of
-    points, of the costs followed by the least cost of each point, of the results of two groups, and
-    of the end."""
+    """Scratchpad addresses: the matrix, the numbers followed by their count, two groups of points,
+    the costs followed by the lowest cost of each point, the results of two groups, and the end."""
     points, results = group * shape.row_bytes, group * ELEMENT_BYTES
     numbers, costs = (shape.centres + 1) * ELEMENT_BYTES, (shape.centres + 1) * results
     sizes = (shape.centres * shape.row_bytes, numbers, points, points, costs, results, results)
@@ -119,7 +118,7 @@ def matrix_of(centres: Elements) -> Elements:
         centres: centres x coordinates elements with :data:`FRACTION` fraction bits.
 
     Raises:
-        KernelError: values beyond 16 bits, or centres too far from the origin.
+        KernelError: a value exceeds 16 bits, or a centre is too far from the origin.
     """
     centres = check_elements("centres", centres, centres.shape).astype(np.int64)
     squares = (centres**2).sum(axis=1) + (1 << 2 * FRACTION) >> 2 * FRACTION + 1
@@ -134,8 +133,8 @@ def assign(points: Elements, centres: Elements) -> Elements:
         points: points x coordinates elements. centres: see :func:`matrix_of`.
 
     Returns:
-        The number of the nearest centre for each point, the first of equally near ones; costs are
-        rounded to whole numbers.
+        The number of the nearest centre for each point, the first of several; costs are rounded to
+        whole numbers.
     """
     costs = dot(_extended(points), matrix_of(centres).T, FRACTION)
     nearest: Elements = costs.argmin(axis=1)
@@ -148,7 +147,7 @@ def _extended(points: Elements) -> Elements:
 
 
 def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> Elements:
-    """The host's part: each centre moves to the mean of its points; without points it stays."""
+    """The host's part: each centre moves to the mean of its points, if it has any."""
     moved = centres.copy()
     for number in np.unique(assignment):
         mean = points[assignment == number].mean(axis=0)
@@ -158,7 +157,7 @@ def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> 
 
 @lru_cache(maxsize=64)
 def _program(shape: KmeansShape) -> Program:
-    """The program of the assignment of points that lie at :attr:`KmeansShape.places`."""
+    """The program that assigns points, with data at :attr:`KmeansShape.places`."""
     group, centres = shape.group, shape.centres
     _, numbers_at, use_at, fill_at, costs_at, made_at, kept_at, end = _held(shape, group)
     matrix, numbers, points, target, _ = shape.places
@@ -262,7 +261,7 @@ def kmeans_job(points: Elements, centres: Elements) -> KernelJob:
     """The assignment of points to centres; parameters as for :func:`assign`.
 
     Raises:
-        KernelError: arrays that do not fit each other or the kernel, or values beyond 16 bits.
+        KernelError: the arrays don't fit each other or the kernel, or a value exceeds 16 bits.
     """
     if points.ndim != 2 or centres.ndim != 2 or points.shape[1] != centres.shape[1]:
         raise KernelError(f"points {points.shape} and centres {centres.shape} do not fit")

@@ -1,16 +1,16 @@
-"""A convolution by the product of matrices (:mod:`microkernels.apps.matrix_multiply`).
+"""A convolution as a matrix product (:mod:`microkernels.apps.matrix_multiply`).
 
-The first matrix is the image lowered: a row for each position of the kernel. It is stored nowhere:
+The first matrix is the lowered image, with a row for each position of the kernel. It is not stored:
 the program declares it as the window of a workspace (:mod:`isa.workspace`) and loads it from there.
-Beside ``set.ws`` it is the program of any product.
+Apart from ``set.ws`` the program is that of any product.
 
-Generators of images have convolutions of an upsampled image (transposed convolutions): an image is
-upsampled by zeros between its pixels. No workspace has them: a kernel row of its window is one
-piece of the image, with zeros before and behind it alone. So there are two ways. The image is
-stored with its zeros, and convolved as any other. Or the result is taken apart: pixels whose
-coordinates have the same remainders by the factor, a *phase*, are a convolution of the image as it
-is with those taps of the filter that meet its pixels. The filters of all phases are those of one
-convolution, and the zeros take no products.
+Image generators convolve upsampled images (transposed convolutions): upsampling inserts zeros
+between the pixels. A workspace can't do this: a kernel row of its window is one piece of the image,
+with zeros only before and after it. So there are two ways: store the image with its zeros and
+convolve it as usual, or split the result into *phases*, pixels whose coordinates have the same
+remainders modulo the factor. A phase is a convolution of the original image with those taps of the
+filter that meet its pixels. The filters of all phases form one convolution, without products for
+zeros.
 """
 
 from dataclasses import replace
@@ -76,16 +76,16 @@ def lowered(image: Elements, kernel: int, stride: int, padding: int) -> Elements
 def lowered_convolution_job(
     image: Elements, filters: Elements, *, fraction: int, stride: int = 1, padding: int = 0
 ) -> KernelJob:
-    """A convolution of ``image`` (height, width, channels) with ``filters`` (filters, height,
-    width, channels; as high as wide), without bias. The result has a row for each position.
+    """A convolution of ``image`` (height, width, channels) with square ``filters`` (filters,
+    height, width, channels), without bias. The result has a row for each position.
 
     Parameters:
         fraction: bits by which sums of products are shifted right, 0..15.
         stride: pixels between positions, 1..15. padding: pixels of zeros around the image, 0..15.
 
     Raises:
-        KernelError: arrays that do not fit each other or the kernel, more than 256 products for an
-            element of the result, or values beyond 16 bits.
+        KernelError: the arrays don't fit each other or the kernel, there are more than 256 products
+            per element of the result, or a value exceeds 16 bits.
         isa.workspace.WorkspaceError: sizes that no workspace has.
     """
     if image.ndim != 3 or filters.ndim != 4 or filters.shape[3] != image.shape[2]:
@@ -121,12 +121,12 @@ def lowered_convolution_job(
     )
 
 
-#: Most by which an image is upsampled.
+#: Maximum factor of upsampling.
 _MOST_FACTOR = 4
 
 
 def upsampled(image: Elements, factor: int) -> Elements:
-    """``image`` (height, width, channels) with ``factor - 1`` zeros behind each pixel, along both
+    """``image`` (height, width, channels) with ``factor - 1`` zeros after each pixel along both
     axes."""
     height, width, channels = image.shape
     result = np.zeros((height * factor, width * factor, channels), image.dtype)
@@ -135,8 +135,8 @@ def upsampled(image: Elements, factor: int) -> Elements:
 
 
 def phase_filters(filters: Elements, factor: int) -> Elements:
-    """Filters of all phases, those of ``filters`` for each: row by row of phases. They are as high
-    as wide, with the pixel itself in the middle; taps that the filter lacks are 0."""
+    """The ``filters`` of each phase, phases row by row. They are square, with the pixel itself in
+    the middle; missing taps are 0."""
     count, kernel, _, channels = filters.shape
     middle = kernel // 2
     # A pixel at distance d meets tap `factor * d + middle - phase`.
@@ -152,8 +152,8 @@ def phase_filters(filters: Elements, factor: int) -> Elements:
 
 
 def transposed(image: Elements, filters: Elements, factor: int, fraction: int) -> Elements:
-    """The convolution of the upsampled image (height, width, filters): each pixel of ``image`` adds
-    its products to the results around it."""
+    """The convolution of the upsampled image (height, width, filters), by adding the products of
+    each pixel of ``image`` to the results around it."""
     height, width, _ = image.shape
     count, kernel = filters.shape[:2]
     edge = kernel // 2
@@ -169,17 +169,18 @@ def upsampled_convolution_job(
     image: Elements, filters: Elements, *, fraction: int, factor: int = 2, phases: bool
 ) -> KernelJob:
     """A convolution of ``image`` (height, width, channels), upsampled by ``factor``, with
-    ``filters`` (filters, height, width, channels), without bias, as large as the upsampled image.
+    ``filters`` (filters, height, width, channels), without bias. The result is as large as the
+    upsampled image.
 
     Parameters:
         fraction: bits by which sums of products are shifted right, 0..15.
         factor: 2..4.
-        phases: the result has a row for each pixel of the image, and in it the filters of each
-            phase; else a row for each pixel of the upsampled image, which is stored with its zeros.
+        phases: the result has a row for each pixel of the image, with the filters of each phase;
+            otherwise a row for each pixel of the upsampled image, which is stored with its zeros.
 
     Raises:
-        KernelError: as for :func:`lowered_convolution_job`, an even kernel, or a factor outside its
-            range.
+        KernelError: as for :func:`lowered_convolution_job`; the kernel size is even, or the factor
+            out of range.
         isa.workspace.WorkspaceError: sizes that no workspace has.
     """
     CHECK.within("factor", factor, 2, _MOST_FACTOR)

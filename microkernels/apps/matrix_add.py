@@ -1,9 +1,9 @@
 """Addition of two matrices of 16-bit elements, saturated, on one processing engine.
 
-The matrices lie in memory row by row, so that they are vectors of rows * columns elements. These
-pass through the scratchpad in blocks: one block of each matrix is loaded while another is added.
-Memory is the limit, with two elements read for each addition. The last block ends with the end of
-the matrices: if they are not a whole number of blocks, it repeats elements of the previous block.
+The matrices are stored row by row, so they are vectors of rows * columns elements, which pass
+through the scratchpad in blocks: one block of each matrix is loaded while another is added. Memory
+is the bottleneck, with two elements read per addition. The last block ends with the matrices: if
+blocks don't divide these evenly, it repeats elements of the previous block.
 """
 
 from functools import lru_cache
@@ -19,20 +19,20 @@ from .array_job import addresses, array_job
 
 __all__ = ["MOST_ELEMENTS", "matrix_add_job", "matrix_add_program"]
 
-#: Elements of a matrix at most.
+#: Maximum elements of a matrix.
 MOST_ELEMENTS = 1 << 24
 
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_add_program(elements: int) -> Program:
-    """The program of the addition of two matrices, the first at address 0, the second after it.
+    """The program that adds two matrices, the first at address 0, the second after it.
 
     Parameters:
         elements: of each matrix, 1..:data:`MOST_ELEMENTS`.
 
     Raises:
-        KernelError: ``elements`` outside its range.
+        KernelError: ``elements`` is out of range.
     """
     CHECK.within("elements", elements, 1, MOST_ELEMENTS)
     size = elements * ELEMENT_BYTES
@@ -94,7 +94,7 @@ def matrix_add_job(first: Elements, second: Elements) -> KernelJob:
     """The sum of two matrices of equal shape.
 
     Raises:
-        KernelError: other shapes, no matrices, or values beyond 16 bits.
+        KernelError: the arguments are not such matrices, or a value exceeds 16 bits.
     """
     shape = first.shape
     first = check_elements("first", first, shape)

@@ -1,14 +1,13 @@
 """Product of two matrices of 16-bit elements on one processing engine.
 
-``out[i, j] = saturate(round(sum over p of first[i, p] * second[p, j] >> fraction))``, sums exact.
-The second matrix lies in memory transposed, so that one ``m.v.mul.add`` multiplies a row of the
-first matrix with a block of the second one's columns.
+``out[i, j] = saturate(round(sum over p of first[i, p] * second[p, j] >> fraction))``, with exact
+sums. The second matrix is stored transposed, so that one ``m.v.mul.add`` multiplies a row of the
+first matrix by a block of columns of the second.
 
 Blocks of columns are processed one after the other. For each block, the rows of the first matrix
-pass through the scratchpad in groups: while one group is multiplied the next one is loaded; the
-first group follows the last one again, for the next block. The last group and the last block end
-with the end of the matrix: if the matrix is not a whole number of groups or blocks, they repeat
-some elements.
+pass through the scratchpad in groups: while one group is multiplied, the next one is loaded; the
+last group is followed by the first one, for the next block. The last group and the last block end
+with the matrix: if groups or blocks don't divide it evenly, they repeat some elements.
 """
 
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ __all__ = [
 
 _MOST = 4096
 _MOST_GROUP = 4
-#: Estimated cycles for a group beside its products: the drain, and a row's instructions.
+#: Estimated cycles of a group besides its products: the drain, and a row's instructions.
 _GROUP_COST = 12
 _ROW_COST = 3
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
@@ -46,7 +45,7 @@ _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplyShape:
-    """Sizes of a product of matrices.
+    """Sizes of a matrix product.
 
     Attributes:
         rows: of the first matrix, 1..4096. inner: columns of the first and rows of the second one,
@@ -68,7 +67,7 @@ class MultiplyShape:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row of the first matrix, or of a column of the second one."""
+        """Bytes of a row of the first matrix or a column of the second one."""
         return self.inner * ELEMENT_BYTES
 
     @property
@@ -78,28 +77,28 @@ class MultiplyShape:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Addresses of the first matrix, the second one, the result, and the first one after it."""
+        """Addresses of the first matrix, the second one, the result, and the end."""
         sizes = (self.rows * self.row_bytes, self.columns * self.row_bytes)
         return addresses(*sizes, self.rows * self.out_bytes)
 
 
 def _held(shape: MultiplyShape, group: int, block: int) -> tuple[int, ...]:
-    """Scratchpad addresses: of a block of columns, of two groups of rows, of the results of each
-    row of two groups, and of the end."""
+    """Scratchpad addresses: a block of columns, two groups of rows, the results of each row of two
+    groups, and the end."""
     rows, results = group * shape.row_bytes, [block * ELEMENT_BYTES] * (2 * group)
     return addresses(block * shape.row_bytes, rows, rows, *results, align=RANGE_BYTES)
 
 
 def _plan(shape: MultiplyShape, *, repeats: bool) -> tuple[int, int]:
-    """Rows of a group and columns of a block: the fastest that fit, by estimate.
+    """Rows per group and columns per block: the fastest that fit, by estimate.
 
     Parameters:
-        repeats: elements that the last group and the last block repeat count, too. Without them
-            the plan is the best for matrices of many blocks.
+        repeats: count elements that the last group and the last block repeat. Without them, the
+            plan is the best for matrices of many blocks.
     """
 
     def cycles(plan: tuple[int, int]) -> float:
-        """Estimated cycles for an element of the result, or for all with ``repeats``."""
+        """Estimated cycles per element of the result, or in total with ``repeats``."""
         group, block = plan
         products = group * block * row_beats(_PRODUCT, shape.inner)
         once = products + _GROUP_COST + _ROW_COST * group
@@ -117,8 +116,8 @@ def _plan(shape: MultiplyShape, *, repeats: bool) -> tuple[int, int]:
 
 
 def _advance(w: KernelBuilder, group: str, current: str, start: str, last: str, step: int) -> None:
-    """Move ``group`` to the group of rows after it, at most to the last one; from there to the
-    first. ``current`` gets its address before."""
+    """Advance ``group`` to the next group of rows, at most to the last one, and from there to the
+    first. ``current`` gets its previous address."""
     w.note("The group after this one, or the first.")
     w.op("mov", current, group)
     w.op("mov", group, start)
@@ -130,7 +129,7 @@ def _advance(w: KernelBuilder, group: str, current: str, start: str, last: str, 
 
 
 def _comment(shape: MultiplyShape, group: int, block: int) -> tuple[str, ...]:
-    """What the program is, and its map of the scratchpad."""
+    """The program's description and scratchpad map."""
     _, use_at, _, *results, end_at = _held(shape, group, block)
     return (
         f"Product of matrices: {shape.rows} x {shape.inner} and {shape.inner} x {shape.columns}.",
@@ -153,17 +152,17 @@ def matrix_multiply_program(
     places: tuple[int, int, int] | None = None,
     descriptor: int | None = None,
 ) -> Program:
-    """The program of a product of matrices.
+    """The program of a matrix product.
 
     Parameters:
         fraction: bits by which sums of products are shifted right, 0..15.
         places: addresses of the first matrix, the second one and the result; None: those of
             :attr:`MultiplyShape.places`.
         descriptor: address of the descriptor of a workspace (:mod:`isa.workspace`) that the program
-            declares first, so that a matrix may lie in its window; None: it declares none.
+            declares first, so that a matrix can be in its window; None: no workspace.
 
     Raises:
-        KernelError: ``fraction`` outside its range.
+        KernelError: ``fraction`` is out of range.
     """
     check_fraction(fraction)
     group, block = _plan(shape, repeats=descriptor is not None)
@@ -246,7 +245,7 @@ def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> 
     """The product of two matrices.
 
     Raises:
-        KernelError: matrices that do not fit each other or the kernel, or values beyond 16 bits.
+        KernelError: the matrices don't fit each other or the kernel, or a value exceeds 16 bits.
     """
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[0]:
         raise KernelError(

@@ -1,14 +1,14 @@
 """Transpose of a matrix of 16-bit elements on one processing engine.
 
-The datapath moves elements between lanes by reduction only. Take the element-wise minima of a row
+The datapath moves elements between lanes only by reduction. Take the element-wise minima of a row
 of four elements and a mask with the highest number in one place and the lowest in all others: the
 maximum of the minima is the row's element in that place. So one ``m.v.min.max`` picks a column from
-a tile four columns wide, an element a cycle, without a multiplier.
+a tile four columns wide, at one element per cycle, without a multiplier.
 
-While the columns of a tile are picked the next tile is loaded, row by row. Neighbouring rows share
+While the columns of a tile are picked, the next tile is loaded row by row. Neighbouring rows share
 a unit of the array range check, so every fourth row is loaded first, then the rows after these. The
-last tile down and across ends with the end of the matrix: if the matrix is not a whole number of
-tiles, the last tile repeats some elements.
+last tile down and across ends with the matrix: if tiles don't divide it evenly, the last tile
+repeats some elements.
 """
 
 from functools import lru_cache
@@ -35,11 +35,11 @@ from .array_job import addresses, array_job
 __all__ = ["matrix_transpose_job", "matrix_transpose_program"]
 
 _MOST = 4096
-#: Columns and rows of a tile at most.
+#: Maximum columns and rows of a tile.
 _ACROSS, _DOWN = 4, 64
-#: Turns in which the rows of a tile are loaded.
+#: Number of turns in which the rows of a tile are loaded.
 _TURNS = 4
-#: Rows loaded in an iteration of the loop, at most.
+#: Maximum rows loaded per iteration of the loop.
 _UNROLLED = 4
 
 
@@ -49,7 +49,7 @@ def _masks(across: int) -> Elements:
 
 
 def _places(rows: int, columns: int) -> tuple[int, ...]:
-    """Addresses of the masks, the matrix, the result, and the first one after it."""
+    """Addresses of the masks, the matrix, the result, and the end."""
     size = rows * columns * ELEMENT_BYTES
     return addresses(_masks(_ACROSS).nbytes, size, size)
 
@@ -57,10 +57,10 @@ def _places(rows: int, columns: int) -> tuple[int, ...]:
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_transpose_program(rows: int, columns: int) -> Program:
-    """The program of the transpose of a matrix of ``rows`` x ``columns``, 1..4096 each.
+    """The program that transposes a matrix of ``rows`` x ``columns``, 1..4096 each.
 
     Raises:
-        KernelError: a size outside its range.
+        KernelError: a size is out of range.
     """
     CHECK.within("rows", rows, 1, _MOST)
     CHECK.within("columns", columns, 1, _MOST)
@@ -113,7 +113,7 @@ class _Transpose:
         self.mask_count = w.constant("mask_count", self.across**2, "elements of them")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w = self.writer
         w.set_constants()
         w.load(w.zero, self.masks, self.mask_count)
@@ -149,7 +149,7 @@ class _Transpose:
         return w
 
     def _advance(self) -> None:
-        """Find the tile after the one in use; the last tile is followed by itself."""
+        """Find the next tile; the last tile is followed by itself."""
         w = self.writer
         with w.unless("beq", self.ahead, self.strip_end):
             w.offset(self.ahead, self.ahead, self.down * self.row_bytes)
@@ -196,7 +196,7 @@ def matrix_transpose_job(matrix: Elements) -> KernelJob:
     """The transpose of a matrix.
 
     Raises:
-        KernelError: no matrix, one that is too large, or values beyond 16 bits.
+        KernelError: not a matrix, or one that is too large or has values beyond 16 bits.
     """
     if matrix.ndim != 2:
         raise KernelError(f"a matrix must have two dimensions, not {matrix.ndim}")

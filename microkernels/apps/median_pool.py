@@ -1,11 +1,11 @@
-"""Median of windows of 3 x 3 pixels of 8 bits, on one processing engine.
+"""Medians of windows of 3 x 3 8-bit pixels, on one processing engine.
 
-A network of minima and maxima finds the medians of a row of windows at once. Each column of three
-pixels is sorted first; the median of a window is that of three: the largest of its columns' lowest
-pixels, the median of their middle ones, and the smallest of their highest. Columns shared by
-windows are sorted once. With a stride above 1, medians are computed for every pixel of the row.
-Then the first of every ``stride`` medians is picked: it is the maximum of the element-wise minima
-of these medians and a vector with the highest number in front and the lowest in all other places.
+A network of minima and maxima finds the medians of a row of windows at once. It first sorts each
+column of three pixels; the median of a window is that of three numbers: the largest of its columns'
+lowest pixels, the median of their middle ones, and the smallest of their highest. Columns shared by
+windows are sorted once. With a stride above 1, medians are computed for every pixel of the row and
+the first of every ``stride`` is picked: it is the maximum of the element-wise minima of these
+medians and a vector with the highest number in the first place and the lowest in all others.
 """
 
 from functools import lru_cache
@@ -27,7 +27,7 @@ __all__ = ["median_pool", "median_pool_job"]
 _SIDE = 3
 _PIXEL = np.dtype(np.int8)
 _MOST_STRIDE = 8
-#: Minima and maxima for a median, with three columns of its own.
+#: Minima and maxima per median, including those for three columns of its own.
 _OPERATIONS = 30
 _BUFFERS = 6
 
@@ -47,7 +47,8 @@ def median_pool(image: Elements, stride: int = 1) -> Elements:
         stride: pixels from window to window, 1..8.
 
     Raises:
-        KernelError: no image, one without a window, values beyond 8 bits, or another stride.
+        KernelError: not an image, or one that is smaller than a window or has values beyond 8 bits;
+            or an invalid stride.
     """
     _shape(image.shape, stride)
     image = check_elements("image", image, image.shape, _PIXEL)
@@ -58,10 +59,11 @@ def median_pool(image: Elements, stride: int = 1) -> Elements:
 
 @lru_cache(maxsize=64)
 def _program(height: int, width: int, stride: int) -> Program:
-    """Assembly for an image of this size.
+    """The program for an image of this size.
 
     Raises:
-        KernelError: an image without a window or larger than 4096 x 4096, or another stride.
+        KernelError: the image is smaller than a window or larger than 4096 x 4096, or the stride
+            invalid.
     """
     return (
         _MedianPool(_shape((height, width), stride))
@@ -77,7 +79,7 @@ def _picker(stride: int) -> Elements:
 
 
 class _MedianPool:
-    """Code that makes a row of medians."""
+    """Code that computes a row of medians."""
 
     def __init__(self, shape: WindowShape) -> None:
         self.stride = shape.stride
@@ -101,7 +103,7 @@ class _MedianPool:
             self.between = w.constant("between", self.stride, "pixels from window to window")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         return self.rows.build(self._medians)
 
     def _medians(self) -> None:
@@ -141,7 +143,7 @@ class _MedianPool:
         w.vector("m.v.min.max", rows.made, spare, w.zero, note="those that count")
 
     def _shifted(self, base: str) -> tuple[str, str]:
-        """Registers with the addresses of the second and the third columns of a buffer."""
+        """Registers with the addresses of a buffer's second and third columns."""
         second, third = self.views
         return self.rows.shifted(second, base, 1), self.rows.shifted(third, base, 2)
 

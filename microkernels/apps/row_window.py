@@ -1,8 +1,8 @@
-"""Common part of kernels that slide a window over an image, a row of outputs at a time.
+"""Common part of kernels that slide a window over an image, one row of outputs at a time.
 
-The image is processed in strips of columns, row by row. The rows under the window stay in the
-scratchpad, while the rows that come under it next are loaded. The last strip ends with the end of
-the image: if the image is not a whole number of strips, the last strip repeats some columns.
+The image is processed in strips of columns, row by row. The rows under the window are in the
+scratchpad, while the rows that come under it next are loaded. The last strip ends with the image:
+if strips don't divide it evenly, the last strip repeats some columns.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ _MOST_SIDE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class WindowShape:
-    """An image and the windows that slide over it, all wholly inside.
+    """An image and the windows that slide over it, all completely inside.
 
     Attributes:
-        height, width: pixels of the image, from the window's to 4096.
+        height, width: pixels of the image, from those of the window to 4096.
         down, across: pixels of a window, at least 1.
         stride: pixels from a window to the next one, at least 1.
 
@@ -66,12 +66,11 @@ class WindowShape:
 
     @property
     def new_rows(self) -> int:
-        """Rows of the image that come under the window from a row of outputs to the next."""
+        """New rows of the image under the window from one row of outputs to the next."""
         return min(self.stride, self.down)
 
     def places(self, constants: int, width: Width) -> tuple[int, ...]:
-        """Addresses of ``constants`` constants, of the image, of the outputs, and the first one
-        after them."""
+        """Addresses of ``constants`` constants, the image, the outputs, and the end."""
         sizes = (constants, self.height * self.width, self.outputs)
         return addresses(*(size * width.bytes for size in sizes))
 
@@ -80,20 +79,20 @@ class RowWindow:
     """Registers and code around the code that computes a row of outputs.
 
     Parameters:
-        title: the kernel's name and what it computes, for the head of the program.
+        title: what the kernel computes and its module, for the head of the program.
         shape: image and windows.
         width: of the elements.
-        constants: number of elements that the program needs beside the image, and their purpose.
-        buffers: rows of a strip of the image that the program needs for itself.
+        constants: number of elements that the program needs besides the image, and their purpose.
+        buffers: number of strip rows that the program needs as buffers.
 
     Attributes:
         writer: for the program.
-        strip: outputs across of a strip. span: pixels across of a strip.
-        rows: registers with the addresses of the rows under the window, from above.
+        strip: outputs across a strip. span: pixels across a strip.
+        rows: registers with the addresses of the rows under the window, from the top.
         made: register with the address of the outputs to compute.
         buffers: registers with the addresses of the buffers.
         outputs, pixels: registers with :attr:`strip` and :attr:`span`.
-        spare: register for anything within a row.
+        spare: register for any use within a row.
     """
 
     def __init__(
@@ -164,11 +163,11 @@ class RowWindow:
         self.spare = w.register("spare", "temporary")
 
     def _span(self, strip: int) -> int:
-        """Pixels across under the windows of ``strip`` outputs."""
+        """Pixels across the windows of ``strip`` outputs."""
         return (strip - 1) * self.shape.stride + self.shape.across
 
     def build(self, row: Callable[[], None]) -> KernelBuilder:
-        """The whole program.
+        """Write the complete program.
 
         Parameters:
             row: writes the code that computes a row of outputs at :attr:`made` from the pixels at
@@ -230,8 +229,8 @@ class RowWindow:
         w.op("jmp", "strip")
 
     def shifted(self, name: str, base: str, elements: int) -> str:
-        """The register with the address of element ``elements`` of the row at ``base``: ``base``
-        itself for element 0, otherwise ``name``, which is set to it."""
+        """A register with the address of element ``elements`` of the row at ``base``: ``base``
+        itself for element 0, otherwise ``name``, which is set."""
         if elements == 0:
             return base
         self.writer.op("add", name, base, elements * self.unit)

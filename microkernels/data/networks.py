@@ -8,9 +8,8 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.families import WeightLayer
 from microkernels.networks.network import MapSize, Network
 from microkernels.networks.parameters import Weights
-from support.extras import need
 
-from .pictures import read_samples
+from .pictures import need_photographs, read_samples
 
 __all__ = ["photographs", "usual_network_weights"]
 
@@ -49,8 +48,7 @@ def photographs(size: MapSize, batch: int = 1) -> Elements:
     Raises:
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    for package in ("skimage", "PIL"):
-        need(package, "photographs")
+    need_photographs()
     from PIL import Image
 
     layers = []

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
-from support.extras import need
+from support.extras import need, together
 from support.files import read_bytes
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
     "Photograph",
     "Samples",
     "displayed",
+    "need_decoder",
+    "need_photographs",
     "photograph",
     "read_content",
     "read_photographs",
@@ -113,6 +115,17 @@ def read_content(path: Path) -> bytes:
         raise KernelError(f"{path}: can't be read: {error.strerror}") from error
 
 
+def need_decoder(path: Path) -> None:
+    """Check that what decodes a picture is installed.
+
+    Raises:
+        KernelError: the file can't be read.
+        MissingExtraError: Pillow is not installed.
+    """
+    if not _PORTABLE.match(read_content(path)):
+        need("PIL", "pictures")
+
+
 def read_samples(path: Path) -> Samples:
     """The samples of a picture: PNG, JPEG, PGM, PPM, PBM, BMP, TIFF, WebP, or the first of a GIF.
 
@@ -121,10 +134,10 @@ def read_samples(path: Path) -> Samples:
             would lose bits or colours; one line.
         MissingExtraError: Pillow is not installed.
     """
+    need_decoder(path)
     content = read_content(path)
     if head := _PORTABLE.match(content):
         return _portable(path, head, content)
-    need("PIL", "pictures")
     try:
         with warnings.catch_warnings(action="ignore"):
             return _decoded(path, content)
@@ -283,6 +296,17 @@ def displayed(photograph: NDArray[np.integer | np.floating]) -> NDArray[np.uint8
 SIDE = 512
 
 
+def need_photographs() -> None:
+    """Check that the packages with photographs, and to read them, are installed.
+
+    Raises:
+        MissingExtraError: one is not.
+    """
+    with together():
+        for package in ("skimage", "PIL"):
+            need(package, "photographs")
+
+
 def photograph(height: int, width: int) -> Elements:
     """The middle of the photograph, shrunk to height x width pixels (1..512 each), as 16-bit
     elements from 0 to 255.
@@ -291,8 +315,7 @@ def photograph(height: int, width: int) -> Elements:
         KernelError: a size outside its range.
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    for package in ("skimage", "PIL"):
-        need(package, "photographs")
+    need_photographs()
     CHECK.within("height", height, 1, SIDE)
     CHECK.within("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
-from support.extras import need
 from support.picture import DISPARITIES, picture
 
-from .pictures import Photograph, displayed, read_photographs
+from .pictures import Photograph, displayed, need_photographs, read_photographs
 
 __all__ = [
     "StereoError",
@@ -120,7 +119,7 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
         StereoError: a size or number of labels out of range.
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    need("skimage", "photographs")
+    need_photographs()
     data = files("skimage") / "data"
     with (
         as_file(data / "motorcycle_left.png") as left_path,

@@ -42,7 +42,7 @@ def matching_costs(
     - ``bt``: the same with the dissimilarity of Birchfield and Tomasi (1998), which compares each
       pixel with the range of values within half a pixel of the other, in both directions.
     - ``census``: number of differing bits in the census transforms of the luminances, 0 to
-      :data:`CENSUS_SIDE` squared less 1; a bit is set if a neighbour is darker than the middle.
+      :data:`CENSUS_SIDE` squared minus 1; a bit is set if a neighbour is darker than the middle.
 
     Parameters:
         left, right: ``[y, x, rgb]`` of equal size.

@@ -12,8 +12,8 @@ unit executes, for this pixel (age 0) and for earlier pixels still in the pipeli
 - age 1: the addition of the parts' sums one by one, then of the earlier slices' sum;
 - age 2: the maximum with the threshold: 0 in the last slice with ReLU, otherwise the lowest
   element;
-- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation; age
-  4: the high bytes are packed.
+- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation,
+  unless it is there; age 4, or 3: the high bytes are packed.
 
 During the first product, the slots that the previous window no longer needs are reloaded, the
 oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
@@ -62,7 +62,7 @@ class ConvStream:
         first: register with the address of the first window.
 
     Attributes:
-        count: register with the number of slots that :meth:`load` loads.
+        count: register with the number of slots to load, where windows share slots.
         ring, ring_end: registers with the ring's bounds.
     """
 
@@ -104,15 +104,32 @@ class ConvStream:
         w.op("mov", self._plane, self._first)
         w.op("li", self._slices_left, plan.slices)
         self._begin_plane()
-        w.op("li", self.count, plan.slots)
-        self.load("fill")
+        # Slots of whole windows are loaded one per turn, the last of the ring in the first.
+        w.op("li", self.count, plan.slots - (not plan.sliding))
+        self._load_slots("fill")
 
-    def load(self, name: str) -> None:
-        """Load :attr:`count` (0 or more) slots and leave it at 0. ``name``: stem of the labels."""
-        w, plan, shape = self.writer, self.plan, self.plan.shape
-        again, done, same = name, f"{name}_done", f"{name}_same"
+    def load(self) -> None:
+        """Load the slots that the window before has left: as many as :attr:`count` says if windows
+        share slots, which leaves it at 0, otherwise one."""
+        if self.plan.sliding:
+            self._load_slots("load")
+        else:
+            self._load_slot("load")
+
+    def _load_slots(self, name: str) -> None:
+        """Load :attr:`count` slots (0 or more). ``name``: stem of the labels."""
+        w, done = self.writer, f"{name}_done"
         w.op("beq", self.count, w.zero, done)
-        w.label(again)
+        w.label(name)
+        self._load_slot(name)
+        w.op("sub", self.count, self.count, 1)
+        w.op("bne", self.count, w.zero, name)
+        w.label(done)
+
+    def _load_slot(self, name: str) -> None:
+        """Load the next slot. ``name``: stem of the labels."""
+        w, plan, shape = self.writer, self.plan, self.plan.shape
+        same = f"{name}_same"
         w.load(self._slot, self._from, self._elements, note="input")
         if plan.slot_loads > 1:
             piece, memory = self._pieces
@@ -145,9 +162,6 @@ class ConvStream:
         w.label(deeper)
         self._begin_plane()
         w.label(same)
-        w.op("sub", self.count, self.count, 1)
-        w.op("bne", self.count, w.zero, again)
-        w.label(done)
 
     def _begin_plane(self) -> None:
         w = self.writer
@@ -210,7 +224,8 @@ class _ConvKernel:
             f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU"
             + ("" if plan.narrow is None else "; factor and pair for bytes"),
             f"  {plan.results:>4} ring of {plan.pixels} results: sums of "
-            f"{counted(plan.parts, 'part')}, earlier sums",
+            f"{counted(plan.parts, 'part')}{', earlier sums' * (plan.slices > 1)}",
+            *([f"  {plan.biases:>4} biases of two groups"] if plan.slices == 1 else []),
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
             *(
                 [f"  {plan.ring_end:>4} the first {plan.repeated} slots again"]
@@ -231,21 +246,23 @@ class _ConvKernel:
         self.described = reg("described", "address of the next group's description")
         self.next_out = reg("next_out", "next group: address of its first output")
         self.next_bias = reg("next_bias", "next group: address of its biases")
-        self.bias = reg("bias", "address of the group's biases")
+        if plan.slices == 1:
+            self.biases = [reg(f"bias{age}", f"biases of the pixel of age {age}") for age in (0, 1)]
+        else:
+            self.slices_left = reg("slices_left", "slices left in the group")
+            self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
+            self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.out_base = reg("out_base", "address of the group's first output")
         self.out_row = reg("out_row", "address of the row's first output")
-        self.slices_left = reg("slices_left", "slices left in the group")
         self.pixels = reg("pixels", "pixels left in the pass")
         self.row_left = reg("row_left", "pixels left in the row")
-        self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
-        self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.window = reg("window", "slot that the window begins with")
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # Pixels of several passes, with different thresholds, are in the pipeline unless outputs
+        # Pixels of several slices, with different thresholds, are in the pipeline unless outputs
         # become bytes.
-        limits = 3 if plan.narrow is None else int(plan.narrows_sums)
+        limits = 0 if plan.slices == 1 else 3 if plan.narrow is None else 1
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         if plan.narrows_sums:
             self.sum = reg("sum", "address of the youngest pixel's partial sum")
@@ -253,6 +270,12 @@ class _ConvKernel:
         self.tmp1 = reg("tmp1", "temporary")
         self.tmp2 = reg("tmp2", "temporary")
         self.one = w.constant("one", 1, "1")
+        #: Numbers of the conversion to bytes, where registers are left for them.
+        self.constants: dict[int, str] = {}
+        if plan.narrow is not None and plan.slices == 1:
+            pair = plan.thresholds + 3 * ELEMENT_BYTES
+            for value in dict.fromkeys((pair, ELEMENT_BYTES, plan.group_elements)):
+                self.constants[value] = w.constant(f"number{value}", value, "for bytes")
         self.length = w.constant("length", plan.length, "elements of a part")
         self.filters = w.constant("filters", plan.filters, "filters at once")
         self.part = w.constant("part", plan.filters * plan.length, "weights of a part")
@@ -269,6 +292,8 @@ class _ConvKernel:
         w.label("pixel")
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
+        if self._turns_early:
+            self._load_weights(0)
         pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
         if plan.narrows_sums:
             w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
@@ -313,6 +338,9 @@ class _ConvKernel:
         self._forget()
         for limit in self.limit:
             w.op("mov", limit, self.lowest)
+        if plan.slices == 1:
+            for biases in self.biases:
+                w.op("li", biases, plan.biases)
         w.op("li", self.row_left, plan.shape.out_width)
         self._describe()
         w.op("jmp", "group")
@@ -331,19 +359,28 @@ class _ConvKernel:
         w.load(self.tmp1, self.weights, self.part, note=f"weights of part {part}")
         w.offset(self.weights, self.weights, plan.part_bytes)
 
+    @property
+    def _turns_early(self) -> bool:
+        """Whether a turn ends before the short instructions that follow its only product. The
+        vector unit has no room for all four of those while the product lasts."""
+        return self.plan.joined and self.plan.narrow is not None
+
     def _pixel(self) -> None:
         plan = self.plan
+        if self._turns_early:
+            self._product(0)
+            self._transfers()
+            self._turn()
+            self._add(0, self.result[2])
+            self._threshold(3)
+            with self._bytes():
+                self._shift_byte(4)
+                self._pick_bytes(plan.packed_age + 1)
+            return
         for part in range(plan.parts):
             self._product(part)
             if part == 0:
-                # Loads and stores come after a product and before the short instructions that
-                # follow it, which they would delay otherwise.
-                if self.sums_first:
-                    self._load_earlier()
-                self.stream.load("load")
-                self._store(-1, "sums of the oldest")
-                if not self.sums_first:
-                    self._load_earlier()
+                self._transfers()
             else:
                 self._reload(part - 1)
             self._add(part, self.result[1])
@@ -354,13 +391,25 @@ class _ConvKernel:
                     self._shift_byte(3)
             if plan.narrow is not None and part == min(2, plan.parts - 1):
                 with self._bytes():
-                    self._pick_bytes(4)
+                    self._pick_bytes(plan.packed_age)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
+
+    def _transfers(self) -> None:
+        """Loads and stores: after a product and before the short instructions that follow it, which
+        they would delay otherwise."""
+        if self.sums_first:
+            self._load_earlier()
+        self.stream.load()
+        self._store(-1, "sums of the oldest")
+        if not self.sums_first:
+            self._load_earlier()
 
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
+        if plan.slices == 1:
+            return
         w.op("and", self.tmp, self.sum if plan.narrows_sums else self.out[0], self.earlier)
         w.op("add", self.tmp, self.tmp, self.earlier_base)
         w.offset(self.tmp1, self.result[0], plan.earlier)
@@ -375,11 +424,14 @@ class _ConvKernel:
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.tmp, self.result[0], part * plan.group_bytes)
-        w.op("li", self.tmp1, part * plan.part_pitch)
+        result, weights = self.result[0], w.zero
+        if part:
+            result, weights = self.tmp, self.tmp1
+            w.offset(result, self.result[0], part * plan.group_bytes)
+            w.op("li", weights, part * plan.part_pitch)
         w.op("set.vl", self.length)
         product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
-        w.vector(product, self.tmp, self.tmp1, column, note=f"product of part {part}")
+        w.vector(product, result, weights, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:
             w.op("v.drain")
@@ -395,8 +447,13 @@ class _ConvKernel:
         """Write addition ``number`` of a pixel: the sums of the parts after the first, then the
         earlier sums."""
         w, plan = self.writer, self.plan
+        last = number + 1 == plan.parts
+        if last and plan.slices == 1:
+            w.vector("v.v.add", result, result, self.biases[1], note="add biases")
+            w.op("mov", self.biases[1], self.biases[0])
+            return
         operand, place = "earlier sums", plan.earlier
-        if number + 1 < plan.parts:
+        if not last:
             operand, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
         w.offset(self.tmp, result, place)
         w.vector("v.v.add", result, result, self.tmp, note=f"add {operand}")
@@ -422,17 +479,22 @@ class _ConvKernel:
     def _pick_bytes(self, age: int) -> None:
         """Pack the high bytes of a pixel's elements."""
         w, result = self.writer, self.result[age]
-        w.op("li", self.tmp, self.plan.thresholds + 3 * ELEMENT_BYTES)
-        w.op("li", self.tmp1, ELEMENT_BYTES)
-        w.op("set.vl", self.tmp1)
-        w.op("m.v.mul.add [8-bit]", result, result, self.tmp, note="pick the high bytes")
+        pair = self._number(self.plan.thresholds + 3 * ELEMENT_BYTES, self.tmp)
+        w.op("set.vl", self._number(ELEMENT_BYTES, self.tmp1))
+        w.op("m.v.mul.add [8-bit]", result, result, pair, note="pick the high bytes")
+
+    def _number(self, value: int, spare: str) -> str:
+        """A register with ``value``: that of a constant, or ``spare``."""
+        if value in self.constants:
+            return self.constants[value]
+        self.writer.op("li", spare, value)
+        return spare
 
     def _store(self, age: int, note: str = "") -> None:
         """Store the outputs of the pixel of this age."""
         w, elements = self.writer, self.filters
         if self.plan.narrow is not None:
-            elements = self.tmp
-            w.op("li", elements, self.plan.group_elements)
+            elements = self._number(self.plan.group_elements, self.tmp)
         if self.plan.narrows_sums:
             with w.unless("bne", self.limit[0], self.lowest):
                 w.op("mov", elements, self.filters)
@@ -462,7 +524,8 @@ class _ConvKernel:
             w.offset(self.sum, self.sum, plan.group_bytes)
         w.op("mov", self.result[0], self.tmp)
         w.note("Next window.")
-        w.op("mov", self.stream.count, plan.advance)
+        if plan.sliding:
+            w.op("mov", self.stream.count, plan.advance)
         w.offset(self.tmp1, self.window, plan.advance * plan.slot_bytes)
         w.offset(self.out[0], self.out[0], self.layout.target.x_step)
         same = "same_row"
@@ -481,22 +544,29 @@ class _ConvKernel:
 
     def _next_pass(self) -> None:
         w, plan = self.writer, self.plan
-        w.note("Next slice of the channels: sums go on from those in memory.")
-        w.op("sub", self.slices_left, self.slices_left, 1)
-        with w.unless("beq", self.slices_left, w.zero):
-            w.op("li", self.earlier, -1)
-            w.op("mov", self.earlier_base, w.zero)
-            w.op("jmp", "pass")
-            w.note("Next group of filters: sums start from the biases.")
+        if plan.slices > 1:
+            w.note("Next slice of the channels: sums go on from those in memory.")
+            w.op("sub", self.slices_left, self.slices_left, 1)
+            with w.unless("beq", self.slices_left, w.zero):
+                w.op("li", self.earlier, -1)
+                w.op("mov", self.earlier_base, w.zero)
+                w.op("jmp", "pass")
+        w.note("Next group of filters: sums start from the biases.")
         w.op("sub", self.groups, self.groups, 1)
         w.op("beq", self.groups, w.zero, "finish")
         w.label("group")
-        w.op("li", self.slices_left, plan.slices)
         w.op("mov", self.out_base, self.next_out)
-        w.op("mov", self.bias, self.next_bias)
+        if plan.slices > 1:
+            w.op("li", self.slices_left, plan.slices)
+            w.op("mov", self.earlier, w.zero)
+            w.op("mov", self.earlier_base, self.next_bias)
+        else:
+            w.note("The last pixel of the group before still needs its biases.")
+            w.op("v.drain")
+            w.op("li", self.tmp, 2 * plan.biases + plan.bias_bytes)
+            w.op("sub", self.biases[0], self.tmp, self.biases[0])
+            w.load(self.biases[0], self.next_bias, self.filters, note="biases")
         self._describe()
-        w.op("mov", self.earlier, w.zero)
-        w.op("mov", self.earlier_base, self.bias)
         w.label("pass")
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)
@@ -517,10 +587,10 @@ class _ConvKernel:
         """Complete the bytes of all pixels that have their sums."""
         w = self.writer
         with self._bytes():
-            for age in range(1, 4):
+            for age in range(1, self.plan.packed_age):
                 self._shift_byte(age)
             w.op("v.drain")
-            for age in range(1, 5):
+            for age in range(1, self.plan.packed_age + 1):
                 self._pick_bytes(age)
             w.op("v.drain")
 

@@ -1,4 +1,4 @@
-"""Convolutions of elements and of bytes: sizes, and golden models.
+"""Convolutions of elements and of bytes: sizes, also of others with windows, and golden models.
 
 ``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] * weights[o,
 i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation 2.12, with
@@ -18,33 +18,42 @@ Sums of products are shifted right by ``fraction`` bits and have 16 bits, like t
 :func:`microkernels.nn.conv_shape.convolve`. They are the outputs, or they become bytes: shifted
 right by ``narrow`` bits, rounded to nearest, halves up, and saturated. For that, half a unit in a
 byte's last place is added to the biases.
+
+Depthwise convolutions have one filter per channel, which sees only that channel. As channels are in
+the vector unit's lanes, each product is shifted right and rounded separately; sums saturate. With
+bytes, products, sums, weights and biases are bytes.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.common.errors import CHECK
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     BYTE,
     ELEMENT,
     Elements,
     add,
+    check_bits,
     check_elements,
     check_fraction,
     clip,
     dot,
+    multiply,
+    unpack,
 )
-
-from .strided_shape import StridedShape
 
 __all__ = [
     "MOST_BYTE_FRACTION",
     "MOST_NARROW",
     "ConvShape",
+    "DepthwiseShape",
+    "StridedShape",
     "check_shifts",
     "convolve",
     "convolve_bytes",
+    "depthwise",
     "narrowed",
     "pair_bytes",
     "rounding_bias",
@@ -69,6 +78,78 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
     if narrow is not None:
         CHECK.within("fraction bits with outputs of bytes", fraction, 0, MOST_BYTE_FRACTION)
         CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StridedShape:
+    """Sizes of a layer whose window slides over a map.
+
+    Attributes:
+        width, height, channels: of the map, at least 1 each.
+        stride: pixels from one output's window to the next, at least 1.
+        stride_down: pixels down, if different from across; otherwise None.
+        padding: pixels around the map, fewer than a window's width.
+
+    Raises:
+        KernelError: a value out of range.
+    """
+
+    width: int
+    height: int
+    channels: int
+    stride: int = 1
+    stride_down: int | None = None
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels", "stride"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        CHECK.at_least("stride_down", self.step_down, 1)
+
+    @property
+    @abstractmethod
+    def across(self) -> int:
+        """Width of a window in pixels."""
+
+    @property
+    @abstractmethod
+    def down(self) -> int:
+        """Height of a window in pixels."""
+
+    @property
+    def step_down(self) -> int:
+        """Pixels from one output's window to that of the output below."""
+        return self.stride_down or self.stride
+
+    @property
+    def out_width(self) -> int:
+        """Width of the output in pixels."""
+        return (self.width + 2 * self.padding - self.across) // self.stride + 1
+
+    @property
+    def out_height(self) -> int:
+        """Height of the output in pixels."""
+        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
+
+    def check_window(self, window: str, image: str) -> None:
+        """Check the padding, and that the window fits.
+
+        Parameters:
+            window, image: the layer's names for them, with an article.
+
+        Raises:
+            KernelError: one is out of range.
+        """
+        if not 0 <= self.padding < self.across:
+            raise KernelError(f"padding must be from 0 to {self.across - 1}, not {self.padding}")
+        around = 2 * self.padding
+        if self.across > self.width + around or self.down > self.height + around:
+            size = self.across if self.across == self.down else f"{self.across} x {self.down}"
+            raise KernelError(
+                f"{window} of {size} does not fit {image} of {self.width} x {self.height} "
+                f"pixels with {self.padding} pixels around it"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,3 +338,75 @@ def convolve_bytes(
         relu=relu,
     )
     return sums if narrow is None else narrowed(sums, narrow)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseShape(StridedShape):
+    """Sizes of a depthwise convolution of a map that includes its padding.
+
+    Attributes:
+        across, down: pixels per window, at least 1.
+        fraction: bits by which products are shifted right, 0..15.
+        relu: negative outputs become 0.
+        bits: of a number, 16 or 8; channels count elements.
+
+    Raises:
+        KernelError: a value out of range, padding, or a window larger than the map.
+    """
+
+    across: int = 3
+    down: int = 3
+    fraction: int
+    relu: bool = True
+    bits: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bits(self.bits, "depthwise", ("depthwise",))
+        if self.padding:
+            raise KernelError("the map has the pixels around it, so padding must be 0")
+        for name in ("across", "down"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        check_fraction(self.fraction)
+        if self.across > self.width or self.down > self.height:
+            raise KernelError(
+                f"a window of {self.across} x {self.down} does not fit a map of {self.width} x "
+                f"{self.height} pixels"
+            )
+
+    @property
+    def taps(self) -> int:
+        """Pixels per window."""
+        return self.across * self.down
+
+
+def depthwise(
+    shape: DepthwiseShape, image: Elements, weights: Elements, bias: Elements
+) -> Elements:
+    """Golden model: out height x out width x channels elements.
+
+    Products are added column by column of the window, each from top to bottom; then the bias.
+
+    Parameters:
+        image: height x width x channels elements. weights: channels x down x across.
+        bias: one element per channel.
+
+    Raises:
+        KernelError: arrays of another shape.
+    """
+    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
+    weights = check_elements("weights", weights, (shape.channels, shape.down, shape.across))
+    bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
+    image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))
+    total: Elements | None = None
+    for column in range(shape.across):
+        for row in range(shape.down):
+            seen = image[
+                row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
+                column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
+            ]
+            product = multiply(seen, weights[row, column], shape.fraction)
+            total = product if total is None else add(total, product)
+    assert total is not None
+    total = add(total, bias)
+    return (np.maximum(total, 0) if shape.relu else total).view(ELEMENT)

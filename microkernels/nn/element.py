@@ -248,6 +248,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w.op("li", self.stored, layout.results + layout.scratchpad.vector)
         w.op("add", self.stored_line, self.described, shape.maps * WORD_BYTES)
         self._describe()
+        self._begin_stream()
         self._fill_ring(layout.scratchpad.slots, self.left)
 
     def _line(self) -> None:

@@ -308,6 +308,7 @@ class LineKernel(ABC, Generic[LayoutT]):
             w.note("A line.")
             with w.loop("line", self.lines):
                 self._line()
+            self._end()
         w.op("halt")
         return w
 
@@ -318,6 +319,10 @@ class LineKernel(ABC, Generic[LayoutT]):
     @abstractmethod
     def _line(self) -> None:
         """Write the code of a line."""
+
+    def _end(self) -> None:
+        """Write code after the last line: none unless overridden."""
+        return
 
     def _set(self, setting: str, value: int) -> None:
         """Give a vector unit setting a value through :attr:`tmp`."""
@@ -357,12 +362,16 @@ class StreamKernel(LineKernel[LayoutT]):
     def _line_loads(self) -> int:
         """Loads per line."""
 
-    def _fill_ring(self, slots: int, count: str) -> None:
-        """Load all slots, counted in register ``count``."""
+    def _begin_stream(self) -> None:
+        """Read the address of the first line to load."""
         w = self.writer
         w.note("Fill the ring.")
         w.op("mov", self.load_lines, self.lines)
         self._read_ahead()
+
+    def _fill_ring(self, slots: int, count: str) -> None:
+        """After :meth:`_begin_stream`, load all slots, counted in register ``count``."""
+        w = self.writer
         self._begin_load_line()
         w.op("mov", self.fill, self.ring)
         w.op("li", count, slots)

@@ -397,6 +397,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
     def _begin(self) -> None:
         super()._begin()
         self.writer.op("mov", self.ahead, self.described)
+        self._begin_stream()
         self._fill_ring(self.plan.slots, self.tmp2)
         self._describe()
 

@@ -26,7 +26,7 @@ from microkernels.common.fixed_point import (
     unpack,
 )
 
-from .strided_shape import StridedShape
+from .conv_shape import StridedShape
 
 __all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
 

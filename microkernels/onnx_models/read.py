@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.errors import clipped, printable
-from support.extras import need
+from support.extras import need, together
 from support.files import read_bytes
 
 from .errors import MixedImagesError, ModelError, one_line
@@ -20,7 +20,7 @@ from .fold import Array, fold
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = ["GraphNode", "OnnxGraph", "attribute", "load_proto", "read_graph"]
+__all__ = ["GraphNode", "OnnxGraph", "attribute", "load_proto", "need_onnx", "read_graph"]
 
 _MOST_SHOWN = 60
 
@@ -118,15 +118,26 @@ _INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int
 _ROUNDING = {10: 2.0**-11, 16: 2.0**-8}
 
 
+def need_onnx() -> None:
+    """Check that what reads and runs ONNX models is installed.
+
+    Raises:
+        MissingExtraError: ``onnx`` or ``onnxruntime`` is not.
+    """
+    with together():
+        for package in ("onnx", "onnxruntime"):
+            need(package, "models")
+
+
 def load_proto(path: Path) -> "ModelProto":
     """The model in a file, unchecked.
 
     Raises:
         ModelError: the file is not a model.
-        MissingExtraError: the package ``onnx`` is not installed.
+        MissingExtraError: as :func:`need_onnx`.
         OSError: the file can't be read.
     """
-    need("onnx", "models")
+    need_onnx()
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import ModelProto
 

@@ -42,7 +42,7 @@ __all__ = ["STANDARD", "Golden", "KernelJob", "KernelOutcome", "simulate"]
 
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
-#: Most bytes of a memory that is written to a file.
+#: Maximum bytes of a memory that is written to a file.
 _SAVED_BYTES = 1 << 28
 
 

@@ -40,7 +40,7 @@ _RESET_CYCLES = 8
 _SETTLE = 256
 #: Cycles after which an unanswered access counts as lost.
 _PATIENCE = 1_000_000
-#: Most bytes of DRAM that one operation moves.
+#: Maximum bytes of DRAM that one operation moves.
 _BLOCK_BYTES = 1 << 16
 #: Latency in cycles of a memory on an AXI bus: about 250 ns at an FPGA's clock, as through a
 #: board's DDR3 controller.
@@ -422,7 +422,7 @@ class ChipMachine(Machine):
         session: opens a session with an image and a function to call with the cycles so far.
         preload: data bypass the host, which at 8 bytes per cycle may take longer to write them than
             the engines to process them.
-        counters: as of :func:`run_launch`.
+        counters: as for :func:`run_launch`.
 
     Raises:
         CosimError: ``preload`` on a chip with preload memories (:class:`memory.preload.Preload`).
@@ -482,7 +482,7 @@ class ChipMachine(Machine):
         """Run a launch on all engines; on those beyond ``engines`` the program ends at once.
 
         Raises:
-            CosimError: as of :func:`run_launch`.
+            CosimError: as for :func:`run_launch`.
             soc.host.transport.HostError: the chip can't take the program or the address.
         """
         self._progress = progress

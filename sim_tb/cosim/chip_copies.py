@@ -51,7 +51,7 @@ def run_copies(
             instruction buffer.
         works: launches in order, each with its memory contents.
         progress: called periodically with the cycles of the current simulation.
-        axi_latency: as of :class:`sim_tb.cosim.chip.ChipSession`.
+        axi_latency: as for :class:`sim_tb.cosim.chip.ChipSession`.
 
     Raises:
         CosimError: the engines have no windows, windows that are too small, or a preload memory; a

@@ -71,7 +71,7 @@ class OperandContent:
     """An operand that the differing instruction reads.
 
     Attributes:
-        space: where it lies.
+        space: where it is.
         start: address of the first byte, or number of the register. bytes_each: bytes per element.
         content: before the instruction, on the simulator.
     """
@@ -91,7 +91,7 @@ class Differing:
     """Adjacent bytes, or a register, in which the two differ after the instruction.
 
     Attributes:
-        space, start, bytes_each: as of :class:`OperandContent`.
+        space, start, bytes_each: as for :class:`OperandContent`.
         expected: content on the simulator. got: on the engine, of the same length.
     """
 
@@ -248,7 +248,7 @@ class _Search:
         # The host's stop may come while a `halt` waits for the instructions before it.
         halts = outcome.state == "halted" and outcome.instructions == executed
         if not ended and outcome.state != "limit" and not halts:
-            return f"the engine goes on, expected {outcome.state} {outcome.cause.name}"
+            return f"the engine still runs, expected {outcome.state} {outcome.cause.name}"
         if not ended:
             return ""
         expected = expected_end(simulator, outcome)
@@ -418,7 +418,7 @@ def _of_elements(place: Differing, width: int) -> Differing:
     return Differing(place.space, place.start, width, place.expected, place.got)
 
 
-#: Most bytes shown of a difference in memory.
+#: Maximum bytes shown of a difference in memory.
 _SHOWN = 8
 
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-#: Most bytes of a memory request.
+#: Maximum bytes of a memory request.
 _COLUMN_BYTES = 32
 #: A working engine completes issued instructions within this many times their expected cycles.
 _PATIENCE = 4
@@ -168,8 +168,8 @@ class PeSimulation(Machine):
         progress: Callable[[int], None] | None = None,
         **surroundings: Any,
     ) -> RunResult:
-        """Run one launch on the only engine; ``surroundings`` as of :meth:`job`, ``progress`` as of
-        :meth:`run_many`.
+        """Run one launch on the only engine; ``surroundings`` as for :meth:`job`, ``progress`` as
+        for :meth:`run_many`.
 
         Raises:
             CosimError: as for :meth:`job` and :meth:`run_many`.

@@ -97,7 +97,7 @@ def run_work(
         memory = machine.memory(image)
         if checkpoint is not None:
             if memory is not image:
-                raise CosimError("a run with checkpoints has to be preloaded")
+                raise CosimError("a run with checkpoints must be preloaded")
             results = checkpoint.load(image)
         if not results:
             job.prepare(memory)

@@ -61,7 +61,7 @@ _DESIGNS = {"engine": "one engine", "vault": "a vault", "chip": "a chip"}
 _REFUSALS = {
     "trace": "{value}: {machine} writes no waveforms; the Verilog does (--on rtl)",
     "ports_only": "{machine} of {design} has no waveforms of its ports alone",
-    "memory": "{machine} of {design} has a memory of its own, whose behaviour is not chosen",
+    "memory": "{machine} of {design} has its own memory, whose behaviour can't be chosen",
     "outer": "{machine} has no AXI buses for an outer host; the Verilog of a chip has",
     "periods": "{machine} of {design} has no periods of two clocks; the Verilog of a chip has",
 }

@@ -29,7 +29,7 @@ _FAULT_CYCLES = 10_000
 _MOST_CYCLES_TO_REPEAT = 5_000_000
 #: A repeated run is aborted after this many cycles more than the first.
 _MORE_CYCLES = 1_000
-#: Fewest requests in flight that an engine can be built for.
+#: Minimum requests in flight that an engine can be built for.
 _LEAST_REQUESTS = 2
 
 
@@ -246,7 +246,7 @@ def _fewest(
 def without_fault(
     config: PeConfig, keys: Sequence[str], *, ports_only: bool = False
 ) -> tuple[str, ...]:
-    """Those of ``keys`` that do not stop the engine as illegal instructions.
+    """The ``keys`` that don't stop the engine as illegal instructions.
 
     Parameters:
         config: of the engine.

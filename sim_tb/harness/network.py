@@ -59,7 +59,7 @@ class FlitJob:
         flits: generate no packet after this many flits; 0: no limit.
         cycles: generate no packet after this many cycles; 0: no limit. One limit is required.
         warmup: cycles before traffic counts for rates and latencies.
-        rate: flits made per cycle and vault, above 0, up to 1; 1: a new packet of each class
+        rate: flits generated per cycle per vault, above 0, up to 1; 1: a new packet of each class
             whenever the last one has left.
         shortest, longest: flits per packet; all lengths between are equally likely.
         offer: chance per cycle that a vault offers a flit; above 0, up to 1.

@@ -2,8 +2,7 @@
 
 ``python -m sim_tb.random.check --programs 2000 --seed 1 --json report.json``; ``--engine 4`` uses a
 small engine (:mod:`sim_tb.random.configs`), and ``--disturbed 0.5`` gives half of the programs
-memory
-errors and stops (:mod:`sim_tb.random.interrupted`).
+memory errors, a stop, or both (:mod:`sim_tb.random.interrupted`).
 """
 
 import json
@@ -28,12 +27,12 @@ __all__: list[str] = []
 
 def _main(
     programs: Annotated[int, typer.Option(min=1, help="how many")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="of the first")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the first program")] = 1,
     engine: Annotated[
-        int | None, typer.Option(min=0, help="number of a random small engine; none: the full one")
+        int | None, typer.Option(min=0, help="number of a random small engine; default: full one")
     ] = None,
     disturbed: Annotated[
-        float, typer.Option(min=0, max=1, help="share with memory errors or a stop")
+        float, typer.Option(min=0, max=1, help="fraction with memory errors, a stop, or both")
     ] = 0.0,
     report: Annotated[Path | None, typer.Option("--json", help="file for the report")] = None,
     folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),

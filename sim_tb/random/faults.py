@@ -171,7 +171,7 @@ FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
 
 
 def possible_faults(code: ProgramBuilder, faults: Iterable[str]) -> list[str]:
-    """Those of ``faults`` with which a program for ``code``'s engine can end, sorted."""
+    """The ``faults`` with which a program for ``code``'s engine can end, sorted."""
     config = code.config
     opcodes = {row.opcode for row in config.rows}
     elements = [row for row in config.rows if row.opcode in (Opcode.LD_REG, Opcode.ST_REG)]

@@ -6,7 +6,7 @@ registers, scratchpad and memory are those that the engine left, except that
 
 - failing columns of memory are never written, and values loaded from them are unknown;
 - after an error, one vector instruction, load or store waiting in dispatch is not executed, though
-scalar instructions after it may be.
+  scalar instructions after it may be.
 
 The end must fit that place. Without a stop or an error it is the program's own end. An error is
 reported if and only if an access up to there met one. The program's own fault is reported at its
@@ -37,8 +37,7 @@ _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
 
 @dataclass(frozen=True)
 class _Access:
-    """Bytes of the DRAM that a load or store touches, and the scratchpad address or the register
-    that is
+    """Bytes of the DRAM that a load or store accesses, and the scratchpad address or register
     loaded, if any."""
 
     store: bool
@@ -86,7 +85,7 @@ class _Place:
         before, following: address of the last word executed and of the next.
         failing: number of instructions so far with a failed access.
         ended: whether the program is at its own end.
-        dropped: address of the instruction left out, or None.
+        dropped: address of the instruction omitted, or None.
     """
 
     machine: _Machine

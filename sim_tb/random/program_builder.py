@@ -28,7 +28,7 @@ class ProgramBuilder:
     """A program under construction.
 
     There are three kinds of registers: loop counters; pointers, set to a known value right before
-        each use; and data, with any values.
+    each use; and data, with any values.
 
     Attributes:
         words: the program so far.

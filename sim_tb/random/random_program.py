@@ -56,7 +56,7 @@ class RandomProgram:
 #: Share of contents that are extreme elements of all widths.
 _EXTREME = 0.3
 _WORD = 8
-#: Most cycles until a stop: while the launch clears registers, in short programs, in all.
+#: Maximum cycles until a stop: while the launch clears registers, in short programs, in all.
 _STOPS = (80, 400, 3000, 30_000)
 
 
@@ -64,8 +64,7 @@ def disturb(
     program: RandomProgram, random: Random, share: float, windows: Sequence[Span]
 ) -> RandomProgram:
     """``program``; a ``share`` of all programs gets errors in one of the memory's ``windows``, a
-    stop,
-    or both."""
+    stop, or both."""
     if random.random() >= share:
         return program
     kind = random.choice(("errors", "errors", "stop", "stop", "both"))

@@ -23,8 +23,7 @@ _STORED = 2048
 
 def random_workspace(random: Random, *, image: Span, window: Span, alignment: int = 1) -> Workspace:
     """A valid workspace with its image in ``image`` and its window in ``window``. The two may
-    overlap;
-    each must have room for a pixel that is not in the other."""
+    overlap, but each must have room for a pixel that is not in the other."""
     while True:
         kernel, padding = random.choice((1, 2, 3, 3, 5)), random.choice((0, 0, 1, 2, 3))
         workspace = Workspace(
@@ -167,8 +166,7 @@ class Workspaces:
 
     def fault(self) -> None:
         """Append either a valid ``set.ws`` and an access that the workspace forbids, or a
-        ``set.ws`` that
-        faults."""
+        ``set.ws`` that faults."""
         code, random = self.code, self.code.random
         rows = [row for row in code.config.rows if row.opcode in _ACCESSES]
         kinds = ("descriptor", "address", *(("access",) if rows else ()))

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from support.cache import build_folder
 from support.errors import VipError
-from support.extras import need
+from support.extras import need, together
 from support.files import copy_file, full_folder, naming, write_file
 from support.native import CompilerError, compiler
 from support.scratch import is_plain, owned_folder, plain_folder
@@ -56,7 +56,7 @@ class RuntimeObjects:
     Parameters:
         work: folder in which make will run.
         compiler: command of the C++ compiler.
-        parts: everything else that decides the objects: versions and options.
+        parts: everything else that determines the objects: versions and options.
     """
 
     def __init__(self, work: Path, compiler: Sequence[str], parts: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ _log = logging.getLogger(__name__)
 
 _MODELS = Path(__file__).resolve().parent.parent / "models"
 _TOOLS = ("verilator", "cocotb")
-#: File beside a simulator that records its design and the time of building.
+#: File next to a simulator that records its design and build time.
 _RECORD = "build.json"
 _LOG = "build.log"
 #: Build time on two processors of a machine of 2026, used until there is a measurement.
@@ -281,8 +281,9 @@ def need_simulator() -> None:
     Raises:
         MissingExtraError: Verilator, cocotb or Yosys is missing.
     """
-    for package in (*_TOOLS, "pyosys"):
-        need(package, "runs of Verilog")
+    with together():
+        for package in (*_TOOLS, "pyosys"):
+            need(package, "runs of Verilog")
 
 
 def check_tools() -> None:
@@ -310,8 +311,9 @@ def build(design: Design) -> Path:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
         MissingExtraError: Verilator or cocotb is not installed.
     """
-    for package in _TOOLS:
-        need(package, "runs of Verilog")
+    with together():
+        for package in _TOOLS:
+            need(package, "runs of Verilog")
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():

@@ -74,7 +74,7 @@ class ResultCache:
         self._path = build_folder() / f"{name}.json"
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
-        """The result of ``key``: cached, or else computed by ``make``.
+        """The result of ``key``, computed by ``make`` unless cached.
 
         Parameters:
             key: must identify everything that decides the result: simulator, program and data.
@@ -98,7 +98,7 @@ class ResultCache:
         """Cache a result, which is plain data.
 
         Parameters:
-            key: as of :meth:`get`.
+            key: as for :meth:`get`.
 
         Raises:
             OSError: the file can't be written.

@@ -77,8 +77,8 @@ def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[i
                         raise TraceError(f"{path}: no signal {clock!r} in a scope {scope!r}")
                     signals = {code: _Signal(0, 0, []) for code in names.values()}
     except VCDParseError as error:
-        raise TraceError(f"{path}: no VCD file: {error}") from error
+        raise TraceError(f"{path}: not a VCD file: {error}") from error
     if not signals:
-        raise TraceError(f"{path}: no VCD file: it ends before its signals")
+        raise TraceError(f"{path}: not a VCD file: it ends before its signals")
     advance()
     return {name: signals[code].history for name, code in names.items()}

@@ -41,7 +41,7 @@ def cut_waves(
     names = signal_names(path)
     clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
     if not clock:
-        raise TraceError(f"{path}: no signal of a clock")
+        raise TraceError(f"{path}: there is no clock signal")
     rising = b"1" + names[clock].encode()
     codes = {name: f"text{number}" for number, name in enumerate(texts or {})}
     text_at = {name: _by_cycle(intervals) for name, intervals in (texts or {}).items()}

@@ -28,7 +28,7 @@ def signal_names(path: Path) -> dict[str, str]:
                 names[".".join((*scopes, words[4]))] = words[3]
             elif words[:1] == ["$enddefinitions"]:
                 return names
-    raise TraceError(f"{path}: no VCD file: it ends before its signals")
+    raise TraceError(f"{path}: not a VCD file: it ends before its signals")
 
 
 def read_cycles(path: Path, clock: str, signals: Sequence[str]) -> Iterator[list[int]]:

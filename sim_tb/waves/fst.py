@@ -41,7 +41,7 @@ def write_fst(vcd: Path, target: Path) -> None:
         try:
             with vcd.open("rb") as file:
                 if not _declarations(file, writer):
-                    raise TraceError(f"{vcd}: no VCD file: it ends before its signals")
+                    raise TraceError(f"{vcd}: not a VCD file: it ends before its signals")
                 _changes(vcd, file, writer)
         finally:
             writer.close()

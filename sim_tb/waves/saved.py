@@ -63,7 +63,7 @@ def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
         texts: those that :func:`sim_tb.waves.cut.cut_waves` has added.
         ending: suffix of the save file, one of :data:`SAVE_ENDINGS`.
     Raises:
-        TraceError: the file is no VCD. OSError: it can't be read.
+        TraceError: it is not a VCD file. OSError: it can't be read.
     """
     if ending == _SURFER:
         return _commands(waves, texts)
@@ -129,7 +129,7 @@ def _ranges(waves: Path) -> dict[str, str]:
                 ranges[".".join((*scopes, words[4]))] = "".join(words[5:-1])
             elif words[:1] == ["$enddefinitions"]:
                 return ranges
-    raise TraceError(f"{waves}: no VCD file: it ends before its signals")
+    raise TraceError(f"{waves}: not a VCD file: it ends before its signals")
 
 
 def _times(waves: Path) -> tuple[int, int]:

@@ -33,8 +33,8 @@ class Chip(Component):
         config: of the chip.
 
     Members:
-        control (in, :class:`hdl.axi.Axi4Lite`): the registers and commands of docs/registers.md.
-        data (in, :class:`hdl.axi.Axi4`): all of the DRAM, from address 0 on (docs/host.md).
+        control (in, :class:`hdl.axi.Axi4Lite`): registers and commands (docs/registers.md of VIP).
+        data (in, :class:`hdl.axi.Axi4`): all of the DRAM, from address 0 on (docs/host.md of VIP).
         host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
         dram or axi (out, by vault, :func:`soc.tile.vault_memory.memory_member`): to each memory.
 

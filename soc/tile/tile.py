@@ -13,7 +13,7 @@ from pe.interface import ControlPort
 
 from .config import VaultTileConfig
 from .engine_slot import join_engine
-from .vault_memory import VaultMemory, memory_member
+from .vault_memory import VaultMemory, memory_counters, memory_member
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
 
@@ -36,16 +36,20 @@ class VaultTile(Component):
         ports (in, ``extra_ports`` :class:`hdl.ports.MemoryPort`): for the network and the host;
             absent without extra ports. An unused one has all inputs 0.
         dram or axi (out, :func:`soc.tile.vault_memory.memory_member`): to the memory.
-        vault (in, IDENTITY_BITS): index of this vault in the chip.
+        vault (in, IDENTITY_BITS): index of this vault in the chip; 0 if it is alone.
         first_pe (in, IDENTITY_BITS): index in the chip of the engine in slot 0, which the others
-            follow.
-        pe_count (in, IDENTITY_BITS): engines in the chip.
+            follow; 0 if the vault is alone.
+        pe_count (in, IDENTITY_BITS): engines in the chip; those of the vault if it is alone.
         counter_index (in, :class:`memory.controller.counters.VaultCounter`): counter to read.
         counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
+
+    Attributes:
+        counted: the counters that exist.
     """
 
     def __init__(self, config: VaultTileConfig) -> None:
         self.config = config
+        self.counted = memory_counters(config.vault, line_buffer=config.line_buffer)
         port = MemoryPort(
             address_bits=config.vault.request_address_bits, tag_bits=config.port_tag_bits
         )

@@ -1,5 +1,6 @@
 """A vault's memory: crossbar for all requesters, and back end."""
 
+from enum import IntEnum
 from typing import Any
 
 from amaranth.hdl import DomainRenamer, Elaboratable, Module, Mux, Signal, Value
@@ -12,9 +13,10 @@ from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from memory.axi.backend import AxiBackend
+from memory.axi.counters import AXI_COUNTERS
 from memory.axi.layout import AxiConfig
 from memory.controller.controller import Controller
-from memory.controller.counters import INDEX_BITS
+from memory.controller.counters import INDEX_BITS, VaultCounter
 from memory.controller.dram_port import DramPort
 from memory.crossing import CounterMirror, MemoryCrossing
 from memory.line_buffer.layout import LineCounter, check_lines
@@ -25,7 +27,7 @@ from noc.crossbar import MAX_REQUESTERS, Crossbar
 from .clocks import ClockConfig
 from .config import VaultBackEnd
 
-__all__ = ["VaultMemory", "memory_member"]
+__all__ = ["VaultMemory", "memory_counters", "memory_member"]
 
 
 def memory_member(config: VaultBackEnd) -> dict[str, Member]:
@@ -37,6 +39,14 @@ def memory_member(config: VaultBackEnd) -> dict[str, Member]:
     if isinstance(config, AxiConfig):
         return {"axi": Out(config.bus)}
     return {"dram": Out(DramPort(config))}
+
+
+def memory_counters(config: VaultBackEnd, *, line_buffer: int) -> tuple[IntEnum, ...]:
+    """The counters of a vault's memory with a line buffer of ``line_buffer`` lines."""
+    if not config.counters:
+        return ()
+    names = AXI_COUNTERS if isinstance(config, AxiConfig) else tuple(VaultCounter)
+    return (*names, *LineCounter) if line_buffer else names
 
 
 class VaultMemory(Component):

@@ -1,1 +1,1 @@
-"""Proof that a trimmed processing engine behaves as the full one (docs/proofs.md)."""
+"""Proof that a trimmed processing engine behaves like the full one (docs/proofs.md)."""

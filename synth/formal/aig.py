@@ -1,7 +1,7 @@
 """And-inverter graphs: reading and writing AIGER, joining of parts, and simplification of goals.
 
-A literal is twice the number of a node, plus 1 when inverted; node 0 is the constant 0. Nodes
-1..inputs are the inputs, those after them AND gates.
+A literal is twice the number of a node, plus 1 if inverted; node 0 is the constant 0. Nodes
+1..inputs are the inputs, later ones AND gates.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ __all__ = [
     "write_aiger",
 ]
 
-#: Most inputs whose values are all tried, and most nodes simulated, of 8 KiB each.
+#: Maximum inputs of which all values are tried, and maximum nodes simulated, of 8 KiB each.
 _TRIED = 16
 _FOLLOWED = 20_000
 
@@ -34,7 +34,7 @@ class AndGraph:
 
     Attributes:
         inputs: names of the inputs; number ``i`` is node ``i + 1``.
-        gates: the two literals of each AND gate, each of earlier nodes.
+        gates: the two literals of each AND gate, both of earlier nodes.
         outputs: name -> literal.
     """
 
@@ -44,7 +44,7 @@ class AndGraph:
 
 
 class Gates:
-    """AND gates over ``inputs`` inputs, equal ones merged."""
+    """AND gates over ``inputs`` inputs, with equal ones merged."""
 
     def __init__(self, inputs: int) -> None:
         self.pairs: list[tuple[int, int]] = []
@@ -69,7 +69,7 @@ def read_aiger(content: bytes) -> AndGraph:
     """A graph from a binary AIGER file of a combinational circuit with a symbol for every port.
 
     Raises:
-        ProofError: the file is something else.
+        ProofError: it is not such a file.
     """
     end = content.index(b"\n")
     header = content[:end].split()
@@ -132,8 +132,8 @@ def write_aiger(graph: AndGraph) -> bytes:
 
 
 def demanded(graph: AndGraph, output: str) -> dict[int, bool]:
-    """Inputs (by node) that must have a value for ``output`` to be 1; it can't be 1 if the result
-    lacks a needed value because two contradict each other."""
+    """Inputs (by node) with the value that ``output`` requires to be 1. It can't be 1 if a required
+    value is missing because two contradict each other."""
     fixed: dict[int, bool] = {}
     pending = [graph.outputs[output]]
     seen: set[int] = set()
@@ -153,7 +153,7 @@ def demanded(graph: AndGraph, output: str) -> dict[int, bool]:
 
 def extract(graph: AndGraph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> AndGraph:
     """The part of ``graph`` that ``outputs`` depend on, with the inputs ``fixed`` constant and
-    equal gates merged. All inputs stay."""
+    equal gates merged. All inputs remain."""
     outputs = list(outputs)
     count = len(graph.inputs)
     first_gate = count + 1
@@ -182,10 +182,10 @@ def extract(graph: AndGraph, outputs: Iterable[str], fixed: Mapping[int, bool]) 
 
 
 def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
-    """``graph`` with ``outputs``, each 1 for the same inputs, where an output that is 1 only if
-    several nodes are assumes each of these in the logic that depends on it.
+    """``graph`` with ``outputs``, each 1 for the same inputs as before. If an output is 1 only if
+    several nodes are, it assumes each of these in the logic that depends on it.
 
-    An output then often compares a circuit with itself, and the comparison vanishes.
+    Often the output then compares a circuit with itself, and the comparison vanishes.
     """
     builder = Gates(len(graph.inputs))
     first_gate = len(graph.inputs) + 1
@@ -216,7 +216,7 @@ def _terms(graph: AndGraph, output: int) -> set[int]:
 
 
 def _copied(graph: AndGraph, node: int, literals: dict[int, int], builder: "Gates") -> int:
-    """The literal of ``builder`` for ``node``, where those of other nodes are ``literals``."""
+    """The literal of ``builder`` for ``node``; ``literals`` are those of other nodes."""
     first_gate = len(graph.inputs) + 1
     stack = [node]
     while stack:
@@ -236,8 +236,8 @@ def _copied(graph: AndGraph, node: int, literals: dict[int, int], builder: "Gate
 
 
 def is_refuted(graph: AndGraph, output: str) -> bool:
-    """Whether ``output`` is 0 for all inputs, by trying all values of those that its last term
-    depends on; False also if there are too many."""
+    """Whether ``output`` is 0 for all inputs, by trying all values of the inputs of its last term;
+    also False if there are too many."""
     term = max(_terms(graph, graph.outputs[output]))
     if term < 2:
         return term == 0
@@ -269,7 +269,7 @@ def is_refuted(graph: AndGraph, output: str) -> bool:
 
 
 def simulate(graph: AndGraph, values: Iterable[bool]) -> list[bool]:
-    """The value of each node when the inputs have ``values``."""
+    """The value of each node if the inputs have ``values``."""
     nodes = [False, *values]
     for one, two in graph.gates:
         nodes.append((nodes[one >> 1] ^ bool(one & 1)) and (nodes[two >> 1] ^ bool(two & 1)))
@@ -277,15 +277,15 @@ def simulate(graph: AndGraph, values: Iterable[bool]) -> list[bool]:
 
 
 class Part(NamedTuple):
-    """A graph among others. The two designs of a proof are such parts, so that the full one, which
-    all proofs share, is converted once. ``inputs`` maps the name of each of its inputs that another
-    part drives to that part's place and output."""
+    """A graph to be composed with others. The two designs of a proof are such parts, so that the
+    full one, shared by all proofs, is converted once. ``inputs`` maps the name of each input that
+    another part drives to that part's index and output."""
 
     graph: AndGraph
     inputs: Mapping[str, tuple[int, str]]
 
 
-#: Inputs tied to 0: no step starts with a reset, and clocks are not values.
+#: Inputs tied to 0: steps don't start with a reset, and clocks are not values.
 _ZERO = ("clk", "rst")
 
 

@@ -1,6 +1,6 @@
 """A design cut at its registers, leaving only combinational logic.
 
-Every register becomes an input (its value) and an output (its next value), and so does every
+Every register becomes an input (its value) and an output (its next value), as does every
 synchronous read port of a memory. The contents of memories are not part of the cut.
 """
 
@@ -49,7 +49,7 @@ class CutRegister(NamedTuple):
 
 
 class BitSlice(NamedTuple):
-    """A member of a register or wire: the name of that, lowest bit, width, whether it is signed."""
+    """A member of a register or wire: name of the parent, lowest bit, width, and signedness."""
 
     parent: str
     low: int
@@ -58,9 +58,9 @@ class BitSlice(NamedTuple):
 
 
 class MemoryAccess(NamedTuple):
-    """A memory's read or write port: its memory, the widths of address and word. The ports
-    ``name:enable`` (a bit) and ``name:address`` belong to it; to a read port also ``now:name``, the
-    word that it holds, and to a write port ``name:data``."""
+    """A memory's read or write port: its memory, and the widths of address and word. It has the
+    ports ``name:enable`` (one bit) and ``name:address``; a read port also has ``now:name``, its
+    current word, and a write port ``name:data``."""
 
     memory: str
     address: int
@@ -75,7 +75,7 @@ class CutDesign:
         text: RTLIL of one module named ``name``.
         name: of the module.
         inputs, outputs: of the design itself: port -> width.
-        states: registers. reads, writes: memory ports. probes: wires within, made outputs.
+        states: registers. reads, writes: memory ports. probes: internal wires exposed as outputs.
         fields: members of registers and wires.
     """
 
@@ -90,8 +90,8 @@ class CutDesign:
     fields: Mapping[str, BitSlice]
 
     def leaves(self, parent: str) -> dict[str, BitSlice]:
-        """Innermost members of ``parent`` by their names relative to it; itself ("") if it has
-        none. Members of a union overlap."""
+        """Innermost members of ``parent`` by name relative to it; itself ("") if it has none.
+        Members of a union overlap."""
         inner = {name: field for name, field in self.fields.items() if field.parent == parent}
         prefixes = {name.rsplit(mark, 1)[0] for name in inner for mark in ".[" if mark in name}
         members = {
@@ -102,7 +102,7 @@ class CutDesign:
         return members or {"": BitSlice(parent, 0, self.width(parent), False)}
 
     def given(self) -> dict[str, int]:
-        """Outputs of the cut design, and their widths."""
+        """Outputs of the cut design -> their widths."""
         widths = {NEXT + name: state.width for name, state in self.states.items()}
         widths |= self.outputs
         widths |= {PROBE + name: width for name, width in self.probes.items()}
@@ -222,7 +222,7 @@ class _Cutter:
 
     def _read_plain(self, text: str) -> dict[str, str]:
         """Port of an instance -> its only other name within the instance. A register that drives
-        only a port may get either, which depends on what else the design has."""
+        only a port may get either name, depending on the rest of the design."""
         plain: dict[str, list[str]] = defaultdict(list)
         for alias, port in _WHOLE.findall(text):
             path, _, name = port.rpartition(".")
@@ -254,12 +254,12 @@ class _Cutter:
         self._ports += 1
 
     def _give(self, name: str, value: str, width: int) -> None:
-        """An output ``name`` with ``value``, a signal in RTLIL."""
+        """Add an output ``name`` with ``value``, a signal in RTLIL."""
         self._port(name, width, "output")
         self._connects.append(f"  connect \\{name} {value}")
 
     def _take(self, name: str, wire: str, width: int) -> None:
-        """An input ``name`` that drives ``wire``."""
+        """Add an input ``name`` that drives ``wire``."""
         self._port(name, width, "input")
         self._connects.append(f"  connect {wire} \\{name}")
 

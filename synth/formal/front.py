@@ -156,7 +156,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     )
 
     def settled(v: View) -> Value:
-        """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
+        """There is no instruction, or a kept one; a removed one may wait in one engine only."""
         legal = _in_program(trimmed, v) & ~v[OPERANDS.outside]
         return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | legal)
 
@@ -179,7 +179,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
             & v[SEQUENCER.going]
             for v in (f, t)
         )
-        # Nothing at issue can still change the path.
+        # No instruction at issue can still change the path.
         certain = _present(f) & ~f[ISSUE.occupied]
         legal = f[_LEGAL] & t[_LEGAL]
         return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
@@ -303,7 +303,7 @@ class _Dispatched:
         return self.register(v) & self._caps.is_store(v[self.prefix + "kind"])
 
     def has_range(self, number: int, v: View) -> Value:
-        """It has a range of this number: of bytes of the scratchpad that it accesses."""
+        """It has range ``number``, of scratchpad bytes that it accesses."""
         store = self._caps.is_store(v[self.prefix + "kind"])
         words = self.transfer(v) & ~self.register(v)
         if number == 0:
@@ -314,7 +314,7 @@ class _Dispatched:
         return self.vector(v) & ~self._caps.is_unary(kind, vertical)
 
     def uses_range(self, number: int, v: View) -> Value:
-        """It accesses bytes of that range."""
+        """It accesses bytes of range ``number``."""
         return v[self.prefix + "used"][number]
 
     def uses_own_range(self, number: int, f: View, t: View) -> Value:
@@ -357,7 +357,7 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             f"an instruction uses range {number} only if it has it",
             partial(at_dispatch.uses_own_range, number),
         )
-    # Where it is known which ranges are used, both engines compare the same ones.
+    # If it is known which ranges are used, both engines compare the same ones.
     used = (partial(at_dispatch.uses_range, number) for number in range(RANGES))
     goals = "|".join(map(re.escape, (DISPATCH.fire_next, DISPATCH.conflict)))
     relation.apart.append((goals, (legal, *used)))

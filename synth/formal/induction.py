@@ -1,4 +1,4 @@
-"""Proof that a relation of two designs is inductive, with cached results of earlier proofs."""
+"""Proof that a relation of two designs is inductive, with cached results."""
 
 import gzip
 import hashlib
@@ -73,7 +73,7 @@ def graph_of(text: str, top: str) -> AndGraph:
 #: Part of every key: changes with the format of the cached results.
 _FORMAT = "2"
 
-#: Called with the name of the step, the amount done, and the whole amount.
+#: Called with the name of the step, the amount done, and the total.
 Progress = Callable[[str, int, int], None]
 
 

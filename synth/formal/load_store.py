@@ -101,7 +101,7 @@ def _idle(relation: Relation) -> None:
 
 
 def _one_value(f: View, t: View) -> Value:
-    """At most one of the places that a store of a register passes holds one, with its value."""
+    """At most one of the places that a register store passes has one, with its value."""
     places = [
         f[flag] & f[f"{name}.store"] & f[f"{name}.register"]
         for flag, name in (
@@ -122,7 +122,7 @@ def _never(name: str) -> Rule:
 def _work(
     relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, present: Condition
 ) -> None:
-    """Rules for the transfer in register ``name``, which holds one while ``present``."""
+    """Rules for the transfer in register ``name``, which has one while ``present``."""
 
     def register(v: View) -> Value:
         return present(v) & v[f"{name}.register"]
@@ -176,7 +176,7 @@ def _response(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 def _entry(
     relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, present: Condition | None
 ) -> None:
-    """Rules for an entry of the table: in it (``present`` None: always), or read from it."""
+    """Rules for an entry of the table: in the table (``present`` None: always), or read from it."""
 
     def when(v: View) -> list[Value]:
         return [present(v)] if present is not None else []
@@ -201,7 +201,7 @@ def _entry(
 
 
 def ends(full: PeConfig, arc: Probes = Arc.probes) -> Rule:
-    """Whether an arrival or release is that of a transfer, in the array range check of the engine
+    """Whether an arrival or release belongs to a transfer, in the array range check of the engine
     ``full``, which has the probes ``arc``."""
 
     def holds(f: View, t: View) -> Value:

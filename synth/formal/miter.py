@@ -24,7 +24,7 @@ def cases_of(split: Split, which: Signal, inputs: Mapping[str, Signal]) -> list[
     """Values of bits of inputs, by name, for each case; together the cases are exhaustive.
 
     Parameters:
-        which: input that chooses the thing. inputs: of the circuit, by what they stand for.
+        which: input that selects the thing. inputs: of the circuit, by what they represent.
     """
     flag, number, register = (inputs[name] for name in (split.flag, split.number, split.register))
 
@@ -51,7 +51,7 @@ class Miter:
         module: the circuit. goals: name -> output, 1 where it fails. inputs: name -> free input.
         given, taken: of both designs, their outputs, which go into this circuit, and their inputs,
             which come from it: port of the design -> port of the circuit.
-        cases: values of bits of inputs, as the relation takes goals apart; ``{}``: any.
+        cases: values of bits of inputs by which the relation splits goals; ``{}``: any.
         apart: outputs of goals that are cases of others.
         only_full, only_trimmed: registers without a partner.
     """
@@ -162,7 +162,7 @@ class _Builder:
         which: int,
         free: Value,
     ) -> Value:
-        """Member ``name`` of the word that a free input chooses; ``free`` where it is anything."""
+        """Member ``name`` of the word that a free input selects; ``free`` if it is arbitrary."""
         choices = self._rom if roms is _NOTHING else roms
         if id(codes) not in choices:
             bits = max(1, (len(codes.words) - 1).bit_length())
@@ -181,7 +181,7 @@ class _Builder:
         return value
 
     def words(self, parent: str) -> None:
-        """The whole of register, read port or input ``parent`` in both designs."""
+        """Make the whole register, read port or input ``parent`` in both designs."""
         names = [n for side in self.sides for n, (p, _) in side.places.items() if p == parent]
         values = {name: self._pair(name) for name in dict.fromkeys(names)}
         for which, side in enumerate(self.sides):
@@ -202,7 +202,7 @@ class _Builder:
         values: Mapping[str, tuple[Value | None, Value | None]],
         local: dict[str, Value],
     ) -> Value:
-        """A word from its members; of those that overlap, the one that corresponds counts."""
+        """A word from its members; of overlapping ones, the one that corresponds counts."""
         cut = side.cut
         if parent in cut.inputs:
             width = cut.inputs[parent]
@@ -238,7 +238,7 @@ class _Builder:
         return signal
 
     def holds(self, condition: Condition, view: "NowView | NextView") -> Value:
-        """``condition`` in ``view``, one bit."""
+        """``condition`` in ``view``, as one bit."""
         if view.local:
             return self._named(condition(view).bool())
         key = (condition, type(view), view.which)
@@ -292,7 +292,7 @@ class _Builder:
         return self.miter
 
     def _give(self, side: Side) -> None:
-        """Ports for all outputs of a design."""
+        """Add ports for all outputs of a design."""
         for number, (name, width) in enumerate(side.cut.given().items()):
             signal = Signal(width, name=f"from{side.which}_{number}")
             self.miter.given[side.which][name] = signal
@@ -302,7 +302,7 @@ class _Builder:
                 side.out[name.removeprefix(PROBE)] = signal
 
     def _take(self, side: Side) -> None:
-        """Ports for all inputs of a design."""
+        """Add ports for all inputs of a design."""
         inputs = {NOW + name: side.now[name] for name in (*side.cut.states, *side.cut.reads)}
         inputs |= {name: side.now[name] for name in side.cut.inputs}
         for number, (name, value) in enumerate(inputs.items()):
@@ -311,8 +311,8 @@ class _Builder:
             self.miter.taken[side.which][name] = signal
 
     def _fetch(self) -> None:
-        """Words read from memories: related if the addresses are the same, as all written words
-        are."""
+        """Make words read from memories: related if the addresses are equal, since all written
+        words are related."""
         full, trimmed = self.sides
         for name in dict.fromkeys((*full.cut.reads, *trimmed.cut.reads)):
             both = name in full.cut.reads and name in trimmed.cut.reads
@@ -384,7 +384,7 @@ class _Builder:
         active: Value | None,
         kind: Callable[["_Builder", int, dict[str, Value]], NowView | NextView],
     ) -> None:
-        """Goals: the members of ``parent`` in ``words`` of both designs are related."""
+        """Add goals: the members of ``parent`` in ``words`` of both designs are related."""
         locals_: list[dict[str, Value]] = []
         for side, word in zip(self.sides, words, strict=True):
             members = side.leaves(parent)
@@ -415,7 +415,7 @@ class _Builder:
 
 
 def build_miter(full: CutDesign, trimmed: CutDesign, relation: Relation) -> Miter:
-    """The circuit whose goals never fail exactly if ``relation`` is inductive.
+    """The circuit whose goals never fail if and only if ``relation`` is inductive.
 
     Raises:
         ProofError: the relation names something that the designs lack.

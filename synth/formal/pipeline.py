@@ -1,9 +1,9 @@
 """Designs seen one beat at a time, without the registers that only delay.
 
-A register that takes a new value in every cycle, whatever it holds, delays its sources by a cycle.
-If all values that meet have the same delay, such registers change only when a beat's result
-appears; without them it appears at once. The other registers remember: *roots*, which decide the
-beat, and *accumulators*, which hold the results of earlier beats.
+A register that loads a new value in every cycle, whatever its current one, delays its sources by a
+cycle. If all values that meet have the same delay, such registers only affect when a beat's result
+appears; without them it appears at once. The other registers remember: *roots*, which determine the
+beat, and *accumulators*, which have the results of earlier beats.
 """
 
 import re
@@ -26,7 +26,7 @@ class Pipeline:
 
     Attributes:
         cut: the design; its states are the registers that remember.
-        graph: its function of a beat; logic after an accumulator sees the value that the beat
+        graph: its function for one beat; logic after an accumulator sees the value that the beat
             leaves there.
         delays: output -> cycles from the roots' values to it; 0 if it depends only on those.
     """
@@ -46,7 +46,7 @@ def pipeline_of(
     """``cut``, with the graph ``graph``, seen one beat at a time.
 
     Parameters:
-        roots: pattern of the names of registers that decide the beat.
+        roots: pattern of the names of registers that determine the beat.
         arrival: inputs that belong to a beat: port -> cycles after the roots' values.
         handed_on: delaying registers at which the design is split: the value at its input becomes
             an output, :data:`MADE` and its name, and the logic after it starts at an input.
@@ -68,10 +68,10 @@ def pipeline_of(
 
 
 def _joined(graph: AndGraph, finder: "_Finder", handed: Mapping[str, int]) -> AndGraph:
-    """``graph`` with the registers that only delay replaced by their sources, or by inputs where
-    they are ``handed``. There is a copy for each accumulator, for the logic that sees its earlier
-    value, and one for the rest; the equal parts of these merge."""
-    # The first part is a hub: it takes the shared inputs of the others, and gives their outputs.
+    """``graph`` with the registers that only delay replaced by their sources, or by inputs if they
+    are ``handed``. There is a copy for each accumulator, for the logic that sees its earlier value,
+    and one for the rest; equal parts of these merge."""
+    # The first part is a hub with the shared inputs of the others and their outputs.
     copies = {name: number for number, name in enumerate(sorted(finder.accumulators), 2)}
 
     def copy_for(output: str, otherwise: int) -> int:
@@ -117,8 +117,8 @@ class _Finder:
     to it; None for a bit that no beat changes.
 
     Attributes:
-        state_of: bit -> register. kept: registers that remember. accumulators: those that are
-            not roots. earlier: bit or output -> accumulator whose value before the beat it uses.
+        state_of: bit -> register. kept: registers that remember. accumulators: those that are not
+            roots. earlier: bit or output -> accumulator whose value before the beat it uses.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class _Finder:
             self._ages |= dict.fromkeys(bits_of(name, cut.states[name].width), 0)
 
     def _inputs(self, output: str) -> set[str]:
-        """The inputs that ``output`` depends on, registers by their own names."""
+        """The inputs that ``output`` depends on; registers have their own names."""
         cone = self._cones[self._graph.outputs[output] >> 1]
         names = self._graph.inputs
         inputs = set()
@@ -165,8 +165,8 @@ class _Finder:
         return self._age(set().union(*every), port) or 0
 
     def _age(self, made_of: set[str], output: str) -> int | None:
-        """The common age of ``made_of``, of which ``output`` is made. The value of an accumulator
-        before the beat counts as of the beat's age."""
+        """The common age of ``made_of``, on which ``output`` depends. The value of an accumulator
+        before the beat has the beat's age."""
         ages: dict[int, str] = {}
         accumulated: dict[int, str] = {}
         for bit in sorted(made_of):
@@ -188,7 +188,7 @@ class _Finder:
                 for age, bit in sorted((*ages.items(), *accumulated.items()))
             ]
             raise ProofError(
-                f"{self._cut.name}: in {output} meet different beats: {' and '.join(told)}"
+                f"{self._cut.name}: different beats meet in {output}: {' and '.join(told)}"
             )
         return common
 
@@ -207,7 +207,7 @@ class _Finder:
 
 
 def _cones(graph: AndGraph) -> list[int]:
-    """For each node, the inputs that it depends on, one bit per input."""
+    """The inputs that each node depends on, one bit per input."""
     cones = [0, *(1 << number for number in range(len(graph.inputs)))]
     for one, two in graph.gates:
         cones.append(cones[one >> 1] | cones[two >> 1])

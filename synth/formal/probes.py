@@ -1,4 +1,4 @@
-"""Names of the registers, wires and parts of a processing engine that relations are about."""
+"""Names of registers, wires and parts of a processing engine that relations refer to."""
 
 from pe.counters import Counters
 from pe.frontend.arc import Arc
@@ -42,5 +42,5 @@ RESPONSE = LoadStoreResponse.probes.within("response").within("load_store")
 OPERANDS = Operands.probes.within("operands")
 REGISTERS = RegisterFile.probes.within("registers")
 SEQUENCER = Sequencer.probes.within("sequencer")
-#: Of the vector unit's control, in an engine.
+#: Probes of the vector unit's control within an engine.
 CONTROL = VectorControl.probes.within("control").within("vector")

@@ -1,4 +1,4 @@
-"""Proof that a trimmed processing engine behaves as the full one, for the instructions it keeps.
+"""Proof that a trimmed processing engine behaves like the full one, for the instructions it keeps.
 
 ``docs/proofs.md`` states the theorem, the assumptions, and how the parts combine.
 """
@@ -31,7 +31,7 @@ __all__ = [
 
 #: Fields of a configuration whose trimming is proved for the whole engine at once.
 _ENGINE_FIELDS = ("instructions", "registers")
-#: Sizes proved unit by unit; the trimmed engine's are not larger.
+#: Sizes proved unit by unit; those of the trimmed engine are not larger.
 _SIZES = (
     "register_width",
     "max_vl",
@@ -62,14 +62,14 @@ def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
 
 
 def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
-    """Prove that ``trimmed`` behaves as ``full``, as far as ``docs/proofs.md`` says.
+    """Prove that ``trimmed`` behaves like ``full``, as far as ``docs/proofs.md`` says.
 
     Parameters:
         full, trimmed: configurations. progress: see :data:`synth.formal.induction.Progress`.
 
     Raises:
-        ProofError: ``trimmed`` has a part that ``full`` lacks; ``full`` can declare a workspace; or
-            a proof that can't be set up.
+        ProofError: ``trimmed`` has a part that ``full`` lacks, ``full`` can declare a workspace, or
+            a proof can't be set up.
     """
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:
@@ -111,5 +111,5 @@ def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) 
 
 @cache
 def _full(config: PeConfig) -> CutDesign:
-    """The full engine, which proofs of several trimmed ones share."""
+    """The full engine, shared by proofs of several trimmed ones."""
     return cut(Pe(config), "full", probes=PROBES)

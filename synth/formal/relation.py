@@ -1,11 +1,11 @@
 """Corresponding states of two designs, as rules on their registers.
 
-A relation between the states of a full and a trimmed design is inductive when it holds after reset,
-when every step from related states with related inputs leads to related states, and when the
-outputs of related states are related. :mod:`synth.formal.miter` builds the circuits that say so.
+A relation between the states of a full and a trimmed design is inductive if it holds after reset,
+every step from related states with related inputs leads to related states, and the outputs of
+related states are related. :mod:`synth.formal.miter` builds the circuits that express this.
 
-Without a rule, registers (their members, and ports) of the same name are equal, the wider one of
-two being the extension of the other; a register that only one of the designs has is arbitrary.
+Without a rule, registers (their members, and ports) with the same name are equal, the wider one
+being an extension of the other; a register that only one design has is arbitrary.
 """
 
 import re
@@ -29,22 +29,23 @@ class View(Protocol):
 
 
 Condition = Callable[[View], Value]
-#: A condition on both designs, from the values of the full and of the trimmed one.
+#: A condition on both designs, from the values of the full and the trimmed one.
 Rule = Callable[[View, View], Value]
 
 
-#: Value of a member in the full and in the trimmed design; None: anything.
+#: Value of a member in the full and the trimmed design; None: anything.
 Pair = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
 class Codes:
-    """Members that hold, in both designs, each design's encoding of the same thing.
+    """Members that contain each design's encoding of the same thing.
 
     Attributes:
-        names: of the members, with the register's name in front; a design may lack some.
+        names: of the members, prefixed with the register's name; a design may lack some.
         words: for each possible thing, the values of all members.
-        when: they hold them only then, and are arbitrary otherwise; None: always.
+        when: condition under which they have these values; otherwise they are arbitrary. None:
+            always.
     """
 
     names: tuple[str, ...]
@@ -54,12 +55,13 @@ class Codes:
 
 @dataclass(frozen=True)
 class Split:
-    """Splits goals into cases: a flag is 0, or it is 1 and the codes are those of each thing; then
-    each place of the lowest 1 in a number and, while that is 0, each value of some bits.
+    """Splits goals into cases: a flag is 0, or it is 1 with the codes of each thing; then each
+    position of the lowest 1 in a number and, if that is 0, each value of some bits.
 
     Attributes:
         flag: register of one bit. codes: the things, a rule of the same relation.
-        number: register of both designs. register, bits: another one, and how many of its low bits.
+        number: register of both designs. register, bits: another register, and how many of its low
+            bits.
     """
 
     flag: str
@@ -74,18 +76,18 @@ class Relation:
     """Rules of correspondence.
 
     Attributes:
-        gates: pattern of names (a regular expression for the whole name) and a condition: registers
-            with such names correspond only then. The last match counts.
+        gates: pattern of names (a regular expression for the whole name) and a condition under
+            which registers with such names correspond. The last match counts.
         ignored: patterns of names that never need to correspond.
-        signed: patterns of names that are extended by their sign. truncated: patterns of names that
+        signed: patterns of names that are sign-extended. truncated: patterns of names that
             correspond only in the bits that both have.
-        codes: see there.
-        ghosts: registers of one bit that neither design has, 0 after reset: name by which views
-            know it -> its next value, from values of the full design before the step.
-        invariants: name -> condition on both designs' states, assumed before a step and to be shown
-            after it.
-        guarantees: name -> condition on values between registers that is to be shown.
-        assumptions: name -> condition on the step that is assumed, from values before it.
+        codes: see :class:`Codes`.
+        ghosts: registers of one bit that neither design has, 0 after reset: name for views -> its
+            next value, from values of the full design before the step.
+        invariants: name -> condition on both designs' states, assumed before a step and shown after
+            it.
+        guarantees: name -> condition on values between registers, to be shown.
+        assumptions: name -> condition on the step, assumed, from values before it.
         split: how goals are split; None: not at all.
         apart: pattern of names of goals and conditions: such a goal is proved separately for each
             combination of the conditions, each of which leaves less to compare.
@@ -136,7 +138,7 @@ class Relation:
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def is_signed(self, name: str) -> bool:
-        """Whether ``name`` is extended by its sign."""
+        """Whether ``name`` is sign-extended."""
         return any(re.fullmatch(pattern, name) for pattern in self.signed)
 
     def is_truncated(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Values of instructions in the registers of an engine, from its encodings."""
+"""Values of instructions in an engine's registers, from its encodings."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -42,7 +42,7 @@ __all__ = [
 #: Fields of an operation that loads and stores also have.
 _OF_TRANSFERS = ("kind", "width")
 _IMMEDIATE = (Format.AB_IMM, Format.A_IMM, Format.IMM)
-#: Members that a register has for an instruction; None: anything.
+#: Values of a register's members for an instruction; None: anything.
 Values = Mapping[str, int | None]
 
 
@@ -73,7 +73,7 @@ def codes_of(
     rows: Iterable[Instruction],
     when: Condition | None = None,
 ) -> Codes | None:
-    """The members with ``prefix`` hold one of ``rows``, as each configuration encodes it."""
+    """A rule that members with ``prefix`` encode one of ``rows``, each configuration in its way."""
     words: dict[tuple[Pair, ...], None] = {}
     names: tuple[str, ...] = ()
     for row in rows:
@@ -86,7 +86,7 @@ def codes_of(
 
 
 def matching(view: View, prefix: str, values: Values) -> list[Value]:
-    """For each member with ``prefix`` that the design has: whether it is that of ``values``."""
+    """Whether each member with ``prefix`` that the design has is as in ``values``."""
     return [
         view[prefix + name] == value
         for name, value in values.items()
@@ -95,7 +95,7 @@ def matching(view: View, prefix: str, values: Values) -> list[Value]:
 
 
 def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.frontend.decode.issued` that ``row`` decides."""
+    """Members of :func:`pe.frontend.decode.issued` that ``row`` determines."""
     caps = Capabilities.of(config)
     word = row.match
     plain = row.format not in _IMMEDIATE and row.unit in (Unit.VECTOR, Unit.LOAD_STORE)
@@ -131,14 +131,14 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 
 def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.frontend.dispatch.dispatched` that ``row`` decides."""
+    """Members of :func:`pe.frontend.dispatch.dispatched` that ``row`` determines."""
     (decoded,) = decoded_values(config, row)
     operation = {name: decoded[name] for name in OPERATION}
     return [{"vector": int(row.unit is Unit.VECTOR), **operation}]
 
 
 def command_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
+    """Members of :func:`pe.ports.vector_command` that ``row`` determines."""
     operation = Capabilities.of(config).vector.operation
     return [
         {
@@ -149,7 +149,7 @@ def command_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 
 def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.ports.transfer_layout` that ``row`` decides."""
+    """Members of :func:`pe.ports.transfer_layout` that ``row`` determines."""
     register = row.opcode >> 1 & 1
     width = Capabilities.of(config).registers.width
     return [
@@ -162,8 +162,8 @@ def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 
 def entry_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.lsu.ports.load_table_entry` that ``row`` decides, for each place
-    in a word where its data may begin: a register's value lies at a multiple of its width."""
+    """Members of :func:`pe.lsu.ports.load_table_entry` that ``row`` determines, for each position
+    in a word where its data may begin: a register's value is at a multiple of its width."""
     (transfer,) = transfer_values(config, row)
     if row.opcode & 1:
         return [{"store": 1, "register": None, "target.register.width": None, "first": None}]
@@ -181,13 +181,13 @@ def entry_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 
 def is_aligned(address: Value, width: Value) -> Value:
-    """1 when ``address`` is a multiple of the bytes of an element of ``width``."""
+    """1 if ``address`` is a multiple of the bytes of an element of ``width``."""
     below = (Const(1, WORD_BYTES) << width) - 1
     return (address[: (WORD_BYTES - 1).bit_length()] & below) == 0
 
 
 def is_word(word: Value, row: Instruction, register_bits: int) -> Value:
-    """1 when ``word`` encodes ``row`` with registers of no more than ``register_bits`` bits."""
+    """1 if ``word`` encodes ``row`` with register numbers of up to ``register_bits`` bits."""
     fixed = [word[bit] ^ (~row.match >> bit & 1) for bit in range(len(word)) if row.mask >> bit & 1]
     terms: list[Value] = [Cat(fixed).all()]
     for field in (FIELD_A, FIELD_B, FIELD_C):

@@ -23,7 +23,7 @@ class ValueSource(Protocol):
 
 
 def extended(value: Value, width: int, signed: bool) -> Value:
-    """``value`` in ``width`` bits: truncated, or extended by its sign or by 0."""
+    """``value`` in ``width`` bits: truncated, sign-extended or zero-extended."""
     size = len(value)
     if width <= size:
         return value[:width]
@@ -71,17 +71,17 @@ class Side:
         return named
 
     def holds(self, parent: str) -> bool:
-        """Whether ``parent`` is a register, read port or input, whose value is made."""
+        """Whether ``parent`` is a register, read port or input, whose value is generated."""
         return any(parent in names for names in (self.cut.states, self.cut.reads, self.cut.inputs))
 
     def part(self, words: Mapping[str, Value], name: str) -> Value:
-        """Member ``name`` of the words that ``words`` gives by parent."""
+        """Member ``name`` of its parent's word in ``words``."""
         parent, place = self.places[name]
         return words[parent][place.low : place.low + place.width]
 
 
 class NowView:
-    """Values before the step, made on demand."""
+    """Values before the step, generated on demand."""
 
     def __init__(self, builder: ValueSource, which: int, local: dict[str, Value]) -> None:
         self._builder = builder
@@ -140,7 +140,7 @@ def initial(cut: CutDesign, parent: str) -> Value:
 
 
 def matches(codes: Codes, parts: list[dict[str, Value]]) -> Value:
-    """1 when the members of both designs are those of one of the words of ``codes``."""
+    """1 if the members of both designs are those of a word of ``codes``."""
     cases = []
     for word in codes.words:
         terms: list[Value] = [Const(1, 1)]

@@ -1,7 +1,7 @@
-"""Units with trimmed sizes: the larger does everything that passes the smaller's checks.
+"""Units with trimmed sizes: the larger does everything that passes the checks of the smaller.
 
-Each unit is proved alone, at the actual sizes of both engines; its inputs from other units are
-assumed, as ``docs/proofs.md`` lists.
+Each unit is proved separately, at the actual sizes of both engines; ``docs/proofs.md`` lists what
+is assumed of its inputs from other units.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def prove_sizes(
     """Prove the units of :data:`SIZED_UNITS` that ``trimmed`` has, by name.
 
     Raises:
-        ProofError: a proof that can't be set up.
+        ProofError: a proof can't be set up.
     """
     proofs: dict[str, Proof] = {}
     for name, (unit, relation, is_there) in SIZED_UNITS.items():
@@ -53,7 +53,7 @@ def prove_sizes(
 
 
 def _range_check(configs: Configs) -> Relation:
-    """Instructions that the trimmed engine lets pass touch the same places, all within its smaller
+    """Instructions that pass in the trimmed engine access the same places, all within its smaller
     memories; all others fault in it."""
     full, trimmed = configs
     caps = Capabilities.of(full)
@@ -93,7 +93,7 @@ def _range_check(configs: Configs) -> Relation:
     def same_transfer(f: View, t: View) -> Value:
         transfers = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
         same = Cat(f[name] == t[name] for name in ("bytes", "is_empty")).all()
-        # Without bytes to move, the place may lie beyond the memory's end.
+        # Without bytes to move, the place may be beyond the memory's end.
         places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
         return ~transfers | (same & (f["is_empty"] | places))
 
@@ -132,9 +132,9 @@ def _range_check(configs: Configs) -> Relation:
 
 
 def _counted(left: int, f: View, t: View) -> Value:
-    """With so many bits of MR left, the number of elements is the product of VL and the others. The
-    product is bit-serial, highest bit first: solvers can match its steps, but not a
-    multiplier's."""
+    """With ``left`` bits of MR left, the number of elements is the product of VL and the other
+    bits. The product is bit-serial, highest bit first: solvers can match its steps, but not those
+    of a multiplier."""
     del f
     total: Value = Const(0, len(t["elements"]))
     for bit in reversed(range(left, len(t["mr"]))):
@@ -173,7 +173,7 @@ def _settings(configs: Configs) -> Relation:
     if caps.reduced and "set.mr" not in keys:
         relation.invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
     if caps.reduced and {"set.vl", "set.mr"} <= keys:
-        # Of one engine alone: the product of the upper bits of MR that have been counted.
+        # For one engine only: the product of the upper bits of MR that have been counted.
         relation.invariant(
             "no more bits are left than a product has", lambda f, t: t["left"] <= SETTLING_CYCLES
         )
@@ -271,7 +271,7 @@ def _arc(configs: Configs) -> Relation:
             )
 
     def reported(f: View, t: View) -> Value:
-        # All are of one engine, so that its comparisons share gates; the other's answer is the
+        # All belong to one engine, so that its comparisons share gates; the other's answer is the
         # same.
         unit = (UNIT_BYTES - 1).bit_length()
         missed = []

@@ -1,4 +1,4 @@
-"""Proof of goals by ABC: sweeping of equivalent nodes, and SAT."""
+"""Proof of goals by ABC: SAT sweeping."""
 
 import subprocess
 from collections import defaultdict
@@ -28,7 +28,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class Failure:
-    """Values of inputs (those that are 1) with which ``goals`` fail, all by name."""
+    """Inputs (those that are 1) for which ``goals`` fail, all by name."""
 
     goals: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -45,12 +45,12 @@ def solve(
 
     Parameters:
         graph: the circuit. goals: outputs.
-        cases: values of some inputs; goals are shown for each of these, one after the other.
+        cases: values of some inputs; goals are shown for each case, one after the other.
         progress: called with the number of finished goals of all cases, and their total.
         apart: goals that are cases of others.
 
     Returns:
-        For each goal that fails, an example; one may serve several goals.
+        An example for each goal that fails; several goals may share one.
 
     Raises:
         ProofError: ABC can't be run, or gave up.
@@ -103,7 +103,7 @@ def _solve(graph: AndGraph) -> list[Failure]:
         outputs = graph.outputs
         failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
         if not failing:
-            raise ProofError(f"ABC's example against {left[0]} shows nothing")
+            raise ProofError(f"ABC's example does not violate {left[0]}")
         read = _support(extract(graph, failing, {}))
         ones = tuple(
             name
@@ -116,13 +116,13 @@ def _solve(graph: AndGraph) -> list[Failure]:
 
 
 def _support(graph: AndGraph) -> set[int]:
-    """Nodes that the gates and outputs of ``graph`` read: of its inputs, those that matter."""
+    """Nodes that the gates and outputs of ``graph`` read, including the inputs that matter."""
     every = [literal for pair in graph.gates for literal in pair]
     return {literal >> 1 for literal in (*every, *graph.outputs.values())}
 
 
 def _check(graph: AndGraph) -> list[bool] | None:
-    """None if no output of ``graph`` can be 1, else inputs for which one is."""
+    """None if no output of ``graph`` can be 1, otherwise inputs for which one is."""
     with scratch_folder("proof") as folder:
         write_file(folder / "goal.aig", write_aiger(graph))
         said = run_abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")

@@ -1,6 +1,7 @@
-"""Goals that check one engine against the instruction table: a bug in both engines breaks them.
+"""Goals that check one engine against the instruction table, so that a bug in both engines violates
+them.
 
-They are written from the rows of :mod:`isa.table` (extents, roles, functions), not from the units.
+They derive from the rows of :mod:`isa.table` (extents, roles, functions), not from the units.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,21 +38,21 @@ _FIELDS = tuple(_NAMES)
 
 
 def _is(view: View, config: PeConfig, row: Instruction) -> Value:
-    """1 when the decoded instruction is ``row``."""
+    """1 if the decoded instruction is ``row``."""
     (values,) = decoded_values(config, row)
     return Cat(Const(1, 1), *matching(view, "decoded.", values)).all()
 
 
 def range_goals(relation: Relation, config: PeConfig) -> None:
-    """Add the goals of :class:`pe.frontend.range_check.RangeCheck` of ``config``, which is the
-    trimmed engine: faults, scratchpad ranges, and the bytes of a transfer."""
+    """Add goals for :class:`pe.frontend.range_check.RangeCheck` of ``config``, the trimmed engine:
+    faults, scratchpad ranges, and the bytes of a transfer."""
     alike: dict[object, list[Instruction]] = {}
     for row in (*config.rows_of(Unit.VECTOR), *Capabilities.of(config).memory.rows):
         operands = tuple(
             (operand.field.name, operand.role, operand.use) for operand in row.operands
         )
         alike.setdefault((row.unit, row.width, operands), []).append(row)
-    #: One of each kind of instruction that touches the same places.
+    #: One of each kind of instruction that accesses the same places.
     kinds = {rows[0]: rows for rows in alike.values()}
     transfers = [row for row in kinds if row.unit is Unit.LOAD_STORE]
 
@@ -65,7 +66,7 @@ def range_goals(relation: Relation, config: PeConfig) -> None:
         goal = {}
         for row in kinds:
             expected = _faults(config, row, t)
-            # The first cause counts, of any of the ranges.
+            # The first cause of any range counts.
             same: list[Value] = []
             none: Value = Const(1, 1)
             for name in ("outside", "misaligned", "dram"):
@@ -146,8 +147,8 @@ def _moved(row: Instruction, t: View) -> tuple[Value, Value]:
 
 
 def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
-    """Faults of a vector instruction, load or store. Registers count as unsigned: a negative number
-    is beyond every memory."""
+    """Faults of a vector instruction, load or store. Registers are taken as unsigned: a negative
+    number is beyond every memory."""
     outside: list[Value] = [Const(0, 1)] * len(_FIELDS)
     for number, (start, size) in _ranges(row, t).items():
         outside[number] = (start + size > config.scratchpad_bytes) | (
@@ -158,7 +159,7 @@ def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
     if row.unit is Unit.LOAD_STORE:
         assert row.width is not None
         far, size = _moved(row, t)
-        # A register may have only its sign beyond the address.
+        # Beyond the address, a register may have only its sign.
         faults["dram"] = (far + size > 1 << config.address_bits) | far[-1]
         step = config.scratchpad_alignment if row.scratchpad else row.width.bytes
         faults["misaligned"] = far % step != 0
@@ -170,8 +171,8 @@ def _any(faults: Mapping[str, Value]) -> Value:
 
 
 def scalar_goals(relation: Relation, config: PeConfig) -> None:
-    """Add the goals of :class:`pe.frontend.scalar.Scalar` of ``config``, which is the full engine
-    with all 64 bits: results and branches."""
+    """Add goals for :class:`pe.frontend.scalar.Scalar` of ``config``, the full engine with all 64
+    bits: results and branches."""
     caps = Capabilities.of(config)
 
     def operands(f: View) -> tuple[Value, Value]:
@@ -234,8 +235,8 @@ _ELEMENTS: Mapping[VerticalOp, Callable[[Value, Value], Value]] = {
 
 
 def element_goals(relation: Relation, config: PeConfig) -> None:
-    """Add the goals of :class:`pe.vector.unit.VectorUnit` of ``config``, the trimmed engine, beat
-    by beat: results of element-wise instructions without products, and which bytes are written."""
+    """Add goals for :class:`pe.vector.unit.VectorUnit` of ``config``, the trimmed engine, beat by
+    beat: results of element-wise instructions without products, and which bytes are written."""
     rows = [
         row
         for row in config.rows_of(Unit.VECTOR)
@@ -266,7 +267,7 @@ def element_goals(relation: Relation, config: PeConfig) -> None:
         return Cat(Const(1, 1), *goal).all()
 
     def written(f: View, t: View) -> Value:
-        """All bytes up to that with which the row ends."""
+        """All bytes up to the last one of the row."""
         unfinished = t[_CONTROL.left] != 0
         end = t[_CONTROL.row_end][: (WORD_BYTES - 1).bit_length()]
         bytes_of_row = Cat(unfinished | (end >= byte) for byte in range(WORD_BYTES))

@@ -1,6 +1,6 @@
-"""Correspondence of the vector unit's control and of the ports of the scratchpad.
+"""Correspondence of the vector unit's control and the scratchpad's ports.
 
-The results of the stages after the control are not compared here: an engine without some
+This does not compare the results of the stages after the control: an engine without some
 instructions omits stages, and has results earlier within the latency that programs rely on.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["command_relation", "vector_relation"]
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers after the control, and those of the scratchpad.
 _BEHIND = (
-    # A unit that shares its name with a signal gets a number after it.
+    # A unit that shares its name with a signal gets a numeric suffix.
     rf"vector\.(vertical|horizontal|finish|{_SPECIAL})(\$\d+)?\..*",
     rf"vector\.control\.(operands|early|complete|write|function|{_SPECIAL}).*",
     r"scratchpad\..*",
@@ -43,7 +43,7 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
 
 
 def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    """A setting that nothing changes is the launch's, wherever the full engine holds it."""
+    """A setting that nothing changes is the launch's, wherever the full engine stores it."""
     places: dict[str, Condition] = {
         ISSUE.settings: lambda v: Const(1, 1),
         f"{DISPATCH.instruction}.settings.vector": lambda v: (
@@ -131,7 +131,7 @@ def command_relation(
         ]
         return ~f[control.running] | any_of(terms)
 
-    # Places in the row of the current command.
+    # Positions in the row of the current command.
     running = partial(is_set, control.running)
     relation.when(running, control.left, control.first_word, control.row_end)
     relation.invariant("no instruction has more passes than it needs", bounded)

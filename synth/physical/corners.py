@@ -1,13 +1,14 @@
-"""Static timing of one mapped engine at several corners, by our analysis and by OpenSTA.
+"""Static timing of a mapped engine at several corners, by our analysis and by OpenSTA.
 
-A corner is a Liberty file with the same cells as the engine's library. The memories have no such
-file: their times scale with the delay of the smallest inverter or buffer that drives four of its
-kind.
+A corner is a Liberty file with the same cells as the engine's library. There is no such file for
+memories: their times scale with the delay of the smallest inverter or buffer with a fan-out of four
+of its kind.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from support.errors import counted
 from synth.errors import SynthesisError
 from synth.netlist import Netlist
 from synth.sram import SramTimes
@@ -38,8 +39,8 @@ class CornerTiming:
 
     Attributes:
         corner: its name.
-        pins: with pin loads only. wires: with the library's default wire load too.
-        open_sta_pins, open_sta_wires: the same by OpenSTA; None where it is not installed.
+        pins: with pin loads only. wires: also with the library's default wire load.
+        open_sta_pins, open_sta_wires: the same by OpenSTA; None if it is not installed.
     """
 
     corner: str
@@ -63,7 +64,7 @@ def stage_ns(library: CellLibrary) -> float:
     edges.
 
     Raises:
-        LibertyError: the library has neither.
+        LibertyError: the library has no inverter or buffer.
     """
     cell = weakest_driver(library)
     load = _FANOUT * cell.pins[cell.inputs[0]].capacitance
@@ -80,15 +81,15 @@ def check_corner(typical: Corner, corner: Corner) -> None:
     """Check, before the work, that a netlist of ``typical`` can be timed at ``corner``.
 
     Raises:
-        SynthesisError: no delays, or a cell that only ``typical`` has.
+        SynthesisError: it has no delays, or lacks a cell of ``typical``.
     """
     if not corner.library.timed:
         raise SynthesisError(f"corner {corner.name}: its library has no delay tables")
     missing = sorted(set(typical.library.cells) - set(corner.library.cells))
     if missing:
         raise SynthesisError(
-            f"corner {corner.name}: {len(missing)} cells of {typical.library.name} are not in it,"
-            f" e.g. {missing[0]}"
+            f"corner {corner.name}: it lacks {counted(len(missing), 'cell')} of"
+            f" {typical.library.name}, e.g. {missing[0]}"
         )
 
 
@@ -101,7 +102,7 @@ def time_corners(
         netlist: mapped to the library of ``typical``.
 
     Raises:
-        SynthesisError: see :func:`check_corner` and :func:`synth.timing.open_sta.open_sta_path`.
+        SynthesisError: as :func:`check_corner` and :func:`synth.timing.open_sta.open_sta_path`.
     """
     for corner in (typical, *others):
         check_corner(typical, corner)

@@ -1,4 +1,4 @@
-"""Devices: FPGAs, and silicon of a given size; their resources, and the usable part."""
+"""Devices: FPGAs, and silicon of a given size; their resources, and how much of them is usable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ __all__ = [
 
 #: Speed grades of ECP5, slowest first; the slowest is the default.
 GRADES = ("6", "7", "8")
-#: Part of an FPGA that a design may use so that tools close timing without floor plans: the
+#: Fraction of an FPGA that a design may use so that tools close timing without floor plans: the
 #: thresholds of AMD's guide for accelerated applications (UG1393, "Timing Closure Considerations"),
-#: taken for the other vendor's devices too.
+#: also used for the other vendor's devices.
 FILL: Mapping[str, float] = {"luts": 0.70, "ffs": 0.50, "dsps": 0.80, "brams": 0.80}
 
 _ASIC = "asic:"
@@ -35,7 +35,7 @@ class Board:
 
     Attributes:
         name: its name.
-        bytes_per_second: peak of all of its memory, without refresh, bus turnarounds and row
+        bytes_per_second: peak of all its memory, ignoring refresh, bus turnarounds and row
             activations.
     """
 
@@ -50,13 +50,13 @@ class Device:
     Attributes:
         name: on the command line.
         part: the vendor's name.
-        target: synthesis target (:mod:`synth.physical.targets`) in whose cells it is counted.
+        target: synthesis target (:mod:`synth.physical.targets`) whose cells measure it.
         capacity: measure of :data:`synth.physical.area.MEASURES` -> number on the device.
-        source: document that the capacity is from.
-        fill: measure -> usable part, above 0 and at most 1.
-        bram_kbit: size of one of its block memories, with parity; 0: it has none.
-        placer: nextpnr's option for it, package and speed grade; empty: it is not placed.
-        board: one that carries the device; None: unknown.
+        source: document with the capacity.
+        fill: measure -> usable fraction, above 0 and at most 1.
+        bram_kbit: size of a block memory, including parity; 0: it has none.
+        placer: nextpnr's option for it, package and speed grade; empty if it can't be placed.
+        board: one with the device; None: unknown.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Device:
     board: Board | None = None
 
     def most(self, measure: str) -> float:
-        """Usable number of ``measure``."""
+        """Usable amount of ``measure``."""
         return self.capacity[measure] * self.fill[measure]
 
     def used(self, needed: Mapping[str, float]) -> dict[str, float]:
-        """Used part of the usable number, by measure; above 1: too much."""
+        """Used fraction of the usable amount, by measure; above 1: too much."""
         return {name: needed.get(name, 0) / self.most(name) for name in self.capacity}
 
     def fits(self, needed: Mapping[str, float]) -> bool:
@@ -97,9 +97,9 @@ class Device:
 
 
 def _amd(name: str, source: str, luts: int, brams: int, dsps: int) -> Device:
-    """A device of the 7 series, or of UltraScale+, which has the same lookup tables and block
-    memories, and DSP blocks that do what those of the 7 series do. Each lookup table has two
-    flip-flops beside it."""
+    """A device of the 7 series or of UltraScale+, which has the same lookup tables and block
+    memories, and DSP blocks that can do what those of the 7 series do. There are two flip-flops per
+    lookup table."""
     return Device(
         name=name,
         part=name.upper(),
@@ -112,8 +112,8 @@ def _amd(name: str, source: str, luts: int, brams: int, dsps: int) -> Device:
 
 
 def _ecp5(size: str, luts: int, brams: int, dsps: int) -> Device:
-    """The data sheet gives thousands of lookup tables; Project Trellis's database of the device,
-    which nextpnr places by, has each."""
+    """An ECP5. The data sheet gives thousands of lookup tables; the exact number is from Project
+    Trellis's database, which nextpnr uses."""
     return Device(
         name=f"ecp5-{size}k",
         part=f"LFE5U-{size}F",
@@ -151,25 +151,25 @@ DEVICES: Mapping[str, Device] = {
         _ecp5("85", 83_640, 208, 156),
     )
 }
-#: Names of those that nextpnr places, each also with a speed grade at the end.
+#: Names of devices that nextpnr can place, also with a speed grade as suffix.
 PLACED = tuple(name for name, device in DEVICES.items() if device.placer)
 
 
 def is_placed(name: str) -> bool:
-    """Whether ``name`` is one of :data:`PLACED`, with a speed grade of :data:`GRADES` at the end or
-    without."""
+    """Whether ``name`` is one of :data:`PLACED`, with or without a speed grade of :data:`GRADES` as
+    suffix."""
     device, _, grade = name.rpartition("-")
     return name in PLACED or (device in PLACED and grade in GRADES)
 
 
 def find_device(name: str) -> Device:
-    """The device called ``name``: one of :data:`DEVICES`, one of :data:`PLACED` with its speed
-    grade at the end (``ecp5-85k-8``), or ``asic:MM2``, a number of square millimetres at 28 nm.
+    """The device called ``name``: one of :data:`DEVICES`, one of :data:`PLACED` with a speed grade
+    as suffix (``ecp5-85k-8``), or ``asic:MM2``, a number of square millimetres at 28 nm.
 
     All of the silicon is usable: :data:`synth.sram.GATE_UM2` includes room for wires.
 
     Raises:
-        SynthesisError: there is none; the message names the devices.
+        SynthesisError: there is no such device; the message names the devices.
     """
     if name in DEVICES:
         return DEVICES[name]
@@ -190,7 +190,8 @@ def find_placed(name: str) -> Device:
     """:func:`find_device` for placing.
 
     Raises:
-        SynthesisError: there is none, or nextpnr does not place it; the message names the devices.
+        SynthesisError: there is no such device, or nextpnr can't place it; the message names the
+            devices.
     """
     if name not in DEVICES and not is_placed(name):
         raise SynthesisError(unknown("device", name, PLACED))

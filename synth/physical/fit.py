@@ -1,11 +1,11 @@
-"""The largest chip of an engine that fits a device, for full engines and for trimmed ones.
+"""The largest chip of an engine that fits a device, for full and trimmed engines.
 
-The surroundings of the engines are the same for both kinds, so they have no part in the gain of
-trimming: the crossbar of a vault with a response buffer for each engine and with the tags that the
-full engine needs, the back end, the control bus, the host's port and its path to the vaults.
-Trimmed programs are those of one engine, so engines of either kind need only their own vault: each
-has a window of it, and there are no network and no counters. Each kind has the number of engines in
-a vault and of vaults that is best for the program.
+Everything around the engines is the same for both kinds, so it does not contribute to the gain from
+trimming: the crossbar of a vault with a response buffer for each engine and the tags that the full
+engine needs, the back end, the control bus, the host's port and its path to the vaults. Trimmed
+programs run on one engine, so engines of either kind need only their own vault: each has a window
+of it, and there are neither network nor counters. For each kind, the numbers of engines per vault
+and of vaults are those that are best for the program.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,19 +38,19 @@ __all__ = [
     "surroundings",
 ]
 
-#: Bytes per cycle that a saturated vault serves: a word, less the cost of bus turnarounds and
-#: partly used columns. Only the choice among grids depends on it.
+#: Bytes per cycle that a saturated vault serves: a word, minus the cost of bus turnarounds and
+#: partly used columns. Only the choice among grids depends on this.
 VAULT_BYTES = 7.2
 
 _MAX_SIDE = 16
 _MAX_ENGINES = 1024
-#: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
+#: Numbers of engines per vault for which parts are synthesised to estimate all others.
 _SAMPLES = (2, 6)
 _SAMPLE_GRID = (2, 2)
 #: Requests in flight at a vault's AXI bus: more than keep a memory busy in every cycle.
 _OUTSTANDING = 16
 _BUS_BITS = 64
-#: Fewest address bits of a vault that a host port accepts.
+#: Minimum address bits of a vault that a host port supports.
 _VAULT_BITS = 12
 
 #: Called with the name of the next step.
@@ -59,7 +59,7 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True, order=True)
 class Grid:
-    """Engines in a vault, vaults in a row, and rows of vaults."""
+    """Engines per vault, vaults per row, and rows of vaults."""
 
     engines: int
     columns: int
@@ -67,12 +67,12 @@ class Grid:
 
     @property
     def vaults(self) -> int:
-        """Vaults of the chip."""
+        """Number of vaults of the chip."""
         return self.columns * self.rows
 
     @property
     def total(self) -> int:
-        """Engines of the chip."""
+        """Number of engines of the chip."""
         return self.vaults * self.engines
 
 
@@ -92,7 +92,7 @@ class ChipFit:
 
     @property
     def grid(self) -> Grid:
-        """Its engines and vaults."""
+        """Its numbers of engines and vaults."""
         network = self.config.network
         return Grid(self.config.tile.pes, network.columns, network.rows)
 
@@ -122,8 +122,8 @@ def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipC
 
     Parameters:
         pe: of every engine; its address bits are those of its window.
-        tag_bits: tag width of each port of a vault's memory: that of the full engine, for full
-            and for trimmed engines.
+        tag_bits: tag width of each port of a vault's memory: that of the full engine, also for
+            trimmed ones.
 
     Raises:
         hdl.config.ConfigurationError: there is no such chip.
@@ -133,7 +133,7 @@ def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipC
     vault: VaultBackEnd = VaultConfig(tag_bits=vault_tag_bits, counters=False)
     if device.target != "generic":
         vault = AxiConfig(
-            # One more than the windows need: a window can't be the whole vault.
+            # One bit more than the windows need: a window can't be the whole vault.
             address_bits=max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS),
             tag_bits=vault_tag_bits,
             data_bits=_BUS_BITS,
@@ -152,10 +152,10 @@ def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipC
 
 
 def speed(grid: Grid, demand: float) -> float:
-    """Number of engines whose work a chip does, by the limit of its vaults alone.
+    """Number of engines whose work a chip can do, limited only by its vaults.
 
     Parameters:
-        demand: bytes per cycle that one engine takes from its vault when never waiting for it.
+        demand: bytes per cycle that an engine exchanges with its vault if it never waits.
     """
     if not demand:
         return grid.total
@@ -163,9 +163,9 @@ def speed(grid: Grid, demand: float) -> float:
 
 
 def grids(most_engines: int) -> Iterator[Grid]:
-    """All grids of 1..``most_engines`` engines in a vault.
+    """All grids with 1..``most_engines`` engines per vault.
 
-    Of grids that differ only in shape, only the one with the shortest rings.
+    Of grids that differ only in shape, it yields the one with the shortest rings.
     """
     for vaults in range(1, _MAX_SIDE**2 + 1):
         shapes = [
@@ -183,12 +183,12 @@ def grids(most_engines: int) -> Iterator[Grid]:
 def ranked(
     most_engines: int, area: Callable[[Grid], Mapping[str, float]], device: Device, demand: float
 ) -> list[Grid]:
-    """The grids that fit, the fastest first.
+    """The grids that fit, fastest first.
 
-    Among equals, the one with the fewest engines is first, then the one with the least area.
+    Among equals, the one with the fewest engines is first, then the one with the smallest area.
 
     Parameters:
-        most_engines: in a vault.
+        most_engines: per vault.
         area: of a chip.
         demand: see :func:`speed`.
     """
@@ -203,13 +203,13 @@ def ranked(
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """Area of the surroundings of engines on a chip.
+    """Area of everything around the engines of a chip.
 
     Attributes:
         device: the device.
-        most_engines: in a vault.
-        host: area of the parts that a chip has once.
-        vaults: engines in a vault -> area of its other parts, for :data:`_SAMPLES`.
+        most_engines: per vault.
+        host: area of the parts that exist once per chip.
+        vaults: engines per vault -> area of its other parts, for :data:`_SAMPLES`.
     """
 
     device: Device
@@ -218,7 +218,8 @@ class Surroundings:
     vaults: Mapping[int, Mapping[str, float]]
 
     def area(self, engine: Mapping[str, float], grid: Grid) -> dict[str, float]:
-        """Estimate for a chip of engines of area ``engine``; a vault's area is linear in them."""
+        """Estimate for a chip with engines of area ``engine``; a vault's area is linear in their
+        number."""
         few, many = _SAMPLES
         totals = {}
         for name in self.device.capacity:
@@ -228,14 +229,14 @@ class Surroundings:
         return totals
 
     def ranked(self, engine: Mapping[str, float], demand: float) -> list[Grid]:
-        """See :func:`ranked`, by these estimates."""
+        """:func:`ranked` by these estimates."""
         return ranked(self.most_engines, partial(self.area, engine), self.device, demand)
 
 
 def surroundings(
     pe: PeConfig, device: Device, *, tag_bits: int, step: Step | None = None
 ) -> Surroundings:
-    """Synthesise the surroundings of engines ``pe``; parameters and errors as for :func:`fit`."""
+    """Synthesise everything around engines ``pe``; parameters and errors as for :func:`fit`."""
     tell = step or (lambda text: None)
     chips = {
         engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), device, tag_bits=tag_bits)
@@ -266,10 +267,10 @@ def fit(
     demand: float = 0.0,
     step: Step | None = None,
 ) -> ChipFit:
-    """The chip of engines ``pe`` that does most of a program's work within ``device``.
+    """The chip of engines ``pe`` within ``device`` that does the most of a program's work.
 
-    Grids are ranked by areas that are linear in the engines of a vault, from two synthesised
-    sizes; the first of them that fits as synthesised itself is taken.
+    Grids are ranked by areas that are linear in the engines per vault, from two synthesised sizes.
+    The result is the first one that still fits when synthesised.
 
     Parameters:
         pe, tag_bits: see :func:`chip_of`.

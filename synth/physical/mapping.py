@@ -1,4 +1,4 @@
-"""The netlists of a processing engine: each unit mapped alone, and all of them joined."""
+"""The netlists of a processing engine: each unit mapped separately, and all of them joined."""
 
 import os
 import re
@@ -20,12 +20,12 @@ __all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlis
 Progress = Callable[[str, int, int], None]
 
 _Result = TypeVar("_Result")
-#: Lines of comments. They contain whole configurations, which would make equal modules differ.
+#: Comment lines, which contain whole configurations and would make equal modules differ.
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
 def map_module(unit: EngineUnit, module: str, target: Target, emission: Emission) -> CellCount:
-    """``module``, one of those of ``unit``, mapped to ``target`` with its submodules.
+    """``module``, one of ``unit``, mapped to ``target`` with its submodules.
 
     Results are cached by content (:func:`synth.physical.yosys.run`).
 
@@ -62,7 +62,7 @@ def each_unit(
 
     Parameters:
         progress: called after each unit.
-        jobs: units in parallel, by default one per processor.
+        jobs: units in parallel; one per processor by default.
     """
     done = 0
 
@@ -80,14 +80,15 @@ def each_unit(
 
 
 def unit_netlist(module: str, result: CellCount) -> Netlist:
-    """The netlist of a module that was mapped alone; its cells belong to the unit ``module``."""
+    """The netlist of a module that was mapped separately; its cells belong to the unit
+    ``module``."""
     return _joined({module: result}, module, ())
 
 
 def engine_netlist(
     emission: Emission, target: Target, progress: Progress | None = None, jobs: int | None = None
 ) -> Netlist:
-    """The netlist of an engine: the mapped units, joined; nothing is changed across borders.
+    """The netlist of an engine: the mapped units, joined without optimisation across them.
 
     Parameters:
         emission: of an engine with memory macros. target: of standard cells.

@@ -1,5 +1,5 @@
-"""Place and route with nextpnr, in a process of its own, cached by the content of the inputs: the
-rate of each clock, and the paths between clocks."""
+"""Place and route with nextpnr in a separate process, cached by the content of the inputs: the rate
+of each clock, and the paths between clocks."""
 
 import gzip
 import hashlib
@@ -46,14 +46,14 @@ _NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
 #: Pin of a register's set and reset on ECP5.
 SET_PIN = "LSR"
 _REGISTER = "TRELLIS_FF"
-#: nextpnr's suffix to the name of a clock's pin.
+#: nextpnr's suffix for the name of a clock's pin.
 _NET = re.compile(r"^(?:posedge )?(?:\$glbnet\$)?(\w+?)(?:\$TRELLIS_IO_IN)?$")
 
 
 @dataclass(frozen=True)
 class PlacedCrossing:
     """The longest path from a register of one clock to one of another: its time in ns, the cells at
-    its ends, and the pin at which it ends."""
+    both ends, and the pin at which it ends."""
 
     source: str
     target: str
@@ -91,10 +91,10 @@ class Placement:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Placement":
-        """The reverse of :meth:`to_json`.
+        """The inverse of :meth:`to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: ``content`` lacks something, or has more.
+            KeyError, TypeError, ValueError: ``content`` has missing or extra fields.
         """
         path = tuple((cell, ns) for cell, ns in content["path"])
         crossings = tuple(PlacedCrossing(**crossing) for crossing in content["crossings"])
@@ -121,13 +121,13 @@ def nextpnr_version() -> str:
 
 
 def reset_synchronisers(netlist: Path) -> frozenset[str]:
-    """Registers by which a reset reaches another clock: they are set asynchronously, and take a
+    """Registers by which a reset reaches another clock: they are set asynchronously and load a
     constant, or the value of such a register with the same clock and set.
 
     Parameters:
         netlist: see :func:`place_netlist`.
     """
-    # Besides the design there are modules of the device, which have no cells.
+    # The netlist also has modules of the device, without cells.
     modules = json.loads(gzip.decompress(netlist.read_bytes()))["modules"]
     cells: dict[str, dict[str, list[int | str]]] = {
         name: cell["connections"]
@@ -137,7 +137,7 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
     }
 
     def known(pins: Mapping[str, list[int | str]], left: int) -> bool:
-        # Constants are texts, nets numbers.
+        # Constants are strings, nets numbers.
         (driver,) = pins["DI"]
         if isinstance(driver, str):
             return True
@@ -200,7 +200,7 @@ def place_netlist(
 def kept_placement(
     netlist: Path, device: Device, seed: int, aims: Mapping[str, float]
 ) -> Placement | None:
-    """The cached result of :func:`place_netlist`; None: there is none, or its file is damaged.
+    """The cached result of :func:`place_netlist`; None if there is none, or its file is damaged.
 
     Raises:
         MissingExtraError: nextpnr is not installed.
@@ -216,7 +216,7 @@ def kept_placement(
 def keep_placement(
     placement: Placement, netlist: Path, device: Device, aims: Mapping[str, float]
 ) -> None:
-    """Cache a result of :func:`place_netlist`, which may be another machine's.
+    """Cache a result of :func:`place_netlist`, perhaps from another machine.
 
     Raises:
         OSError: the file can't be written.
@@ -271,7 +271,7 @@ def _placement(
 
 
 def _clock(net: str) -> str:
-    """The port of a clock's net; for other nets, their own name."""
+    """The port of a clock's net; for other nets, their name."""
     match = _NET.match(net)
     return match[1] if match else net
 

@@ -1,5 +1,5 @@
-"""An engine, one of its units, or the memory of a vault, placed and routed on an FPGA: the parts of
-the work, of which :mod:`vip.synthesis.placement` does several at a time."""
+"""Placing and routing an engine, one of its units, or the memory of a vault on an FPGA, in steps of
+which :mod:`vip.synthesis.placement` does several at a time."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ class PlaceReport:
     Attributes:
         unit: the placed unit; ``total`` is the whole design, an engine or the memory of a vault.
         device: the FPGA.
-        used: measure -> number of it after mapping, without the shell's flip-flops.
-        placements: one per seed, in their order.
-        path: of the placement with the median clock, in its slowest clock domain: units and the ns
+        used: measure -> amount after mapping, without the shell's flip-flops.
+        placements: one per seed, in order.
+        path: in the slowest clock domain of the placement with the median clock: units and the ns
             spent in each, in order.
     """
 
@@ -50,11 +50,11 @@ class PlaceReport:
 
     @property
     def fmax_mhz(self) -> float:
-        """Median of the seeds' clocks in MHz."""
+        """Median clock of the seeds in MHz."""
         return round(median(placement.fmax_mhz for placement in self.placements), 2)
 
     def rate_mhz(self, clock: str) -> float:
-        """Median of the seeds' rates of ``clock`` in MHz."""
+        """Median rate of ``clock`` of the seeds in MHz."""
         return round(median(placement.rates[clock] for placement in self.placements), 2)
 
     def to_json(self) -> dict[str, object]:
@@ -80,11 +80,11 @@ class MappedDesign:
     """A module mapped to ECP5, in the shell of :mod:`synth.physical.shell`; it fits the device.
 
     Attributes:
-        emission: that the module is of. module: its name.
+        emission: with the module. module: its name.
         device: the FPGA.
-        aims: clock -> rate in MHz that placements aim at.
-        used: measure -> number of it, without the shell's flip-flops.
-        netlist: of module and shell, a file of Yosys's JSON, gzipped.
+        aims: clock -> target rate in MHz for placements.
+        used: measure -> amount, without the shell's flip-flops.
+        netlist: file with the gzipped Yosys JSON of module and shell.
     """
 
     emission: Emission
@@ -110,11 +110,11 @@ class MappedDesign:
         return place_netlist(self.netlist, self.device, seed, self.aims, what=label)
 
     def kept(self, seed: int) -> Placement | None:
-        """The cached result of :meth:`place`; errors as there."""
+        """The cached result of :meth:`place`, with the same errors."""
         return kept_placement(self.netlist, self.device, seed, self.aims)
 
     def keep(self, placement: Placement) -> None:
-        """Cache a result of :meth:`place`, which may be another machine's."""
+        """Cache a result of :meth:`place`, perhaps from another machine."""
         keep_placement(placement, self.netlist, self.device, self.aims)
 
     def report(self, placements: Sequence[Placement]) -> PlaceReport:
@@ -129,7 +129,7 @@ class MappedDesign:
         def named() -> Iterator[tuple[str, float]]:
             unit = OTHER
             for cell, ns in middle.path:
-                # Cells that only continue a chain have no name of their own.
+                # Cells that only continue a chain have no name.
                 unit = self.unit_of_cell(cell) or unit
                 yield unit, ns
 
@@ -139,10 +139,10 @@ class MappedDesign:
         )
 
     def unit_of_cell(self, cell: str) -> str | None:
-        """Unit of a cell in the flattened netlist of the shell, by its name; None without one.
+        """Unit of a cell in the flattened netlist of the shell, by its name; None if unknown.
 
-        Yosys names a cell after a register or net beside it, so at the border of two units it may
-        be that of the other one.
+        Yosys names a cell after an adjacent register or net, so at the boundary between two units
+        this may be the other one.
         """
         first, *names = cell.split(".")
         if first != UNIT:
@@ -171,12 +171,11 @@ def map_in_shell(
 
     Parameters:
         device: that it must fit.
-        aims: clock -> rate in MHz that placements aim at.
+        aims: clock -> target rate in MHz for placements.
         of_memory: whether a port belongs to the memory's clock.
 
     Raises:
-        SynthesisError: a design that does not fit (the message gives the shortage), or a tool that
-            fails.
+        SynthesisError: the design does not fit (the message gives the shortage), or a tool fails.
         MissingExtraError: nextpnr or Yosys is not installed.
     """
     need_nextpnr()
@@ -219,11 +218,11 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     Parameters:
         config: of the engine; memories are always those for FPGAs.
         device: see :func:`synth.physical.devices.find_placed`.
-        unit: module alone; None: all.
+        unit: name of the unit to map; None: all.
 
     Raises:
-        SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
-            shortage), or a tool that fails.
+        SynthesisError: the device or unit is unknown, the design does not fit (the message gives
+            the shortage), or a tool fails.
         MissingExtraError: a tool is missing.
     """
     chosen = find_placed(device)

@@ -1,11 +1,11 @@
-"""A shell for placing and routing a module alone: registers at its ports, five pins.
+"""A shell for placing and routing a module by itself, with registers at its ports and five pins.
 
-A processing engine has some 600 port bits, more than a package has pins, and a path from a pin
-says nothing about the module. In the shell a register drives every input and takes every output, so
-that each path of the module counts, also from port to port, and no logic of the module can be
-optimised away. The input registers are one long shift register from a pin; the outputs' registers
-are copied, on ``capture``, into another one that leads to a pin. A module with two clocks has such
-registers for each, of its ports in that clock's domain, with pins of their own.
+A processing engine has about 600 port bits, more than a package has pins, and a path from a pin
+says nothing about the module. In the shell a register drives every input and another stores every
+output, so each path of the module counts, even from port to port, and none of its logic can be
+optimised away. The input registers form a long shift register from a pin; ``capture`` copies the
+output registers into another one that leads to a pin. With two clocks, the ports of each clock
+domain have such registers with their own pins.
 """
 
 import re
@@ -17,7 +17,7 @@ from synth.errors import SynthesisError
 
 __all__ = ["SHELL", "UNIT", "ShellPort", "ports_of", "shell_ffs", "shell_verilog"]
 
-#: Name of the shell's module, and of the instance of the module in it.
+#: Names of the shell's module and of the module's instance in it.
 SHELL = "vip_shell"
 UNIT = "unit"
 
@@ -44,7 +44,7 @@ def ports_of(name: str, text: str) -> tuple[ShellPort, ...]:
     """
     start = re.search(rf"^module {re.escape(name)}\b", text, re.MULTILINE)
     if start is None:
-        raise SynthesisError(f"there is no module {name!r} in the Verilog that is to hold it")
+        raise SynthesisError(f"the Verilog has no module {name!r}")
     body = text[start.start() :]
     return tuple(
         ShellPort(port, int(high or 0) + 1, direction == "input")
@@ -58,7 +58,7 @@ def _sides(ports: Sequence[ShellPort]) -> tuple[list[ShellPort], list[ShellPort]
 
 
 def shell_ffs(ports: Sequence[ShellPort]) -> int:
-    """Flip-flops that the shell of a module with ``ports`` adds to it."""
+    """Number of flip-flops that the shell adds to a module with ``ports``."""
     inputs, outputs = _sides(ports)
     resets = {reset for _, reset in CLOCK_PORTS.values()}
     registered = sum(port.name in resets for port in ports)
@@ -70,12 +70,12 @@ def shell_verilog(name: str, ports: Sequence[ShellPort], memory: Collection[str]
     :data:`UNIT`.
 
     Parameters:
-        name: of the module. ports: its ports; ``clk`` and ``rst``, where it has them, are clock and
-            reset, ``clk_mem`` and ``rst_mem`` those of the memory.
+        name: of the module. ports: its ports; ``clk`` and ``rst``, if present, are clock and reset,
+            ``clk_mem`` and ``rst_mem`` those of the memory.
         memory: names of the ports that belong to the memory's clock.
 
     Raises:
-        SynthesisError: the module has no input or no output to be timed.
+        SynthesisError: the module has no input or no output to time.
     """
     inputs, outputs = _sides(ports)
     if not inputs or not outputs:
@@ -116,7 +116,7 @@ def shell_verilog(name: str, ports: Sequence[ShellPort], memory: Collection[str]
 
 
 def _registers(clock: str, reset: str, ending: str, wide: int, out: int) -> str:
-    """The registers of one clock, of ``wide`` inputs and ``out`` outputs."""
+    """The registers of one clock, for ``wide`` inputs and ``out`` outputs."""
     driven = (
         f"{{given{ending}[{wide - 2}:0], shift_in{ending}}}" if wide > 1 else f"shift_in{ending}"
     )

@@ -44,11 +44,11 @@ class Target:
         sram: implementation of memories.
         commands, files, liberty: the flow; see :class:`synth.physical.yosys.Run`.
         measures: keys of :meth:`count`, in the order of reports.
-        types: measure -> beginning of a cell type's name -> contribution of one such cell.
-        area: measure that is the area by the Liberty file, or "".
-        free: cell types that count as nothing.
-        library: standard cells, whose area is counted in their NAND gate and whose paths are timed;
-            None for gates or FPGAs that have none.
+        types: measure -> prefix of a cell type's name -> contribution of one such cell.
+        area: measure that is the area from the Liberty file, or "".
+        free: cell types that don't count.
+        library: standard cells, for area in units of their NAND gate and for timing; None for
+            generic gates and FPGAs.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Target:
     library: CellLibrary | None = None
 
     def count(self, result: CellCount, boxes: frozenset[str]) -> dict[str, float]:
-        """Each measure of a result; cells of the types in ``boxes`` are counted elsewhere.
+        """Each measure of a result; cells of types in ``boxes`` are counted elsewhere.
 
         Raises:
-            SynthesisError: a cell that this target does not know, so that sums would lack it.
+            SynthesisError: the target does not know how to count a cell.
         """
         total = dict.fromkeys(self.measures, 0.0)
         if self.area:
@@ -82,12 +82,12 @@ class Target:
                     total[measure] += types[cell] * number
                     counted = True
             if not counted:
-                raise SynthesisError(f"target {self.name}: what a cell {cell} counts is not known")
+                raise SynthesisError(f"target {self.name}: unknown type of cell {cell}")
         return total
 
 
-# Mapping for area: `amap` beats ABC's default by 10 % on this design, and Booth's multipliers
-# beat arrays by 30 %. Written inline (a comma is a space), as ABC opens no path with spaces.
+# Mapping for area: `amap` beats ABC's default by 10 % on this design, and Booth multipliers beat
+# arrays by 30 %. Written inline (a comma is a space), since ABC can't open paths with spaces.
 _MAPPING = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
 _LIBRARY = "generic.lib"
 _DRIVE = "drive.constr"
@@ -116,7 +116,7 @@ _XC7 = Target(
     summary="Xilinx 7-series: LUTs (also those used as memory), flip-flops, DSP and 36 Kbit RAMs",
     sram="fpga",
     commands=(
-        # Without cells that only users instantiate, which take half of the time to read.
+        # Without cells that only users instantiate, which take half of the reading time.
         "read_verilog -lib -specify +/xilinx/cells_sim.v",
         "synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf -run prepare:check",
     ),
@@ -146,15 +146,15 @@ _XC7 = Target(
 )
 
 
-#: Time of a wire between lookup tables of ECP5 after routing, in ps. With a smaller value, mapping
-#: takes block RAMs and carries for the longest paths, and saves area on paths of lookup tables.
+#: Delay of a wire between lookup tables of ECP5 after routing, in ps. With a smaller value, mapping
+#: regards block RAMs and carries as the longest paths, and saves area on paths of lookup tables.
 _WIRE_PS = 1200
 
 
 def ecp5_commands() -> tuple[str, ...]:
     """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads.
 
-    They are those of ``synth_ecp5``, except for the time of a wire, which is 300 ps there.
+    They are those of ``synth_ecp5``, except for the wire delay, which is 300 ps there.
     """
     # Reading a word written in the same cycle gives an undefined value (hdl/sram.py), so the block
     # RAMs need no logic for that.
@@ -185,7 +185,7 @@ _ECP5 = Target(
     free=("PFUMX", "L6MUX21"),
 )
 
-#: Targets of a report that names none.
+#: Default targets of a report.
 DEFAULT_TARGETS = ("generic", "xc7")
 
 #: Name -> target.
@@ -210,10 +210,10 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     ``nangate45-area``, or ``liberty:PATH`` (for speed).
 
     Parameters:
-        gate_clocks: of standard cells: see :func:`synth.physical.asic.asic_commands`.
+        gate_clocks: for standard cells; see :func:`synth.physical.asic.asic_commands`.
 
     Raises:
-        SynthesisError: an unknown target (the message names all), or an unusable Liberty file.
+        SynthesisError: the target is unknown (the message names all), or the Liberty file unusable.
     """
     check_target(name)
     return TARGETS[name] if name in TARGETS else _asic(name, gate_clocks)
@@ -223,7 +223,7 @@ def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLib
     """The target of standard cells called ``name``, and its library; see :func:`find_target`.
 
     Raises:
-        SynthesisError: an unknown target, or not one of standard cells.
+        SynthesisError: the target is unknown, or has no standard cells.
     """
     target = find_target(name, gate_clocks=gate_clocks)
     if target.library is None:

@@ -15,12 +15,12 @@ __all__ = ["NAMES", "OPENED", "OTHER", "EngineUnit", "check_units", "closure", "
 #: Name of the row of the connections between units.
 OTHER = "other"
 
-#: Modules whose parts are units themselves, as in thesis Table 7.4.
+#: Modules whose parts are separate units, as in thesis Table 7.4.
 OPENED = ("vector_unit",)
 
 
 #: Names of all units that an engine may have, to refuse others before elaboration; a test compares
-#: them with the engines of all presets.
+#: them with all presets.
 NAMES = (
     "sequencer",
     "fetch",
@@ -61,7 +61,7 @@ class EngineUnit:
     Attributes:
         name: of the unit.
         modules: its top modules, each with its number of instances.
-        opened: whether the modules that those instantiate are units of their own.
+        opened: whether the modules that these instantiate are separate units.
     """
 
     name: str
@@ -93,7 +93,7 @@ def units(emission: Emission) -> tuple[EngineUnit, ...]:
 
 
 def closure(emission: Emission, module: str) -> tuple[str, ...]:
-    """``module`` and all modules below it, parts first; black boxes are left out."""
+    """``module`` and all modules below it, parts first, without black boxes."""
     seen: set[str] = set()
 
     def descend(name: str) -> None:
@@ -107,7 +107,7 @@ def closure(emission: Emission, module: str) -> tuple[str, ...]:
 
 
 def memories(emission: Emission, unit: EngineUnit) -> Mapping[SramGeometry, int]:
-    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> number."""
+    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> how many."""
     numbers: Counter[SramGeometry] = Counter()
 
     def descend(module: str, times: int) -> None:

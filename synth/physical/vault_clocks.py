@@ -1,10 +1,11 @@
-"""A vault's memory with two clocks: static timing in standard cells, and placed on an FPGA.
+"""A vault's memory with two clocks: static timing in standard cells, and placement on an FPGA.
 
-The analysis covers the crossbar with the crossing and the back end. The engines have one clock and
-are analysed alone (:mod:`synth.physical.place`, :mod:`synth.physical.corners`).
+The analysis covers the crossbar with the crossing, and the back end. Engines have one clock and are
+analysed separately (:mod:`synth.physical.place`, :mod:`synth.physical.corners`).
 
-Resets cross, too: that of a crossing's source sets two registers of its target at once, which
-release it in a cycle of theirs. As the set is asynchronous, it has no timing constraint.
+Resets also cross: the reset of a crossing's source immediately sets two registers of its target,
+which release it in a cycle of their clock. Since the set is asynchronous, it has no timing
+constraint.
 """
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
@@ -51,14 +52,14 @@ def _of_memory(config: VaultTileConfig, port: str) -> bool:
 
 
 def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
-    """Longest path of each clock before layout, with the loads of pins alone, and of the crossings.
+    """Longest path within each clock domain and of each crossing, before layout, with pin loads.
 
     Parameters:
         config: with two clocks. target: of standard cells.
 
     Raises:
-        SynthesisError: one clock, no such target, a design that Yosys refuses, or a path from one
-            clock to the other outside of :data:`CROSSINGS`.
+        SynthesisError: there is only one clock or no such target, Yosys refuses the design, or a
+            path from one clock to the other begins outside :data:`CROSSINGS`.
     """
     emission = _emitted(config, "macro")
     cells, library = find_cells(target)
@@ -80,12 +81,12 @@ def place_vault(
     Parameters:
         config: with two clocks. device: see :func:`synth.physical.devices.find_placed`.
         engine_mhz, memory_mhz: nextpnr's targets.
-        seeds: number of placements, 1 or more, with the seeds from 1 on.
+        seeds: number of placements, 1 or more, with seeds from 1 on.
 
     Raises:
-        SynthesisError: one clock, an unknown device, a design that does not fit, a tool that
-            fails, or a longest path from one clock to the other that begins outside of
-            :data:`CROSSINGS` and does not set a synchroniser of resets
+        SynthesisError: there is only one clock, the device is unknown, the design does not fit, a
+            tool fails, or the longest path from one clock to the other begins outside
+            :data:`CROSSINGS` and does not set a reset synchroniser
             (:func:`synth.physical.nextpnr.reset_synchronisers`).
     """
     if seeds < 1:
@@ -102,7 +103,7 @@ def place_vault(
         if unit not in CROSSINGS and not is_reset:
             raise SynthesisError(
                 f"{mapped.what}: the longest path from {crossing.source} to {crossing.target} must"
-                f" begin in {' or '.join(CROSSINGS)}, or set a synchroniser of resets, not lead"
-                f" from {crossing.first} to {crossing.last}"
+                f" begin in {' or '.join(CROSSINGS)}, or set a reset synchroniser, not lead from"
+                f" {crossing.first} to {crossing.last}"
             )
     return mapped.report(placements)

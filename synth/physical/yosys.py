@@ -34,11 +34,11 @@ class Run:
     Attributes:
         top: name of the top module.
         sources: Verilog, module name -> text. Comments do not count as content.
-        boxes: names of those modules that stay black boxes.
+        boxes: names of modules that remain black boxes.
         commands: Yosys commands after reading; ``{top}`` is replaced.
         files: name -> text of files in the folder in which the commands run.
-        liberty: name of the file in ``files`` that gives the cells' areas; "" counts cells only.
-        netlist: keep the mapped netlist too.
+        liberty: name of the file in ``files`` with the cells' areas; "": only count cells.
+        netlist: also return the mapped netlist.
     """
 
     top: str
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Hash of everything that decides the result."""
+        """Hash of everything that determines the result."""
         sources = {
             name: re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
             for name, text in self.sources.items()
@@ -65,8 +65,8 @@ class Run:
 class CellCount:
     """Result of a run.
 
-    It has the cells by type (also black boxes), their area by the Liberty file (0 without one, and
-    without black boxes), and the netlist as Yosys's JSON, gzipped, if requested.
+    It has the number of cells by type (including black boxes), their area from the Liberty file (0
+    without one; excluding black boxes), and the netlist as gzipped Yosys JSON, if requested.
     """
 
     cells: Mapping[str, int]
@@ -77,15 +77,15 @@ class CellCount:
 def cache_folder() -> Path:
     """Folder of cached results, in :func:`support.cache.build_folder`.
 
-    Each result has a folder with Yosys's messages beside it.
+    Each result has a folder, together with Yosys's messages.
     """
     return build_folder() / "synthesis"
 
 
 def run(work: Run, *, what: str) -> CellCount:
-    """Do ``work``, or take its cached result.
+    """Do ``work``, or return its cached result.
 
-    An interrupted run leaves no files that a later one could take for finished.
+    An interrupted run does not leave files that a later one could mistake for a result.
 
     Parameters:
         work: the synthesis.
@@ -102,7 +102,7 @@ def run(work: Run, *, what: str) -> CellCount:
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         owned_folder(target.parent, ".running-") as own,
-        # Apart, as ABC's mapper finds no library in a folder whose path has blanks or quotes.
+        # In a scratch folder, since ABC can't find a library if the path has blanks or quotes.
         plain_folder("synthesis") as scratch,
     ):
         folder = own / "run"
@@ -111,7 +111,7 @@ def run(work: Run, *, what: str) -> CellCount:
         result = _read(folder, work.netlist)
         if result is None:
             raise SynthesisError(f"{what}: Yosys wrote no counts")
-        # A folder that can't be read as a result is a damaged one.
+        # A folder that can't be read as a result is damaged.
         shutil.rmtree(target, ignore_errors=True)
         try:
             folder.rename(target)
@@ -122,7 +122,7 @@ def run(work: Run, *, what: str) -> CellCount:
 
 
 def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
-    """Run Yosys in ``scratch``; put result and messages into ``folder``."""
+    """Run Yosys in ``scratch`` and put result and messages into ``folder``."""
     for name, text in work.files.items():
         write_file(scratch / name, text)
     write_file(scratch / _SOURCE, "\n".join(work.sources.values()))
@@ -150,7 +150,7 @@ def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
     result = {"cells": cells, "area": float(module.get("area", 0.0))}
     if work.netlist:
         netlist = (scratch / _JSON).read_bytes()
-        # Without a time of day in it, equal netlists are equal files.
+        # Without a timestamp, equal netlists are equal files.
         write_file(folder / _NETLIST, gzip.compress(netlist, compresslevel=5, mtime=0))
     write_file(folder / _RESULT, json.dumps(result, indent=1) + "\n")
 

@@ -11,6 +11,7 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.launch import START_REGISTERS
 from isa.manual import MANUAL_PATH, manual
+from isa.manual_text import FIRST
 from isa.table import INSTRUCTIONS, Instruction, Origin, Width
 
 
@@ -54,6 +55,16 @@ def test_every_instruction_has_a_row_with_its_encoding(row: Instruction, text: s
     assert row.summary in found[0][1]
     assert ("Not in the thesis" in found[0][1]) == (row.origin is Origin.OURS)
     assert ("Optional" in found[0][1]) == row.optional
+
+
+def test_it_begins_with_a_program_and_every_mnemonic(text: str) -> None:
+    opening = text.partition("\n## State\n")[0]
+    assert f"```text\n{FIRST}```" in opening
+    listed = [cells[0].strip("`").removesuffix("*") for cells in _rows(opening)[2:]]
+    assert len(listed) == len(set(listed)) < 32
+    for row in INSTRUCTIONS:
+        mnemonic = row.mnemonic.removesuffix(".imm")
+        assert mnemonic in listed or mnemonic[:4] in listed, mnemonic
 
 
 def test_its_assembly_assembles(text: str) -> None:

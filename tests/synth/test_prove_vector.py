@@ -218,5 +218,5 @@ def test_a_row_that_ends_early_is_found(both: bool) -> None:
 def test_a_stage_too_many_is_found() -> None:
     """An operand that comes a cycle early belongs to another beat."""
     early = replace(FULL, scratchpad_bytes=64)
-    with pytest.raises(ProofError, match="meet different beats"):
+    with pytest.raises(ProofError, match="different beats meet in"):
         vector_pipeline(early, unit(FULL, "full"))

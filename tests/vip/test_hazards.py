@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from isa.manual_text import EARLY_STORE, SAFE_STORE
+from isa.manual_text import EARLY_STORE, FIRST
 
 #: Scratchpad bytes 256 .. 288, stored to 256 .. 288 of memory.
 HAZARD = (
@@ -29,7 +29,7 @@ def said(error):
 def programs(tmp_path):
     """A folder with the manual's programs, and inputs for them."""
     (tmp_path / "early.s").write_text(EARLY_STORE)
-    (tmp_path / "safe.s").write_text(SAFE_STORE)
+    (tmp_path / "safe.s").write_text(FIRST)
     inputs = np.arange(1, 17, dtype="<i2") * 1000
     (tmp_path / "inputs.bin").write_bytes(inputs.tobytes())
     return inputs * 2
@@ -143,7 +143,7 @@ def test_a_chip_is_not_compared(vip, tmp_path):
     assert "--compare can't be used: preset 'tiny' is a chip" in error
 
 
-SATURATING = SAFE_STORE.replace("v.v.add", "v.v.mul")
+SATURATING = FIRST.replace("v.v.add", "v.v.mul")
 
 
 def test_saturation_gets_a_line(vip, programs, tmp_path):

@@ -80,8 +80,8 @@ NEEDS: dict[str, set[str]] = {
     "synth --device ecp5-45k": YOSYS | NEXTPNR,
     "timing --preset pe-small": YOSYS | CELLS,
     "power kernel.s --preset pe-small": SIMULATOR | CELLS,
-    "report -o page": SIMULATOR | CELLS | PLOT | {"skimage"},
-    "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | {"skimage"} | NEXTPNR,
+    "report -o page": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS,
+    "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS | NEXTPNR,
     "trim kernel.s -o trimmed": SIMULATOR,
     "trim kernel.s -o trimmed --no-check": YOSYS,
     "trim compiled -o trimmed": SIMULATOR,
@@ -109,6 +109,8 @@ NEEDS: dict[str, set[str]] = {
     "bench random --programs 1": SIMULATOR,
     "demo -o demo": SIMULATOR | PLOT | PHOTOGRAPHS,
 }
+_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+EXTRAS = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
@@ -116,6 +118,8 @@ _LONG = (
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
 )
+#: And experiments that read photographs: their tools don't say so.
+_APART = (*_LONG, *(one for one in NEEDS if one.startswith(("bench networks", "bench stereo"))))
 #: Seconds of processor time until a command without its extra has ended.
 _AT_ONCE = 2.0
 
@@ -221,13 +225,28 @@ def test_a_command_without_its_extra_ends_at_once(start: Any, arguments: str) ->
         assert ended is None or (ended[0] != 2 and "pip install" not in ended[1]), ended
 
 
+@pytest.mark.parametrize(
+    "arguments", [one for one, needed in NEEDS.items() if len(needed) > 1 and one not in _APART]
+)
+def test_all_that_is_missing_is_named_at_once(start: Any, arguments: str) -> None:
+    code, err = start(arguments, NEEDS[arguments])
+    assert code == 2
+    (line,) = err.splitlines()
+    (extras,) = re.findall(r"\[([\w,]+)\]$", shlex.split(line.partition(": pip install ")[2])[-1])
+    brought = {
+        re.split(r"[<>=]", requirement)[0]
+        for extra in extras.split(",")
+        for requirement in EXTRAS[extra]
+    }
+    missing = {_DISTRIBUTIONS.get(package, package) for package in NEEDS[arguments]}
+    assert missing <= brought, line
+
+
 def test_every_extra_is_named_by_a_command() -> None:
-    project = Path(__file__).parents[2] / "pyproject.toml"
-    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
     packages = {_DISTRIBUTIONS.get(package, package) for package in set().union(*NEEDS.values())}
     # The site is no command's; dev brings all the others.
-    for extra in extras.keys() - {"docs", "dev"}:
-        brought = {re.split(r"[<>=]", line)[0] for line in extras[extra]}
+    for extra in EXTRAS.keys() - {"docs", "dev"}:
+        brought = {re.split(r"[<>=]", line)[0] for line in EXTRAS[extra]}
         assert brought & packages, extra
 
 

@@ -11,9 +11,10 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 
 from isa.manual import manual
+from microkernels.data.pictures import need_photographs
 from microkernels.data.stereo import StereoScene, motorcycle
 from support.errors import Shown
-from support.extras import need
+from support.extras import need, together
 from support.files import write_atomically
 from vip_rooms import ROOMS
 
@@ -99,9 +100,9 @@ def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserP
         VipError: an extra is missing, or the files are not those of this release of Pyodide.
         OSError: a file can't be read or written.
     """
-    need("markdown_it", "pages with a manual")
-    for package in ("skimage", "PIL"):
-        need(package, "photographs")
+    with together():
+        need("markdown_it", "pages with a manual")
+        need_photographs()
     contents = {**runtime_files(pyodide), LOCK: lock_file()}
     contents[_PYTHON] = _sources()
     contents[_SCENE], contents[_PHOTOGRAPH] = packed_scene()

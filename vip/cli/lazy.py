@@ -1,6 +1,7 @@
 """Groups of commands whose modules are imported when a command runs, not when help lists it."""
 
 import re
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_args
@@ -49,6 +50,21 @@ def _value(parameter: Any, ctx: Any) -> str | None:
 # Typer has no setting for this.
 for _kind in (TyperArgument, TyperOption):
     _kind.display_type_rich = _value  # type: ignore[method-assign, assignment]
+_parse = TyperCommand.parse_args
+
+
+def _parse_once(command: TyperCommand, ctx: Any, args: list[str]) -> list[str]:
+    """As Typer parses, but an option of one value is refused the second time; Typer would silently
+    drop the first."""
+    _, _, options = command.make_parser(ctx).parse_args(args=list(args))
+    for option, times in Counter(options).items():
+        if times > 1 and isinstance(option, TyperOption) and not option.multiple | option.is_flag:
+            name = max(option.opts, key=len)
+            raise UserError(f"{words(ctx)}: {name} can be given only once")
+    return _parse(command, ctx, args)
+
+
+TyperCommand.parse_args = _parse_once  # type: ignore[method-assign, assignment]
 
 
 class CommandGroup(TyperGroup):

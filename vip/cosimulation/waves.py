@@ -13,13 +13,13 @@ from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import activity, read_record, trace_events
 from soc.generate.designs import Configuration
-from support.extras import need
+from support.extras import need, together
 from support.files import write_atomically
 from support.scratch import scratch_folder
 
 from .room import LOG, Rehearsal, check_room
 
-__all__ = ["EVENTS", "Waves", "waves"]
+__all__ = ["EVENTS", "Waves", "need_machine", "waves"]
 
 #: Ending of a trace of events; other endings are those of waveforms.
 EVENTS = ".json"
@@ -78,9 +78,7 @@ def waves(
         raise TraceError(
             f"{asked}: following instructions needs counters, which these engines lack"
         )
-    need_simulator()
-    if fst:
-        need("pylibfst", "FST waveforms")
+    need_machine(on, trace)
     with scratch_folder("waves") as folder:
         wave = folder / "wave.vcd" if events or fst or trace is None else trace
         outputs = ((wave, ".vcd"), (trace, ending), (pipeline, LOG))
@@ -100,6 +98,25 @@ def waves(
     if events and trace is not None:
         text = trace_events(record, program, _refresh_cycles(config))
         write_atomically(trace, text.encode())
+
+
+def need_machine(on: str, trace: Path | None, *, outer: bool = False) -> None:
+    """Check, before the work, that what a run of :func:`waves` uses is installed.
+
+    Parameters:
+        outer: whether cocotbext-axi's masters drive a chip's buses.
+
+    Raises:
+        MissingExtraError: something is not; the message names all of it.
+    """
+    if on != "rtl":
+        return
+    with together():
+        need_simulator()
+        if trace is not None and trace.suffix.lower() == _FST:
+            need("pylibfst", "FST waveforms")
+        if outer:
+            need("cocotbext.axi", "accesses by another master")
 
 
 def _refresh_cycles(config: Configuration) -> int:

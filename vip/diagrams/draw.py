@@ -6,10 +6,12 @@ from math import atan2, cos, log2, pi, sin
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
 from support.errors import Shown
+from support.extras import together
 from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
@@ -210,7 +212,9 @@ def diagram(
         OSError: the picture can't be written.
     """
     path = Path(path)
-    check_picture(path)
+    with together():
+        check_picture(path)
+        need_yosys()
     chosen = design(config)
     progress("diagram", part="Verilog")
     emission = verilog(chosen)

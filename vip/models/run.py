@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.run import Launch
-from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements, count_saturation
+from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
 from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
@@ -85,7 +85,11 @@ class ModelRun(Shown):
 
 def elements_of(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, Elements]:
     """Images of each input, by its layer, as elements with the model's fractions."""
-    return {name: as_elements(values, compiled.fractions[name]) for name, values in inputs.items()}
+    bits = compiled.network.bits
+    return {
+        name: as_elements(values, compiled.fractions[name], bits[name])
+        for name, values in inputs.items()
+    }
 
 
 def golden_outputs(
@@ -135,20 +139,24 @@ def golden_outputs(
             beyond.update(_beyond(compiled, {INPUT: first_map, **part, **activated}))
             for port in compiled.outputs:
                 results[port.tensor].append(activated[port.layer])
-            state = carried_elements(compiled, compiled.carry, compiled.fractions, activated)
+            state = carried_elements(
+                compiled, compiled.carry, compiled.fractions, compiled.network.bits, activated
+            )
     maps = {name: np.concatenate(parts) for name, parts in results.items()}
     return _reals(compiled, maps), saturated, dict(+beyond)
 
 
 def _limited(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, int]:
-    """Values of each input that 16 bits do not hold; only inputs with some, and none that functions
-    take whose value does not change beyond."""
+    """Values of each input that its bits do not hold; only inputs with some, and none that
+    functions take whose value does not change beyond."""
     counts = {}
     harmless_inputs = logistic_operands(compiled.network)
     for port in compiled.inputs:
         if port.layer in inputs and port.layer not in harmless_inputs:
-            ends = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
-            step = (ends[1] - ends[0]) / (HIGHEST - LOWEST)
+            limits = np.iinfo(NUMBERS[compiled.network.bits[port.layer]])
+            low, high = limits.min, limits.max
+            ends = real_of(np.array([low, high]), compiled.fractions[port.layer])
+            step = (ends[1] - ends[0]) / (high - low)
             values = inputs[port.layer]
             over = (values < ends[0] - step / 2) | (values >= ends[1] + step / 2)
             counts[port.tensor] = int(np.count_nonzero(over))
@@ -259,7 +267,9 @@ def run_model(
             layers = job.of_layers(outputs_by_port)
             for port in compiled.outputs:
                 maps[port.tensor].append(layers[port.layer])
-            state = carried_elements(compiled, compiled.carry, compiled.fractions, layers)
+            state = carried_elements(
+                compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
+            )
             launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
             instructions += executed
         outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim_tb.runner.build import check_tools
+from microkernels.data.pictures import need_photographs
+from sim_tb.runner.build import check_tools, need_simulator
 from support.errors import Shown
-from support.extras import need
+from support.extras import need, together
 from support.files import write_atomically
 from support.picture import SUFFIXES
-from synth.physical.asic import need_nangate
+from synth.physical.asic import NANGATE45, need_nangate
 from synth.physical.devices import find_placed
 from synth.physical.nextpnr import need_nextpnr
 from vip.configurations import Design, engine
@@ -61,13 +62,15 @@ def report(
             extra.
         OSError: a file can't be written.
     """
-    need("matplotlib", "pictures")
-    need("skimage", "photographs")
+    with together():
+        need("matplotlib", "pictures")
+        need_photographs()
+        need_simulator()
+        need_nangate(NANGATE45)
+        for name in devices:
+            find_placed(name)
+            need_nextpnr()
     check_tools()
-    need_nangate()
-    for name in devices:
-        find_placed(name)
-        need_nextpnr()
     report = collect(
         config if isinstance(config, str) else "engine",
         engine(config),

@@ -13,10 +13,10 @@ from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
 from support.cache import build_folder
 from support.errors import Shown
-from support.extras import need
+from support.extras import need, together
 from support.files import write_atomically
 from synth.physical.area import MEASURES
-from synth.physical.asic import need_nangate
+from synth.physical.asic import NANGATE45, need_nangate
 from vip.executor.executor import Executor, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
@@ -160,13 +160,14 @@ def sweep(
         MissingExtraError: a package is missing; the message names the extra.
         OSError: a file can't be read or written.
     """
-    for package in ("pyarrow", "plotly"):
-        need(package, "sweeps")
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
-    if scheduler is None:
-        _need_tools(specification)
+    with together():
+        for package in ("pyarrow", "plotly"):
+            need(package, "sweeps")
+        if scheduler is None:
+            _need_tools(specification)
     searched = search(specification)
     rows: list[Row] = []
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
@@ -207,7 +208,7 @@ def _need_tools(spec: Specification) -> None:
     elif spec.targets or spec.clock:
         need_yosys()
     if spec.clock or spec.power:
-        need_nangate()
+        need_nangate(NANGATE45)
 
 
 def _total(spec: Specification) -> int | None:

@@ -8,9 +8,10 @@ from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
 from support.errors import Shown
+from support.extras import together
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
-from synth.physical.asic import NANGATE45, NANGATE45_AREA, need_nangate
+from synth.physical.asic import need_nangate
 from synth.physical.devices import DEVICES, PLACED, find_placed, is_placed
 from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
@@ -96,11 +97,11 @@ def _check_targets(targets: Sequence[str]) -> None:
             find_placed(name)
         else:
             check_target(name, PLACED)
-    need_yosys()
-    if any(map(is_placed, targets)):
-        need_nextpnr()
-    if any(name in (NANGATE45, NANGATE45_AREA) for name in targets):
-        need_nangate()
+    with together():
+        need_yosys()
+        if any(map(is_placed, targets)):
+            need_nextpnr()
+        need_nangate(*targets)
 
 
 def synth(

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json, verilog
 from support.errors import Shown
+from support.extras import together
 from synth.netlist import Netlist
-from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of
+from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of, need_nangate
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
@@ -84,6 +86,9 @@ def timing(
     """
     chosen = engine(config)
     further = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]
+    with together():
+        need_yosys()
+        need_nangate(target)
     cells, library = find_cells(target)
     typical = Corner(target, library, library_of(target)[1])
     for corner in (typical, *further):

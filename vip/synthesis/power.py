@@ -12,8 +12,11 @@ from isa.program import Program
 from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
+from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from support.errors import Shown, VipError
+from support.extras import together
+from synth.physical.asic import need_nangate
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
@@ -119,6 +122,9 @@ def power(
             its Verilog.
     """
     chosen = engine(config)
+    with together():
+        need_simulator()
+        need_nangate(target)
     check_power_target(target)
     own = isinstance(kernel, str) and kernel in KERNELS
     if own and (memory is not None or parameters):

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m microkernels.data.models",
         description="Write ONNX models with seeded weights, and data for their calibration.",
     )
-    parser.add_argument("folder", type=Path, help="it is made if it is missing")
+    parser.add_argument("folder", type=Path, help="output folder; created if missing")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}")
     options = parser.parse_args(arguments)
     for name in options.names:

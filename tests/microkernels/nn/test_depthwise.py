@@ -14,7 +14,8 @@ from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Pads, Size2
-from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise
+from microkernels.nn.conv_shape import DepthwiseShape, depthwise
+from microkernels.nn.depthwise import DepthwiseLayout
 from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
@@ -140,9 +141,9 @@ def test_the_kernel_equals_the_golden_model(case, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "stride", "least"), [(30, 1, 0.38), (57, 2, 0.30)], ids=["stride 1", "stride 2"]
+    ("size", "stride", "least"), [(30, 1, 0.45), (57, 2, 0.36)], ids=["stride 1", "stride 2"]
 )
-def test_a_vault_reaches_a_quarter_of_its_products(size: int, stride: int, least: float) -> None:
+def test_a_vault_reaches_most_of_its_products(size: int, stride: int, least: float) -> None:
     """3 x 3, 64 channels; four engines do 16 products of 16 bits in a cycle."""
     shape = DepthwiseShape(
         width=size,
@@ -156,7 +157,18 @@ def test_a_vault_reaches_a_quarter_of_its_products(size: int, stride: int, least
     run = run_on(job, any_preset("vault"), on="model")
     assert run.match
     products = shape.taps * shape.out_width * shape.out_height * shape.channels
-    assert products / run.cycles / 16 >= least > 0.25
+    assert products / run.cycles / 16 >= least
+
+
+@pytest.mark.parametrize(("bits", "most"), [(16, 11_500), (8, 6_900)])
+def test_slices_of_many_channels_are_cut(bits: int, most: int) -> None:
+    """DS-CNN's layer, whose products and sums take 9,500 cycles in 16 bits; each row of all 64
+    channels would be read three times."""
+    channels = 64 * bits // 16
+    shape = DepthwiseShape(width=7, height=27, channels=channels, fraction=6, bits=bits)
+    run = run_on(layer(shape, channels, sharers=4), any_preset("vault"), on="model")
+    assert run.match
+    assert run.cycles <= most
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_shape import pair_bytes, split_pairs
-from microkernels.nn.depthwise import DepthwiseShape, best_pixels, depthwise
+from microkernels.nn.conv_shape import DepthwiseShape, depthwise, pair_bytes, split_pairs
+from microkernels.nn.depthwise_plan import best_strip
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementShape, element
 from microkernels.nn.jobs import element_job, pool_job
@@ -153,7 +153,7 @@ def test_vectors_of_bytes_have_as_many_numbers() -> None:
         relu = ElementShape(**size, operation="relu", bits=bits)
         assert ElementLayout(shape=relu, source=source, target=target, base=1 << 17).piece == piece
         apart = DepthwiseShape(**(size | {"height": 66}), fraction=1, bits=bits)
-        assert best_pixels(apart, 64) <= piece // 64
+        assert best_strip(apart, 64).together <= piece // 64
 
 
 @pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - set(OF_BYTES)))

@@ -184,7 +184,7 @@ def test_an_instruction_that_the_engines_lack_is_reported_before_any_launch() ->
 
 
 def test_a_run_with_checkpoints_has_to_be_preloaded(job: NetworkJob, tmp_path: Path) -> None:
-    with pytest.raises(CosimError, match="has to be preloaded"):
+    with pytest.raises(CosimError, match="must be preloaded"):
         run_on(job, TINY, checkpoint=Checkpoint(tmp_path, "key"))
 
 

@@ -43,7 +43,7 @@ def test_values_just_before_each_edge(tmp_path: Path) -> None:
     ("text", "scope", "message"),
     [
         ("", "top", "ends before its signals"),
-        ("nonsense", "top", "no VCD file"),
+        ("nonsense", "top", "not a VCD file"),
         (_HEAD, "bottom", "no signal 'clk' in a scope 'bottom'"),
         (_HEAD, "inner", "no signal 'clk' in a scope 'inner'"),
     ],

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import vip
+from microkernels.data.pictures import need_photographs
 from microkernels.data.stereo import StereoScene
 from sim_tb.cosim.difference import COMMITS
 from sim_tb.cosim.machine import On
@@ -15,12 +16,15 @@ from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
 from support.command import USER_ERROR
+from support.extras import together
+from support.picture import check_picture
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.configurations import design
+from vip.cosimulation.waves import need_machine
 from vip.output import write_json
 from vip.programs import LIMIT
 
@@ -190,6 +194,11 @@ def bp(
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config, on)
+    with together():
+        for path in (picture, traffic):
+            check_picture(path)
+        need_photographs()
+        need_machine(on, trace, outer=cocotbext_axi)
     with shown() as progress:
         run = vip.cosim_bp(
             config,

@@ -10,10 +10,11 @@ import vip
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_builder
+from microkernels.data.pictures import need_photographs
 from microkernels.data.stereo import StereoScene, motorcycle
-from sim_tb.runner.build import check_tools
+from sim_tb.runner.build import check_tools, need_simulator
 from soc.generate.generate import check_directory
-from support.extras import need
+from support.extras import need, together
 from support.files import write_atomically
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
@@ -60,9 +61,11 @@ def demo(
     Example: vip demo -o build/demo
     """
     started = time.perf_counter()
+    with together():
+        need_simulator()
+        need("matplotlib", "pictures")
+        need_photographs()
     check_tools()
-    need("matplotlib", "pictures")
-    need("skimage", "photographs")
     output.mkdir(parents=True, exist_ok=True)
     scene = motorcycle(_WIDTH, _HEIGHT, _LABELS)
     console.rule("1  program: BP-M for 16 labels of 16 bits")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
+from microkernels.data.pictures import need_decoder
 from microkernels.mrf.disparities import ENDINGS
 from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions
@@ -21,6 +22,9 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
+from sim_tb.runner.build import need_simulator
+from support.extras import need, together
+from support.picture import check_picture
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
@@ -226,6 +230,7 @@ def stereo(
 
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
+    _check_extras(solve, output, left_image, right_image, scaled=pair.scale != 1)
     with shown() as progress:
         result = mrf_stereo(
             left_image,
@@ -276,6 +281,7 @@ def denoise(
 
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
+    _check_extras(solve, output, noisy)
     problem = denoising_problem(
         noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
@@ -309,6 +315,7 @@ def segment(
 
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
+    _check_extras(solve, output, picture, seeds)
     problem = segmentation_problem(
         picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
@@ -341,6 +348,7 @@ def solve_costs(
 
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
+    _check_extras(solve, output)
     problem = file_problem(costs, smooth=smooth, weight=weight, bits=bits)
     _solve(
         problem,
@@ -349,6 +357,23 @@ def solve_costs(
         json,
         coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
     )
+
+
+def _check_extras(
+    solve: SolveOptions, output: Path | None, *pictures: Path, scaled: bool = False
+) -> None:
+    """Check that what reading ``pictures``, solving and writing uses is installed."""
+    with together():
+        for one in pictures:
+            need_decoder(one)
+        if scaled:
+            need("skimage", "scaled photographs")
+        if solve.on == "rtl":
+            need_simulator()
+        if output is not None and output.suffix.lower() == ".png":
+            need("PIL", "pictures")
+        if solve.energies is not None and solve.energies.suffix.lower() != ".json":
+            check_picture(solve.energies)
 
 
 def _solve(

@@ -193,8 +193,8 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
     if saturated:
         layer = max(saturated, key=lambda name: saturated[name])
         warn(
-            f"saturation: {where}, {counted(sum(saturated.values()), 'value')} saturated to 16 "
-            f"bits, most in {layer}"
+            f"saturation: {where}, {counted(sum(saturated.values()), 'value')} saturated, "
+            f"most in {layer}"
         )
 
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from support.errors import clipped, printable, unknown
-from support.extras import need
 from support.picture import SUFFIXES
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
@@ -126,8 +125,6 @@ def drawing(*data: str) -> Callable[..., Any]:
 
     def declare(files: FileArguments, path: Path, role: str) -> None:
         files.writes(path, role, (*data, *SUFFIXES))
-        if path.suffix.lower() not in data:
-            need("matplotlib", "pictures")
 
     return _each(declare, _paths)
 

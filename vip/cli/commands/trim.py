@@ -10,10 +10,13 @@ import typer
 
 import vip
 from isa.declared import Declared, Numbers, Span
+from microkernels.onnx_models.read import need_onnx
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError
 from soc.generate.presets import preset
+from support.extras import together
+from support.picture import check_picture
 from synth.analysis.histogram import draw_types
 from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
@@ -28,6 +31,7 @@ from vip.models.folder import manifest_of
 from vip.output import write_json
 from vip.programs import LIMIT
 from vip.trimming.runs import MOST_SLOWER, subjects_of
+from vip.trimming.trim import need_tools
 
 from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOptions, carried
@@ -383,6 +387,11 @@ def trim(
             raise UserError("--device runs the programs, so it can't be combined with --no-check")
     for key in why or []:
         check_reason(key)
+    with together():
+        check_picture(picture)
+        if any(_is_onnx(Path(program)) for program in programs):
+            need_onnx()
+        need_tools(check=steps["check"], synthesis=output is not None or any(steps.values()))
     groups: dict[str, Any] = {
         "sizes": sizes,
         "memory": memory,
