@@ -26,7 +26,7 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside
+from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -170,6 +170,9 @@ class MapLayer(Layer):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
 
+    def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        return not plan.strips and within(before.cut, plan.cut, plan.windows[0])
+
     def step(self, maps: LayerMaps) -> LayerStep | None:
         return _MapStep(maps=maps, layer=self)
 
@@ -235,7 +238,7 @@ class _MapStep(LayerStep):
         """The layout in a vault."""
         layout: BlockLayout = self.layer.layout(
             self.tile,
-            [source.map(vault, round_) for source in self.maps.read],
+            self.maps.read(vault, round_),
             self.maps.target.map(vault, round_),
             base=self.ring.address(vault, self.offset),
             engines=self.maps.engines,
@@ -324,9 +327,6 @@ class PixelLayer(MapLayer):
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return (PIXELS,) * len(inputs)
-
-    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
-        return before.cut == plan.cut
 
 
 @dataclass(frozen=True, kw_only=True)

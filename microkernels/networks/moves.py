@@ -132,7 +132,8 @@ def map_moves(source: OutputMaps, target: StoredMaps, vault: int) -> list[Move]:
     if region is None:
         return []
     moves: list[Move] = []
-    inside = source.inside is not None
+    # What the vault has written there need not move.
+    inside = source.inside is target
     for round_ in range(target.rounds):
         number = target.image(vault, round_)
         if number is None:

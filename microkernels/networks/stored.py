@@ -28,6 +28,7 @@ __all__ = [
     "from_memory",
     "in_memory",
     "inside",
+    "within",
 ]
 
 #: A time after all others.
@@ -144,6 +145,24 @@ def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
         if place.image != other_place.image or region.common(tile) != tile:
             return False
         if (region.channel, region.channels) != (tile.channel, tile.channels):
+            return False
+    return True
+
+
+@lru_cache(maxsize=1 << 16)
+def within(cut: MapCut, reader: MapCut, windows: Windows) -> bool:
+    """Whether the region that each vault reads for its tile of another map is inside its own tile;
+    parameters as for :func:`inside`."""
+    if cut.images != reader.images:
+        return False
+    for vault in range(reader.vaults):
+        tile, read = cut.tile(vault), reader.tile(vault)
+        if read is None:
+            continue
+        region = windows.region(read, cut.size.channels)
+        if tile is None or cut.place(vault)[0] != reader.place(vault)[0]:  # type: ignore[index]
+            return False
+        if region.common(tile) != region or region.channels != tile.channels:
             return False
     return True
 

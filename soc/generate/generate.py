@@ -19,7 +19,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import engine_example, port_table
+from .port_table import engine_example, port_constants, port_table
 
 __all__ = [
     "MANIFEST",
@@ -70,6 +70,13 @@ TWO_CLOCK_WAIVERS: dict[str, str] = {
     "brings it to the other domain (AsyncFFSynchronizer of Amaranth).",
 }
 
+#: Module that runs a program on an engine.
+_EXAMPLE = "example.v"
+#: Makes what it reads as memory from a binary file.
+_WORDS = (
+    'import sys; data = open(sys.argv[1], "rb").read(); '
+    'print(*(data[n : n + 8][::-1].hex() for n in range(0, len(data), 8)), sep="\\n")'
+)
 #: How memories are built -> what the README says of it.
 _MEMORIES: dict[SramKind, str] = {
     "behavioural": " For block and LUT RAM of an FPGA, `vip generate --config"
@@ -141,7 +148,8 @@ def generate(
 
     ``rtl/`` contains one file per module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
-    ``README.md`` a description with the ports. A chip also has the C header of its registers,
+    ``README.md`` a description with the ports, ``TOP_ports.vh`` constants for them, ``example.v`` a
+    module that runs a program on an engine. A chip also has the C header of its registers,
     :data:`soc.generate.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
     simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
     depend only on the configuration and the versions of the tools. The directory is written
@@ -192,6 +200,10 @@ def _contents(
     files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if config.two_clocks else WAIVERS)
     if config.kind == "chip":
         files[HEADER_NAME] = c_header()
+    if config.kind == "engine":
+        files[_EXAMPLE] = engine_example(config.pe, emission.top)
+    design = interface_only(component(config))
+    files[f"{emission.top}_ports.vh"] = port_constants(design, emission.top)
     files["README.md"] = _readme(config, emission)
     names = sorted([*files, MANIFEST])
     manifest = {
@@ -213,12 +225,15 @@ def _readme(config: Configuration, emission: Emission) -> str:
     ]
     macros = stubs = second = launch = example = ""
     if config.kind == "engine":
+        built_in = config.pe.program is not None
+        assemble = "" if built_in else "    vip asm FILE.s --format mem -o program.mem\n"
         example = (
-            "## Example\n\n"
-            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
-            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
-            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
-            f"```verilog\n{engine_example(design, emission.top)}```\n\n"
+            f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
+            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
+            " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters.\n\n"
+            f"{assemble}    python3 -c '{_WORDS}' FILE.bin > memory.mem\n"
+            f"    iverilog -c filelist.f -s example -o example.vvp {_EXAMPLE}"
+            " && vvp example.vvp\n\n"
         )
     if config.kind == "chip":
         launch = (
@@ -256,7 +271,8 @@ def _readme(config: Configuration, emission: Emission) -> str:
         " stays until it is taken. Directions are the module's; fields are below their port. Hold"
         f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
         " all that is connected to it: the memory, whose contents may stay, and the bus to it."
-        f"{launch}\n\n"
+        f" `{emission.top}_ports.vh` has the bits of ports and fields as constants, to be included"
+        f" in a module.{launch}\n\n"
         f"{port_table(design, clocks)}\n{example}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -72,7 +72,7 @@ def test_proofs_alone(vip, tmp_path):
     assert vip("run", "a.vip", "--memory", "few.bin", "--profile", "few.json")[0] == 0
     for runs in (("--memory", "few.bin"), ("--profile", "few.json")):
         refused(vip("trim", "a.vip", *runs, *QUICK), "word 2 (a.s:4) is never taken", "--proved")
-        refused(vip("trim", "a.vip", *runs, *QUICK, "--proved", "--tight"), "exclude each other")
+        refused(vip("trim", "a.vip", *runs, *QUICK, "--proved", "--tight"), "can't be combined")
     for arguments in (
         (),
         ("--memory", "few.bin", "--proved"),
