@@ -379,8 +379,10 @@ class _ConvKernel:
             self._add(0, self.result[2])
             self._threshold(3)
             with self._bytes():
-                self._shift_byte(4)
                 self._pick_bytes(plan.packed_age + 1)
+                if plan.byte_shift:
+                    self.writer.op("set.vl", self.filters)
+                    self._shift_byte(4)
             return
         for part in range(plan.parts):
             self._product(part)
