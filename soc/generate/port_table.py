@@ -17,8 +17,19 @@ from amaranth.hdl import Shape, Value
 from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
+from hdl.emission import interface_only
+from pe.config import PeConfig
+from pe.core import Pe
 
-__all__ = ["PortField", "PortRow", "engine_example", "port_table", "ports_of", "verilog_names"]
+__all__ = [
+    "PortField",
+    "PortRow",
+    "engine_example",
+    "port_constants",
+    "port_table",
+    "ports_of",
+    "verilog_names",
+]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
@@ -29,8 +40,12 @@ _SEEN_FROM = re.compile(r",\s+seen\s+from\s+the\s+(\w+)(?:\s+\([^)]*\))?")
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
 #: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
 _PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
+#: Numbers of elements of an array, and what each stream has, which names of constants leave out.
+_UNNAMED = {*_LETTERS, "payload"}
 _ENGINE_EXAMPLE = """`timescale 1ns/1ps
 module example;
+  parameter PARAMETERS = 0;  // of the launch
+`include "TOP_ports.vh"
   reg clk = 0, rst = 1;
   always #5 clk = !clk;
 DECLARATIONS
@@ -54,10 +69,12 @@ DECLARATIONS
         left = <memory__request__payload.last>;
       end
       memory__request__ready <= left == 0;
-      <memory__response__payload.tag> <= <memory__request__payload.tag>;
+      <memory__response__payload.tag> <=
+        <memory__request__payload.tag>;
       for (left = left; left > 0; left = left - 1) begin
         memory__response__valid <= 1;
-        <memory__response__payload.data> <= memory[place];
+        <memory__response__payload.data> <=
+          memory[place];
         <memory__response__payload.last> <= left == 1;
         @(posedge clk);
         while (!memory__response__ready) @(posedge clk);
@@ -67,15 +84,33 @@ DECLARATIONS
     end
   end
 
-  reg [31:0] code [0:WORDS - 1];
-  integer n;
+@CODE@  integer n;
   initial begin
-    $readmemh("program.mem", code);
+    for (n = 0; n < 4096; n = n + 1) memory[n] = 0;
     $readmemh("memory.mem", memory);
     identity__pe_count <= 1;
     repeat (2) @(posedge clk);
     rst <= 0;
-    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
+@LOAD@    control__launch__valid <= 1;
+    <control__launch__payload.parameters> <=
+      PARAMETERS;
+    @(posedge clk);
+    while (!control__launch__ready) @(posedge clk);
+    control__launch__valid <= 0;
+    @(posedge clk);
+    while (<control__status.state> < 2) @(posedge clk);
+    $display("state %0d, cause %0d, pc %0d",
+      <control__status.state>,
+      <control__status.cause>,
+      $signed(<control__status.pc>));
+@CYCLES@    $writememh("memory.out", memory);
+    $finish;
+  end
+endmodule
+"""
+_CODE = "  reg [31:0] code [0:(1 << CONTROL_LOAD_ADDRESS_BITS) - 1];\n"
+_LOAD = """    $readmemh("program.mem", code);
+    for (n = 0; n < 1 << CONTROL_LOAD_ADDRESS_BITS && code[n] !== 32'bx; n = n + 1) begin
       control__load__valid <= 1;
       <control__load__payload.address> <= n;
       <control__load__payload.word> <= code[n];
@@ -83,20 +118,9 @@ DECLARATIONS
       while (!control__load__ready) @(posedge clk);
     end
     control__load__valid <= 0;
-    control__launch__valid <= 1;
     <control__launch__payload.words> <= n;
-    @(posedge clk);
-    while (!control__launch__ready) @(posedge clk);
-    control__launch__valid <= 0;
-    @(posedge clk);
-    while (<control__status.state> < 2) @(posedge clk);
-    $display("state %0d, cause %0d, pc %0d, %0d cycles", <control__status.state>,
-      <control__status.cause>, $signed(<control__status.pc>), control__counter_value);
-    $writememh("memory.out", memory);
-    $finish;
-  end
-endmodule
 """
+_CYCLES = '    $display("%0d cycles", control__counter_value);\n'
 _SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
 
 
@@ -289,28 +313,54 @@ def _rows(port: PortRow) -> str:
     return rows
 
 
-def engine_example(component: "wiring.Component[Any]", top: str) -> str:
+def port_constants(component: "wiring.Component[Any]", top: str) -> str:
+    """Verilog to include in a module around the module ``top``: the widths of its ports and of
+    their fields, and the fields' lowest bits."""
+    lines = [
+        f"// Constants for the ports of {top}, to be included in a module, such as of a field in",
+        "// x__y__payload: its lowest bit X_Y_FIELD, X_Y_FIELD_BITS, and X_Y_BITS of the port.",
+        "// verilator lint_off UNUSEDPARAM",
+    ]
+    for port in ports_of(component):
+        if port.bits > 1:
+            lines.append(f"localparam {_constant(port.name)}_BITS = {port.bits};")
+        for field in port.fields:
+            name = _constant(port.name, field.name)
+            lines.append(f"localparam {name} = {field.low}, {name}_BITS = {field.bits};")
+    return "\n".join([*lines, "// verilator lint_on UNUSEDPARAM", ""])
+
+
+def _constant(port: str, field: str = "") -> str:
+    """The name of a port's, or of a field's, lowest bit in :func:`port_constants`."""
+    steps = [step for step in port.split("__") if step not in _UNNAMED]
+    return "_".join([*steps, *field.split(".")]).upper().rstrip("_")
+
+
+def engine_example(config: PeConfig, top: str) -> str:
     """A module in Verilog that runs a program on an engine, the module ``top``."""
-    ports = ports_of(component)
-    places = {(port.name, field.name): field for port in ports for field in port.fields}
 
     def place(match: re.Match[str]) -> str:
-        field = places[match[2], match[3]]
-        bits = f"{match[2]}[{field.low + field.bits - 1}:{field.low}]"
-        return str(field.low) if match[1] else bits
+        name = _constant(match[2], match[3])
+        if match[1]:
+            return name
+        return f"{match[2]}[{name}{'' if (match[2], match[3]) in bits else f' +: {name}_BITS'}]"
 
+    ports = ports_of(interface_only(Pe(config)))
+    bits = {(port.name, field.name) for port in ports for field in port.fields if field.bits == 1}
     declarations = (
-        f"  {'reg' if port.is_input else 'wire'} [{port.bits - 1}:0] {port.name}"
+        f"  {'reg' if port.is_input else 'wire'} "
+        f"{f'[{_constant(port.name)}_BITS - 1:0] ' if port.bits > 1 else ''}{port.name}"
         f"{' = 0' if port.is_input else ''};"
         for port in ports
     )
     connections = ",\n    ".join(f".{port.name}({port.name})" for port in ports)
-    words = 1 << places["control__load__payload", "address"].bits
+    text = _ENGINE_EXAMPLE.replace("@CODE@", "" if config.program else _CODE)
+    text = text.replace("@LOAD@", "" if config.program else _LOAD)
+    text = text.replace("@CYCLES@", _CYCLES if config.counters else "")
     return (
-        _PLACE.sub(place, _ENGINE_EXAMPLE)
+        _PLACE.sub(place, text)
         .replace("DECLARATIONS", "\n".join(declarations))
         .replace("CONNECTIONS", connections)
-        .replace("WORDS", str(words))
         .replace("TOP", top)
     )
 

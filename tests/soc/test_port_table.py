@@ -1,6 +1,7 @@
 """The table of ports, against the Verilog that is emitted."""
 
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from soc.generate.designs import component
 from soc.generate.generate import generate, verilog
-from soc.generate.port_table import port_table, ports_of, verilog_names
+from soc.generate.port_table import port_constants, port_table, ports_of, verilog_names
 from soc.generate.presets import PRESETS
 from tests.soc.four_states.icarus import icarus
 
@@ -59,28 +60,50 @@ def test_each_port_and_field_has_a_meaning(name):
         assert not re.search(r":\w+:`|``|[|\n]", meaning), where
 
 
-def test_the_example_runs_a_program(tmp_path):
-    """As a user takes it from the README: the sums of the tour."""
-    compiler, simulator = icarus(), icarus("vvp")
-    generate(PRESETS["pe-small"], tmp_path)
-    readme = (tmp_path / "README.md").read_text()
-    (example,) = re.findall("```verilog\n(.*?)```", readme, re.DOTALL)
-    (command,) = re.findall("^    (iverilog .* example.v) && vvp ", readme, re.MULTILINE)
-    (tmp_path / "example.v").write_text(example)
+@pytest.mark.parametrize(("built_in", "counters"), [(False, True), (True, False)])
+def test_the_example_runs_a_program(tmp_path, built_in, counters):
+    """The commands of the README as they are, except that the program is there: the sums of the
+    tour, on an engine with other fields than the full one."""
+    icarus()
     words = assemble((ROOT / "examples" / "sums.s").read_text()).words
+    config = replace(PRESETS["pe-small"], counters=counters)
+    if built_in:
+        config = replace(config, program=tuple(words))
+    generate(config, tmp_path)
     (tmp_path / "program.mem").write_text("".join(f"{word:08x}\n" for word in words))
-    image = (ROOT / "examples" / "sums.bin").read_bytes().ljust(4096 * 8, b"\0")
-    lines = (image[n : n + 8][::-1].hex() for n in range(0, len(image), 8))
-    (tmp_path / "memory.mem").write_text("\n".join(lines))
-    subprocess.run([compiler, *command.split()[1:]], cwd=tmp_path, check=True)
-    ran = subprocess.run(
-        [simulator, "example.vvp"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert re.search(r"^state 2, cause 0, pc \d+, \d{3} cycles$", ran.stdout, re.MULTILINE)
+    shutil.copy(ROOT / "examples" / "sums.bin", tmp_path / "FILE.bin")
+    readme = (tmp_path / "README.md").read_text().partition("## Example")[2]
+    commands = re.findall("^    (.*)$", readme, re.MULTILINE)
+    assert (commands[0] == "vip asm FILE.s --format mem -o program.mem") != built_in
+    for command in commands[0 if built_in else 1 :]:
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+    assert re.search(r"^state 2, cause 0, pc \d+$", ran.stdout, re.MULTILINE)
+    assert bool(re.search(r"^\d{3} cycles$", ran.stdout, re.MULTILINE)) == counters
+    assert ("load__valid <=" in (tmp_path / "example.v").read_text()) != built_in
     written = re.findall("^[0-9a-f]{16}$", (tmp_path / "memory.out").read_text(), re.MULTILINE)
     numbers = memoryview(b"".join(bytes.fromhex(word)[::-1] for word in written)).cast("h")
     assert numbers[256:288].tolist() == [numbers[n] + numbers[128 + n] for n in range(32)]
     assert any(numbers[256:288])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_constants_of_ports_have_names_of_their_own(name):
+    design = component(PRESETS[name])
+    lines = re.findall("^localparam (.*);$", port_constants(design, "top"), re.MULTILINE)
+    values = dict(one.split(" = ") for line in lines for one in line.split(", "))
+    names = [one.split(" = ")[0] for line in lines for one in line.split(", ")]
+    assert len(names) == len(set(names)) > 0
+    for port in ports_of(design):
+        path = port.name.replace("__payload", "").split("__")
+        prefix = "_".join(step for step in path if len(step) > 1).upper()
+        if port.bits > 1:
+            assert values[f"{prefix}_BITS"] == str(port.bits)
+        for field in port.fields:
+            place = f"{prefix}_{field.name.upper()}"
+            assert values[place] == str(field.low)
+            assert values[f"{place}_BITS"] == str(field.bits)
 
 
 def test_the_table_names_fields_and_values(tmp_path):

@@ -187,7 +187,7 @@ def test_programs_and_memories_have_any_usual_form(
             assert debugger.registers(9).values == {9: 42}
     # Registers and scratchpad do not fill the screen.
     assert len(repr(ran.result)) < 2000
-    with pytest.raises(VipError, match=r"vip\.assemble makes one of a text"):
+    with pytest.raises(VipError, match=r"vip\.assemble assembles text"):
         vip.run(COUNT)
     with pytest.raises(VipError, match="bytes, an array or a file, not of type list"):
         vip.run("count.s", memory=[1, 2])  # type: ignore[arg-type]
