@@ -67,6 +67,7 @@ def _compiled(name: str, suffix: str, preset: str, path: Path) -> Iterator[Measu
     run_model(compiled, one, on="iss")
     ran = run_model(compiled, one, on="model")
     yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
+    yield Measurement(f"{name}_loading_cycles", ran.loading, "cycles")
     yield Measurement(f"{name}_launches", len(ran.launches), "")
 
 
@@ -82,9 +83,10 @@ def onnx() -> Iterator[Measurement]:
     in 16 bits and in bytes: seconds of a processor for ``vip nn check`` and ``compile``; over 64
     inputs, vectors 512, that calibration has not seen, the error beside onnxruntime, of the
     outputs' magnitude, the share of the inputs with the same highest output, and saturated values;
-    cycles on the timing model, with every output that of the golden model and of the simulator. And
-    the light graphs of the ``onnx`` package: the check, with the predicted time on the thesis's
-    chip, and for ResNet-50 the compilation for a vault.
+    cycles on the timing model, with every output that of the golden model and of the simulator,
+    and those in which the launches' programs are loaded. And the light graphs of the ``onnx``
+    package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
+    compilation for a vault.
     """
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)

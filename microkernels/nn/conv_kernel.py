@@ -63,6 +63,7 @@ class ConvStream:
 
     Attributes:
         count: register with the number of slots to load, where windows share slots.
+        slot: register with the slot to load next.
         ring, ring_end: registers with the ring's bounds.
     """
 
@@ -75,7 +76,7 @@ class ConvStream:
         self._rows = rows
         self._first = first
         self.count = w.register("freed", "slots to load")
-        self._slot = w.register("load_slot", "slot to load next")
+        self.slot = w.register("load_slot", "slot to load next")
         self._from = w.register("load_from", "where its first column is in memory")
         self._row = w.register("load_row", "where the first column of its row of windows is")
         self._plane = w.register("load_plane", "where the first column of its slice is")
@@ -100,7 +101,7 @@ class ConvStream:
         """Fill the ring, starting with the first window."""
         w, plan = self.writer, self.plan
         w.note("Fill the input ring.")
-        w.op("mov", self._slot, self.ring)
+        w.op("mov", self.slot, self.ring)
         w.op("mov", self._plane, self._first)
         w.op("li", self._slices_left, plan.slices)
         self._begin_plane()
@@ -110,58 +111,61 @@ class ConvStream:
 
     def load(self) -> None:
         """Load the slots that the window before has left: as many as :attr:`count` says if windows
-        share slots, which leaves it at 0, otherwise one."""
+        share slots, which leaves it at 0, otherwise :attr:`slot`."""
         if self.plan.sliding:
             self._load_slots("load")
         else:
-            self._load_slot("load")
+            self._load_slot()
 
     def _load_slots(self, name: str) -> None:
         """Load :attr:`count` slots (0 or more). ``name``: stem of the labels."""
-        w, done = self.writer, f"{name}_done"
+        w, plan, done = self.writer, self.plan, f"{name}_done"
         w.op("beq", self.count, w.zero, done)
         w.label(name)
-        self._load_slot(name)
+        self._load_slot()
+        w.offset(self.slot, self.slot, plan.slot_bytes)
+        w.seldom("beq", self.slot, self.ring_end, lambda: w.op("mov", self.slot, self.ring))
         w.op("sub", self.count, self.count, 1)
         w.op("bne", self.count, w.zero, name)
         w.label(done)
 
-    def _load_slot(self, name: str) -> None:
-        """Load the next slot. ``name``: stem of the labels."""
-        w, plan, shape = self.writer, self.plan, self.plan.shape
-        same = f"{name}_same"
-        w.load(self._slot, self._from, self._elements, note="input")
+    def _load_slot(self) -> None:
+        """Load :attr:`slot`."""
+        w, plan = self.writer, self.plan
+        w.load(self.slot, self._from, self._elements, note="input")
         if plan.slot_loads > 1:
             piece, memory = self._pieces
-            w.op("mov", piece, self._slot)
+            w.op("mov", piece, self.slot)
             w.op("mov", memory, self._from)
             for _ in range(1, plan.slot_loads):
                 w.offset(piece, piece, plan.column_pitch)
                 w.offset(memory, memory, self.source.x_step)
                 w.load(piece, memory, self._elements)
         if plan.repeated:
-            piece = self._pieces[0]
-            with w.unless("bge", self._slot, self._again):
-                w.offset(piece, self._slot, plan.slots * plan.slot_bytes)
-                w.load(piece, self._from, self._elements, note="again, after the ring's end")
-        advance = 1 if plan.sliding else shape.stride
+            w.seldom("blt", self.slot, self._again, self._repeat_slot)
+        advance = 1 if plan.sliding else plan.shape.stride
         w.offset(self._from, self._from, self.source.x_step * advance)
-        w.advance_ring(self._slot, plan.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self._row_left, self._row_left, 1)
-        w.op("bne", self._row_left, w.zero, same)
-        w.offset(self._row, self._row, self.source.down_step(shape.step_down), note="next row")
+        w.seldom("beq", self._row_left, w.zero, self._next_row)
+
+    def _repeat_slot(self) -> None:
+        w, plan, piece = self.writer, self.plan, self._pieces[0]
+        w.offset(piece, self.slot, plan.slots * plan.slot_bytes)
+        w.load(piece, self._from, self._elements, note="again, after the ring's end")
+
+    def _next_row(self) -> None:
+        w, plan = self.writer, self.plan
+        step = self.source.down_step(plan.shape.step_down)
+        w.offset(self._row, self._row, step, note="next row")
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
-        w.op("bne", self._rows_left, w.zero, same)
-        w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
-        w.op("sub", self._slices_left, self._slices_left, 1)
-        deeper = f"{name}_deeper"
-        w.op("bne", self._slices_left, w.zero, deeper)
-        w.op("mov", self._plane, self._first, note="all slices again for the next group")
-        w.op("li", self._slices_left, plan.slices)
-        w.label(deeper)
-        self._begin_plane()
-        w.label(same)
+        with w.unless("bne", self._rows_left, w.zero):
+            w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
+            w.op("sub", self._slices_left, self._slices_left, 1)
+            with w.unless("bne", self._slices_left, w.zero):
+                w.op("mov", self._plane, self._first, note="all slices again for the next group")
+                w.op("li", self._slices_left, plan.slices)
+            self._begin_plane()
 
     def _begin_plane(self) -> None:
         w = self.writer
@@ -307,6 +311,7 @@ class _ConvKernel:
             self._flush()
         w.label("idle")
         w.op("halt")
+        w.emit_detours()
         return w
 
     def _begin(self) -> None:
@@ -374,8 +379,10 @@ class _ConvKernel:
             self._add(0, self.result[2])
             self._threshold(3)
             with self._bytes():
-                self._shift_byte(4)
                 self._pick_bytes(plan.packed_age + 1)
+                if plan.byte_shift:
+                    self.writer.op("set.vl", self.filters)
+                    self._shift_byte(4)
             return
         for part in range(plan.parts):
             self._product(part)
@@ -437,11 +444,8 @@ class _ConvKernel:
             w.op("v.drain")
 
     def _wrap(self, pointer: str) -> None:
-        w = self.writer
-        inside = w.new_label("inside")
-        w.op("blt", pointer, self.stream.ring_end, inside)
-        w.offset(pointer, pointer, self.plan.ring - self.plan.ring_end)
-        w.label(inside)
+        w, distance = self.writer, self.plan.ring - self.plan.ring_end
+        w.seldom("bge", pointer, self.stream.ring_end, lambda: w.offset(pointer, pointer, distance))
 
     def _add(self, number: int, result: str) -> None:
         """Write addition ``number`` of a pixel: the sums of the parts after the first, then the
@@ -526,21 +530,24 @@ class _ConvKernel:
         w.note("Next window.")
         if plan.sliding:
             w.op("mov", self.stream.count, plan.advance)
-        w.offset(self.tmp1, self.window, plan.advance * plan.slot_bytes)
+        else:
+            w.op("mov", self.stream.slot, self.window)
+        w.offset(self.window, self.window, plan.advance * plan.slot_bytes)
         w.offset(self.out[0], self.out[0], self.layout.target.x_step)
-        same = "same_row"
         w.op("sub", self.row_left, self.row_left, 1)
-        w.op("bne", self.row_left, w.zero, same)
+        w.seldom("beq", self.row_left, w.zero, self._next_row)
+        self._wrap(self.window)
+        w.op("sub", self.pixels, self.pixels, 1)
+
+    def _next_row(self) -> None:
+        w, plan = self.writer, self.plan
         w.op("li", self.row_left, plan.shape.out_width, note="next row")
         w.offset(self.out_row, self.out_row, self.layout.target.y_step)
         w.op("mov", self.out[0], self.out_row)
         if plan.sliding:
             w.op("mov", self.stream.count, plan.window_slots)
-            w.offset(self.tmp1, self.window, plan.window_slots * plan.slot_bytes)
-        w.label(same)
-        w.op("mov", self.window, self.tmp1)
-        self._wrap(self.window)
-        w.op("sub", self.pixels, self.pixels, 1)
+            slots = plan.window_slots - plan.advance
+            w.offset(self.window, self.window, slots * plan.slot_bytes)
 
     def _next_pass(self) -> None:
         w, plan = self.writer, self.plan

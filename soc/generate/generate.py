@@ -143,6 +143,7 @@ def generate(
     *,
     top: str | None = None,
     extra_files: Mapping[str, str] | None = None,
+    about: str = "",
 ) -> GenerateReport:
     """Write the design of ``config`` as a directory of Verilog.
 
@@ -160,6 +161,7 @@ def generate(
         directory: output directory.
         top: name of the top module; by default the configuration's ``module_name``.
         extra_files: further files of the directory: name -> text.
+        about: for ``README.md`` and :data:`MANIFEST`, what the design is for, in sentences.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds other files.
@@ -168,7 +170,7 @@ def generate(
     target = Path(directory)
     check_directory(target)
     emission = verilog(config, top=top)
-    files = _contents(config, emission, extra_files or {})
+    files = _contents(config, emission, extra_files or {}, about)
     try:
         _write(target, files)
     except OSError as error:
@@ -186,7 +188,7 @@ def generate(
 
 
 def _contents(
-    config: Configuration, emission: Emission, extra_files: Mapping[str, str]
+    config: Configuration, emission: Emission, extra_files: Mapping[str, str], about: str
 ) -> dict[str, str]:
     files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
     sources = list(files)
@@ -204,12 +206,13 @@ def _contents(
         files[_EXAMPLE] = engine_example(config.pe, emission.top)
     design = interface_only(component(config))
     files[f"{emission.top}_ports.vh"] = port_constants(design, emission.top)
-    files["README.md"] = _readme(config, emission)
+    files["README.md"] = _readme(config, emission, about)
     names = sorted([*files, MANIFEST])
     manifest = {
         "generator": "vip",
         "version": version("vip-inference"),
         "top": emission.top,
+        "about": about,
         "configuration": configuration_json(config),
         "files": names,
     }
@@ -217,7 +220,7 @@ def _contents(
     return files
 
 
-def _readme(config: Configuration, emission: Emission) -> str:
+def _readme(config: Configuration, emission: Emission, about: str) -> str:
     design = interface_only(component(config))
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
@@ -253,8 +256,9 @@ def _readme(config: Configuration, emission: Emission) -> str:
             "\nMemories are macros: `models/` holds what they do, for simulation, `stubs/` the"
             " black boxes, for synthesis.\n"
         )
+    intro = f"{about}\n\n" if about else ""
     return (
-        f"# {emission.top}: a VIP {config.title}\n\n"
+        f"# {emission.top}: a VIP {config.title}\n\n{intro}"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
         f" `rst` (synchronous, active high). {second}The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"

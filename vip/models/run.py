@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,6 +51,8 @@ class ModelRun(Shown):
         outputs: real numbers by tensor: images x their shape in the ONNX model, or the shape of an
             output of one axis for a single image.
         launches: cycles of each; none of the golden model and of the simulator.
+        loading: cycles in which the launches' programs are loaded, a word per cycle into all
+            engines, besides those of the launches; a program that stays is not loaded again.
         instructions: of all engines; 0 unless the instruction set simulator ran.
         saturated: values limited on the way, by layer, or input; only those with some.
         beyond: arguments of functions outside the range that they had on the calibration data, by
@@ -60,6 +63,7 @@ class ModelRun(Shown):
     preset: str
     outputs: Mapping[str, Reals]
     launches: Mapping[str, int]
+    loading: int
     instructions: int
     saturated: Mapping[str, int]
     beyond: Mapping[str, int]
@@ -76,6 +80,7 @@ class ModelRun(Shown):
             "preset": self.preset,
             "outputs": {name: values.tolist() for name, values in self.outputs.items()},
             "launches": dict(self.launches),
+            "loading": self.loading,
             "cycles": self.cycles,
             "instructions": self.instructions,
             "saturated": dict(self.saturated),
@@ -255,7 +260,7 @@ def run_model(
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
     launches: dict[str, int] = {}
-    instructions = 0
+    instructions = loading = 0
     if on != "golden":
         state = zero_state(compiled, compiled.carry)
         maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
@@ -272,16 +277,24 @@ def run_model(
             )
             launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
             instructions += executed
+            loading += _loading(job.launches)
         outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
     return ModelRun(
         on=on,
         preset=compiled.preset,
         outputs=outputs,
         launches=launches,
+        loading=loading,
         instructions=instructions,
         saturated=saturated,
         beyond=beyond,
     )
+
+
+def _loading(launches: Sequence[Launch]) -> int:
+    """Cycles in which programs are loaded, as of :class:`ModelRun`."""
+    programs = [(), *(launch.program.words for launch in launches)]
+    return sum(len(words) for before, words in pairwise(programs) if words != before)
 
 
 def _frames(
