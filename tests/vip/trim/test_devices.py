@@ -88,11 +88,12 @@ def trimmed(monkeypatch):
 
 def test_one_engine_is_placed_and_the_design_counts(trimmed, monkeypatch):
     monkeypatch.setattr(module, "need_nextpnr", lambda: None)
-    placed = SimpleNamespace(fmax_mhz=61.5, to_json=dict)
+    placed = SimpleNamespace(fmax_mhz=61.5, to_json=lambda: {"copies_that_fit": 6, "luts": 1})
     monkeypatch.setattr(module, "place", lambda *_, **__: placed)
     first, second = fit_devices(trimmed, [DEVICES["xc7a35t"], DEVICES["ecp5-25k"]], placements=2)
     assert (first.needed, first.placed) == (ONE, None)
     assert (second.needed, second.mhz, second.unplaced) == (ONE, 61.5, "")
+    assert second.to_json()["placement"] == {"luts": 1}, "one number of copies, with room"
     (vaults,) = fit_devices(
         SimpleNamespace(vault=PRESETS["vault-small"], cut=trimmed.cut),
         [DEVICES["ecp5-25k"]],
