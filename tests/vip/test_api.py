@@ -242,7 +242,7 @@ def test_cosim_bp(tmp_path: Path) -> None:
     assert found.labels.shape == (6, 8)
     report = found.to_json()
     assert (report["width"], report["height"], report["labels"]) == (8, 6, 4)
-    with pytest.raises(VipError, match="of a vault alone"):
+    with pytest.raises(VipError, match="known only for a vault"):
         found.plot(tmp_path / "bandwidth.png")
     with pytest.raises(VipError, match="go together"):
         vip.stereo_pair(tmp_path / "left.png")
