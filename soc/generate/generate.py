@@ -19,7 +19,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import engine_example, port_table
+from .port_table import example, port_table
 
 __all__ = [
     "MANIFEST",
@@ -211,15 +211,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = launch = example = ""
-    if config.kind == "engine":
-        example = (
-            "## Example\n\n"
-            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
-            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
-            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
-            f"```verilog\n{engine_example(design, emission.top)}```\n\n"
-        )
+    macros = stubs = second = launch = shown = ""
     if config.kind == "chip":
         launch = (
             " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
@@ -231,6 +223,14 @@ def _readme(config: Configuration, emission: Emission) -> str:
         second = (
             "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
             f" resets are 1 together for {RESET_CYCLES} cycles of the slower clock at least. "
+        )
+    if text := example(design, emission.top, clocks):
+        shown = (
+            "## Example\n\n"
+            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
+            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
+            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
+            f"```verilog\n{text}```\n\n"
         )
     if emission.black_boxes:
         stubs = "stubs/*.v "
@@ -257,7 +257,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
         " all that is connected to it: the memory, whose contents may stay, and the bus to it."
         f"{launch}\n\n"
-        f"{port_table(design, clocks)}\n{example}"
+        f"{port_table(design, clocks)}\n{shown}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -1,4 +1,4 @@
-"""Port tables of a component, for its documentation.
+"""Port tables of a component, and a module that runs a program on it, for its documentation.
 
 What ports and fields mean is read from the docstrings of component, signatures and layouts: from
 their ``Members``, each ``name (direction or width, type): meaning``, where the type of a layout is
@@ -17,8 +17,11 @@ from amaranth.hdl import Shape, Value
 from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
+from memory.config import VaultConfig
+from memory.controller.dram_port import DramCommand, DramPort
+from soc.host.register_map import BLOCKS
 
-__all__ = ["PortField", "PortRow", "engine_example", "port_table", "ports_of", "verilog_names"]
+__all__ = ["PortField", "PortRow", "example", "port_table", "ports_of", "verilog_names"]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
@@ -27,16 +30,18 @@ _HANDSHAKE = {"valid": "a payload is offered", "ready": "a payload is taken"}
 #: The side of a port whose directions a docstring gives; the table gives those of the module.
 _SEEN_FROM = re.compile(r",\s+seen\s+from\s+the\s+(\w+)(?:\s+\([^)]*\))?")
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
-#: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
+#: A field of a port, or its lowest bit, in an example.
 _PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
-_ENGINE_EXAMPLE = """`timescale 1ns/1ps
+#: The beginning of an example: clock, declarations and the design.
+_DESIGN = """`timescale 1ns/1ps
 module example;
   reg clk = 0, rst = 1;
   always #5 clk = !clk;
 DECLARATIONS
-  TOP engine (.clk(clk), .rst(rst), CONNECTIONS);
+  TOP machine (CONNECTIONS);
 
-  // A memory of 32 KiB that serves one request at a time.
+"""
+_ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
   reg [63:0] memory [0:4095];
   reg [11:0] place;
   integer left, lane;
@@ -67,33 +72,113 @@ DECLARATIONS
     end
   end
 
-  reg [31:0] code [0:WORDS - 1];
+"""
+#: Launches a program on the engine with the ports ``CONTROL``.
+_CONTROL_HOST = """  reg [31:0] code [0:WORDS - 1];
+  integer n;
+  initial begin
+    $readmemh("program.mem", code);
+    $readmemh("memory.mem", MEMORY);
+    COUNT <= ENGINES;
+    repeat (2) @(posedge clk);
+    rst <= 0;
+    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
+      CONTROL__load__valid <= 1;
+      <CONTROL__load__payload.address> <= n;
+      <CONTROL__load__payload.word> <= code[n];
+      @(posedge clk);
+      while (!CONTROL__load__ready) @(posedge clk);
+    end
+    CONTROL__load__valid <= 0;
+    CONTROL__launch__valid <= 1;
+    <CONTROL__launch__payload.words> <= n;
+    @(posedge clk);
+    while (!CONTROL__launch__ready) @(posedge clk);
+    CONTROL__launch__valid <= 0;
+    @(posedge clk);
+    while (<CONTROL__status.state> < 2) @(posedge clk);
+    $display("state %0d, cause %0d, pc %0d, %0d cycles", <CONTROL__status.state>,
+      <CONTROL__status.cause>, $signed(<CONTROL__status.pc>), CONTROL__counter_value);
+    $writememh("memory.out", MEMORY);
+    $finish;
+  end
+endmodule
+"""
+#: Writes or reads a word at a port with the channels of AXI.
+_AXI_TASKS = """
+  always @(posedge clk) begin
+    if (PORT__awready) PORT__awvalid <= 0;
+    if (PORT__wready) PORT__wvalid <= 0;
+    if (PORT__arready) PORT__arvalid <= 0;
+  end
+  task PORT_write(input [47:0] address, input [63:0] word); begin
+    @(negedge clk);
+    PORT__awaddr = address; PORT__awvalid = 1; PORT__wdata = word; PORT__wvalid = 1;
+    @(posedge clk);
+    while (!PORT__bvalid) @(posedge clk);
+  end endtask
+  task PORT_read(input [47:0] address, output [63:0] word); begin
+    @(negedge clk);
+    PORT__araddr = address; PORT__arvalid = 1;
+    @(posedge clk);
+    while (!PORT__rvalid) @(posedge clk);
+    word = PORT__rdata;
+  end endtask
+"""
+#: Launches a program on the first engine of a chip, by its registers.
+_CHIP_HOST = """
+  reg [63:0] memory [0:4095], value;
+  reg [31:0] code [0:8191];
   integer n;
   initial begin
     $readmemh("program.mem", code);
     $readmemh("memory.mem", memory);
-    identity__pe_count <= 1;
+    {control__bready, control__rready, data__bready, data__rready} = -1;
+    control__wstrb = -1; data__wstrb = -1; data__wlast = 1;
+    data__awsize = 3; data__arsize = 3; data__awburst = 1; data__arburst = 1;
     repeat (2) @(posedge clk);
     rst <= 0;
-    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
-      control__load__valid <= 1;
-      <control__load__payload.address> <= n;
-      <control__load__payload.word> <= code[n];
-      @(posedge clk);
-      while (!control__load__ready) @(posedge clk);
-    end
-    control__load__valid <= 0;
-    control__launch__valid <= 1;
-    <control__launch__payload.words> <= n;
-    @(posedge clk);
-    while (!control__launch__ready) @(posedge clk);
-    control__launch__valid <= 0;
-    @(posedge clk);
-    while (<control__status.state> < 2) @(posedge clk);
-    $display("state %0d, cause %0d, pc %0d, %0d cycles", <control__status.state>,
-      <control__status.cause>, $signed(<control__status.pc>), control__counter_value);
+    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
+    control_write(<CHIP.SELECT>, 1);
+    for (n = 0; n < 8192 && code[n] !== 32'bx; n = n + 1)
+      control_write(<CHIP.PROGRAM> + 4 * n, code[n]);
+    control_write(<CHIP.START>, n);
+    value = 1;
+    while (value[0]) control_read(<CHIP.RUNNING>, value);
+    control_read(<PE.STATUS>, value);
+    $display("state %0d, cause %0d", value[1:0], value[15:8]);
+    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_read(8 * n, memory[n]);
     $writememh("memory.out", memory);
     $finish;
+  end
+endmodule
+"""
+#: The memory of a vault, with words of a column in the order of their addresses.
+_DRAM = """
+// A DRAM of which 32 KiB exist: 64-bit words by their byte address in the vault.
+module dram(input clk, input valid, input [2:0] kind, input [BANK:0] bank, input [ROW:0] row,
+  input [COLUMN:0] column, input [63:0] write_data, input [7:0] write_strobe,
+  output reg [63:0] read_data);
+  reg [63:0] words [0:4095];
+  reg [ROW:0] open [0:(2 << BANK) - 1];
+  // Of the bus, by the cycle modulo 128: whether a word is written, and its place.
+  reg [127:0] writes = 0;
+  reg [11:0] place [0:127];
+  reg [6:0] now = 0, at;
+  integer n;
+  always @(posedge clk) begin
+    for (n = 0; n < 8; n = n + 1)
+      if (writes[now] && write_strobe[n]) words[place[now]][8 * n +: 8] = write_data[8 * n +: 8];
+    writes[now] = 0;
+    if (valid && kind == ACT) open[bank] = row;
+    if (valid && (kind == READ || kind == WRITE))
+      for (n = 0; n < 4; n = n + 1) begin
+        at = now + n + (kind == READ ? TCL : TCWL);
+        writes[at] = kind == WRITE;
+        place[at] = {PLACE, n[1:0]};
+      end
+    now = now + 1;
+    read_data <= words[place[now]];
   end
 endmodule
 """
@@ -289,30 +374,87 @@ def _rows(port: PortRow) -> str:
     return rows
 
 
-def engine_example(component: "wiring.Component[Any]", top: str) -> str:
-    """A module in Verilog that runs a program on an engine, the module ``top``."""
-    ports = ports_of(component)
+def example(
+    component: "wiring.Component[Any]",
+    top: str,
+    clocks: Sequence[str] = CLOCK_PORTS[ENGINE_DOMAIN],
+) -> str:
+    """A module in Verilog that runs a program on a design's first engine; "" if the design's memory
+    is on a bus.
+
+    Parameters:
+        top: the design's module. clocks: its clock ports, each with its reset.
+    """
+    ports, members = ports_of(component), component.signature.members
+    values = {"TOP": top, "MEMORY": "memory"}
+    if "memory" in members:
+        text = _DESIGN + _ENGINE_MEMORY + _CONTROL_HOST.replace("CONTROL", "control")
+        values |= {"COUNT": "identity__pe_count", "ENGINES": "1"}
+    elif "dram" not in members:
+        return ""
+    elif "data" in members:
+        tasks = "".join(_AXI_TASKS.replace("PORT", port) for port in ("control", "data"))
+        text = _DESIGN + tasks + _CHIP_HOST + _DRAM
+    else:
+        text = _DESIGN + _CONTROL_HOST.replace("CONTROL", "control__n") + _DRAM
+        values |= {"COUNT": "pe_count", "MEMORY": "memory.words"}
+    joined = [f".{name}({('clk', 'rst')[at % 2]})" for at, name in enumerate(clocks)]
+    declared, drams = [], []
+    for port in ports:
+        of_dram = port.name.startswith("dram__")
+        driven = port.is_input and not of_dram
+        for name in verilog_names(port):
+            kind, start = ("reg", " = 0") if driven else ("wire", "")
+            declared.append(f"  {kind} [{port.bits - 1}:0] {name}{start};")
+            joined.append(f".{name}({name})")
+            if of_dram and port.is_input:
+                drams.append(name.removesuffix("__read_data"))
+        if port.name == "control__n__stop":
+            values["ENGINES"] = str(port.counts[0])
+    if drams:
+        values |= _dram_values(_signature(members["dram"]).config)
+    declared += map(_dram_instance, drams)
+    values |= {"DECLARATIONS": "\n".join(declared), "CONNECTIONS": ",\n    ".join(joined)}
     places = {(port.name, field.name): field for port in ports for field in port.fields}
+    for (name, field), bits in places.items():
+        if name.endswith("__load__payload") and field == "address":
+            values["WORDS"] = str(1 << bits.bits)
+    registers = {
+        (block.name, register.name): block.base + register.offset
+        for block in BLOCKS
+        for register in block.registers
+    }
 
     def place(match: re.Match[str]) -> str:
+        if (match[2], match[3]) in registers:
+            return str(registers[match[2], match[3]])
         field = places[match[2], match[3]]
         bits = f"{match[2]}[{field.low + field.bits - 1}:{field.low}]"
         return str(field.low) if match[1] else bits
 
-    declarations = (
-        f"  {'reg' if port.is_input else 'wire'} [{port.bits - 1}:0] {port.name}"
-        f"{' = 0' if port.is_input else ''};"
-        for port in ports
-    )
-    connections = ",\n    ".join(f".{port.name}({port.name})" for port in ports)
-    words = 1 << places["control__load__payload", "address"].bits
-    return (
-        _PLACE.sub(place, _ENGINE_EXAMPLE)
-        .replace("DECLARATIONS", "\n".join(declarations))
-        .replace("CONNECTIONS", connections)
-        .replace("WORDS", str(words))
-        .replace("TOP", top)
-    )
+    text = re.sub(r"\b[A-Z]+\b", lambda word: values.get(word[0], word[0]), _PLACE.sub(place, text))
+    return text.replace("control__n__", "control__0__")
+
+
+def _dram_values(config: VaultConfig) -> dict[str, str]:
+    """Sizes and times of :data:`_DRAM`."""
+    fields = {"row": "open[bank]", "bank": "bank", "column": "column"}
+    return {
+        "BANK": str(config.bank_bits - 1),
+        "ROW": str(config.row_bits - 1),
+        "COLUMN": str(config.column_bits - 1),
+        "TCL": str(config.timing.tcl),
+        "TCWL": str(config.timing.tcwl),
+        "PLACE": ", ".join(fields[name] for name in config.address_map.split("-")),
+        **{command.name: str(command.value) for command in DramCommand},
+    }
+
+
+def _dram_instance(port: str) -> str:
+    """An instance of :data:`_DRAM` at a port: ``memory``, or with its number."""
+    joined = (f".{name}({port}__{name})" for name in DramPort(VaultConfig()).members)
+    name = port.replace("dram", "memory").replace("__", "_")
+    return f"  dram {name} (.clk(clk),\n    {f',{chr(10)}    '.join(joined)});"
 
 
 def verilog_names(port: PortRow) -> list[str]:
