@@ -18,6 +18,8 @@ from .harness.experiment import BenchError, Measurement, experiment
 __all__ = ["onnx"]
 
 _VAULT, _CHIP = "vault", "thesis"
+#: Suffix of a small model's figures -> preset of the vault that it is compiled for.
+_WIDTHS = {"": _VAULT, "_int8": "vault-int8"}
 
 _SMALL = (*SMALL, "encoder")
 
@@ -38,15 +40,24 @@ def _checked(name: str, model: Path, preset: str) -> Iterator[Measurement]:
 
 
 def _small(name: str, folder: Path) -> Iterator[Measurement]:
-    """A small model, on every machine but the Verilog."""
+    """A small model, in 16 bits and in bytes, on every machine but the Verilog."""
     model = make(name)
-    path, compiled = folder / f"{name}.onnx", folder / name
+    path = folder / f"{name}.onnx"
     write_file(path, model.SerializeToString())
     yield from _checked(name, path, _VAULT)
+    for suffix, preset in _WIDTHS.items():
+        yield from _compiled(name, suffix, preset, path)
+
+
+def _compiled(name: str, suffix: str, preset: str, path: Path) -> Iterator[Measurement]:
+    """A small model on a vault of a preset; ``suffix`` is that of the figures."""
+    model = make(name)
+    compiled = path.with_name(name + suffix)
     start = time.process_time()
-    compile_model(path, inputs_of(name, model), compiled)
+    compile_model(path, inputs_of(name, model), compiled, preset=preset)
+    name += suffix
     yield Measurement(f"{name}_compile_s", time.process_time() - start, "s", tolerance=None)
-    inputs = inputs_of(name, model, seed=_SEED)
+    inputs = inputs_of(path.stem, model, seed=_SEED)
     evaluated = evaluate_model(compiled, inputs)
     yield Measurement(f"{name}_error", 100 * evaluated.error, "%", tolerance=0.01)
     yield Measurement(f"{name}_agreement", 100 * evaluated.agreement, "%", more_is_better=True)
@@ -56,18 +67,24 @@ def _small(name: str, folder: Path) -> Iterator[Measurement]:
     run_model(compiled, one, on="iss")
     ran = run_model(compiled, one, on="model")
     yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
+    yield Measurement(f"{name}_loading_cycles", ran.loading, "cycles")
     yield Measurement(f"{name}_launches", len(ran.launches), "")
 
 
-@experiment(presets=("vault", "thesis"), tools=("amaranth", "onnx", "onnxruntime"), minutes=4)
+@experiment(
+    presets=("vault", "vault-int8", "thesis"),
+    tools=("amaranth", "onnx", "onnxruntime"),
+    minutes=6,
+)
 def onnx() -> Iterator[Measurement]:
     """Models in ONNX files: seconds of check and compile, the error beside onnxruntime, cycles.
 
-    The architectures of MLPerf Tiny, MobileNet-v2 and an encoder, with seeded weights, on a vault:
-    seconds of a processor for ``vip nn check`` and ``compile``; over 64 inputs, vectors 512, that
-    calibration has not seen, the error beside onnxruntime, of the outputs' magnitude, the share of
-    the inputs with the same highest output, and saturated values; cycles on the timing model, with
-    every output that of the golden model and of the simulator. And the light graphs of the ``onnx``
+    The architectures of MLPerf Tiny, MobileNet-v2 and an encoder, with seeded weights, on a vault,
+    in 16 bits and in bytes: seconds of a processor for ``vip nn check`` and ``compile``; over 64
+    inputs, vectors 512, that calibration has not seen, the error beside onnxruntime, of the
+    outputs' magnitude, the share of the inputs with the same highest output, and saturated values;
+    cycles on the timing model, with every output that of the golden model and of the simulator,
+    and those in which the launches' programs are loaded. And the light graphs of the ``onnx``
     package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
     compilation for a vault.
     """

@@ -15,6 +15,7 @@ import pytest
 from amaranth.hdl import Elaboratable
 from amaranth.sim import Simulator
 
+from tests import quick_simulator
 from tests.fast import FastRun
 from tests.steady_streams import with_checks
 
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("fast"):
         config.pluginmanager.register(FastRun())
+    quick_simulator.install()
 
 
 def pytest_collection_finish() -> None:

@@ -105,7 +105,7 @@ __all__ = [
     "trim_model",
 ]
 
-#: Module -> the names above that it holds.
+#: Module -> the names above that it defines.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
     "vip.browser.build": ("BrowserPage", "browser_page"),

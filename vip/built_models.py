@@ -60,10 +60,10 @@ def build_model(
     """Compile a model, and rebuild a vault with only what its programs need.
 
     Parameters:
-        model, calibration, preset, batch, carry: as of :func:`vip.compile_model`.
+        model, calibration, preset, batch, carry: as for :func:`vip.compile_model`.
         output: to write; it must not exist. It gets :data:`MODEL_FOLDER` and
             :data:`VERILOG_FOLDER`, or nothing if the vault must not be used.
-        inputs: images for the runs, as of :func:`vip.trim_model`; None: those of the calibration.
+        inputs: images for the runs, as for :func:`vip.trim_model`; None: those of the calibration.
         progress: called with each stage.
         options: the other parameters of :func:`vip.trim_model`.
 

@@ -21,7 +21,7 @@ def design(config: Design) -> Configuration:
     """The configuration that ``config`` is or names.
 
     Raises:
-        ConfigurationError: no such preset, or a file that holds no configuration.
+        ConfigurationError: there is no such preset, or the file is not a configuration.
         OSError: the file can't be read.
     """
     if isinstance(config, str):
@@ -33,7 +33,7 @@ def engine(config: Design) -> PeConfig:
     """The configuration of one engine that ``config`` is or names.
 
     Raises:
-        ConfigurationError: as of :func:`design`, or it is not an engine.
+        ConfigurationError: as for :func:`design`, or it is not an engine.
         OSError: the file can't be read.
     """
     if isinstance(config, str):

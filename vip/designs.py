@@ -49,7 +49,7 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
 
     Raises:
         ConfigurationError: an invalid configuration.
-        GenerateError: the directory can't be written, or holds something else.
+        GenerateError: the directory can't be written, or contains something else.
     """
     chosen = design(config)
     if memories is not None:

@@ -41,13 +41,13 @@ def origin_line(origin: Mapping[str, object]) -> str:
 
 
 def _is_vip(program: str) -> bool:
-    """Whether the program that runs is the command line of VIP."""
+    """Whether the running program is VIP's command line."""
     path = Path(program)
     return path.name in ("vip", "vip.exe") or path.parts[-2:] == ("vip", "__main__.py")
 
 
 def _installed(tool: str) -> str:
-    """Version of ``tool``; "" without it."""
+    """Version of ``tool``; "" if it is not installed."""
     try:
         return version(tool)
     except PackageNotFoundError:
@@ -57,7 +57,7 @@ def _installed(tool: str) -> str:
 def _commit() -> str | None:
     """The commit of VIP's own checkout, marked ``+`` when files differ from it; None outside one.
 
-    An installed VIP can lie in the checkout of another project, whose commit is not VIP's.
+    An installed VIP can be in the checkout of another project, whose commit is not VIP's.
     """
     module = Path(__file__).resolve()
     root = module.parent.parent

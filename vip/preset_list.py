@@ -150,7 +150,7 @@ def recorded_presets(path: Path = _RECORD) -> PresetList:
         results = {name: figure["value"] for name, figure in record["results"].items()}
         commit = str(record["provenance"]["commit"])
     except (OSError, ValueError, KeyError, TypeError):
-        origin = "no record: vip presets --measure finds them"
+        origin = "no record; vip presets --measure measures them"
         return PresetList(rows=preset_rows({}), origin=origin)
     areas: dict[str, Areas] = {}
     for preset in PRESETS:

@@ -31,7 +31,7 @@ __all__ = [
 
 #: Default limit of instructions or cycles per run.
 LIMIT = 100_000_000
-#: Of files of assembly.
+#: Endings of assembly files.
 ENDINGS = (".s", ".asm")
 
 
@@ -44,7 +44,7 @@ class Dump(NamedTuple):
 
     Attributes:
         address, size: the first byte, and how many.
-        path: file to write them to; None: the result holds them.
+        path: file to write them to; None: the result has them.
     """
 
     address: int
@@ -129,7 +129,7 @@ def assemble(
     ``assemble("mov r1, #42\\nhalt")`` assembles text, ``assemble(Path("kernel.s"))`` a file.
 
     Parameters:
-        source: assembly text, or the path of a file of it.
+        source: assembly text, or the path of its file.
         constants: named constants that the source may use besides its own.
         max_words: a longer program is an error; None: any length.
 
@@ -162,7 +162,7 @@ def load_program(program: Program | Path | str, words: int | None = None) -> Pro
     """
     if isinstance(program, str):
         if "\n" in program:
-            raise ProgramError("a program is a Program or a file; vip.assemble makes one of a text")
+            raise ProgramError("a program is a Program or a file; vip.assemble assembles text")
         program = Path(program)
     where = f"{program}: " if isinstance(program, Path) else ""
     if isinstance(program, Path):

@@ -17,6 +17,7 @@ from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
 from microkernels.nn.conv_shape import (
+    MOST_BYTE_FRACTION,
     ConvShape,
     DepthwiseShape,
     convolve,
@@ -33,7 +34,7 @@ from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
-from .stored import Windows
+from .stored import BYTE_BITS, Windows, from_memory, in_memory
 
 __all__ = ["Conv", "Depthwise"]
 
@@ -80,6 +81,8 @@ class Conv(SumLayer, _Filter):
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
+    byte_fraction = MOST_BYTE_FRACTION
+
     filters: int
 
     def shape(self, size: MapSize) -> ConvShape:
@@ -99,7 +102,7 @@ class Conv(SumLayer, _Filter):
         return 2 * self.shape(plan.input).macs * packed(self.bits)
 
     def _divided(
-        self, shape: ConvShape, depth: int, out_depth: int, scratchpad_bytes: int, *, strips: bool
+        self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines, *, strips: bool
     ) -> ConvPlan:
         """The kernel's plan for slices of ``depth`` and ``out_depth`` elements per pixel."""
         return plan_conv(
@@ -108,18 +111,19 @@ class Conv(SumLayer, _Filter):
             out_depth=min(round_up(shape.filters, self.packed), out_depth * self.packed),
             strips=strips,
             reuse=True,
-            pairs=self.bits == 8,
+            pairs=self.bits == BYTE_BITS,
             narrow=self.narrow,
-            scratchpad_bytes=scratchpad_bytes,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
         )
 
     def slice_cycles(
         self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
     ) -> float:
-        shape, room = self.shape(source), engines.scratchpad_bytes
+        shape = self.shape(source)
         try:
             plans = [
-                self._divided(shape, depth, out_depth, room, strips=strips)
+                self._divided(shape, depth, out_depth, engines, strips=strips)
                 for strips in {False, first}
             ]
         except KernelError:
@@ -128,7 +132,8 @@ class Conv(SumLayer, _Filter):
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
-            self._divided(self.shape(size), depth, 1, scratchpad_bytes, strips=False)
+            engines = ChipEngines(scratchpad_bytes=scratchpad_bytes)
+            self._divided(self.shape(size), depth, 1, engines, strips=False)
         except KernelError:
             return False
         return True
@@ -159,8 +164,7 @@ class Conv(SumLayer, _Filter):
             height=plan.region.height,
             filters=plan.tile.channels * self.packed,
         )
-        room = work.engines.scratchpad_bytes
-        part = self._divided(shape, plan.depth, plan.out_depth, room, strips=plan.strips)
+        part = self._divided(shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips)
         return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
 
     def tile_shape(self, plan: LayerPlan) -> ConvPlan:
@@ -185,7 +189,7 @@ class Conv(SumLayer, _Filter):
     def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
         elements, bias = weights.weights, weights.bias
-        if self.bits == 8:
+        if self.bits == BYTE_BITS:
             elements, bias = pair_bytes(elements), rounding_bias(bias, len(bias), self.narrow)
         layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
 
@@ -196,7 +200,7 @@ class Conv(SumLayer, _Filter):
         assert isinstance(plan.part, ConvPlan)
         shape = replace(self.shape(plan.input), channels=sources[0].shape[-1])
         model = partial(
-            partial(convolve_bytes, narrow=self.narrow) if self.bits == 8 else convolve,
+            partial(convolve_bytes, narrow=self.narrow) if self.bits == BYTE_BITS else convolve,
             shape,
             weights=weights.weights,
             bias=weights.bias,
@@ -227,18 +231,22 @@ class Depthwise(_Filter):
     keeps_slices = True
     layouts = DepthwiseLayout
 
+    @property
+    def reads_bytes(self) -> bool:
+        return True
+
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
         filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
-        return self.sized(DepthwiseShape, size, **filters)
+        return self.sized(DepthwiseShape, size, bits=self.bits, **filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.window_size
         return (source.channels, height, width)
 
     def operations(self, plan: LayerPlan) -> int:
-        return 2 * plan.output.elements * self.shape(plan.input).taps
+        return 2 * plan.output.elements * self.packed * self.shape(plan.input).taps
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
@@ -275,19 +283,22 @@ class Depthwise(_Filter):
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        layout.store(memory, weights.weights, weights.bias)
+        layout.store(memory, *self._in_memory(weights))
+
+    def _in_memory(self, weights: Weights) -> tuple[Elements, Elements]:
+        """Weights and biases as elements."""
+        by_channel = in_memory(weights.weights.transpose(1, 2, 0), self.bits)
+        return by_channel.transpose(2, 0, 1), in_memory(weights.bias, self.bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         assert weights is not None
-        shape = self.shape(plan.input)
-        return np.stack(
-            [
-                depthwise(shape, image, weights.weights, weights.bias)
-                for image in surrounded(sources[0], self.sides, 0)
-            ]
-        )
+        shape, channels = self.shape(plan.input), sources[0].shape[-1]
+        elements = self._in_memory(weights)
+        images = surrounded(in_memory(sources[0], self.bits), self.sides, 0)
+        outputs = np.stack([depthwise(shape, image, *elements) for image in images])
+        return from_memory(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, mixed=False)

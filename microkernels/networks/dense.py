@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isa.declared import Declared
 from isa.run import Launch
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
+from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 
-from .families import WeightLayer, same_size
+from .families import SumLayer, same_size
 from .layer import (
     LANES,
     LAUNCH_CYCLES,
@@ -30,27 +32,31 @@ from .layer import (
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
-from .stored import OutputMaps
+from .stored import BYTE_BITS, OutputMaps, in_memory
 
 __all__ = ["Dense"]
 
 
+def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
+    """Vectors with the elements of these indices; 0 where the index is -1 or beyond them."""
+    outside = (order < 0) | (order >= vectors.shape[1])
+    return np.where(outside, 0, vectors[:, np.where(outside, 0, order)])
+
+
 @dataclass(frozen=True, kw_only=True)
-class Dense(WeightLayer):
+class Dense(SumLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
 
     A map given as input is flattened channel by channel, each row by row, like ONNX's Flatten.
 
     Attributes:
         outputs: number of outputs, at least 1.
-        fraction: bits by which sums of products are shifted right, 0..15.
-        relu: negative outputs become 0.
+        fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
     reads_regions = False
     holds_inputs = True
     has_tiles = False
-    mixes_channels = True
     input_refused = (
         "a fully connected layer can't take the network's input; use a convolution of the input's "
         "size"
@@ -70,10 +76,10 @@ class Dense(WeightLayer):
         return (self.outputs, source.elements)
 
     def operations(self, plan: LayerPlan) -> int:
-        return 2 * plan.input.elements * plan.output.channels
+        return 2 * plan.input.elements * packed(self.bits) * self.outputs
 
     def output_depth(self, vaults: int) -> int:
-        return -(-self.outputs // vaults)
+        return -(-self.outputs // (vaults * self.packed))
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices; all vaults have about as many.
@@ -82,7 +88,7 @@ class Dense(WeightLayer):
         return [replace(plan, cut=replace(plan.cut, parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        weights = plan.input.elements * -(-plan.output.channels // plan.cut.parts)
+        weights = plan.input.elements * -(-self.outputs // plan.cut.parts)
         products = weights * work.batch / (LANES * work.engines.pes)
         cycles = max(weights * ELEMENT_BYTES / MEMORY_BYTES, products) + LAUNCH_CYCLES
         return replace(plan, cycles=cycles)
@@ -98,12 +104,27 @@ class Dense(WeightLayer):
         (source,) = sources
         assert source is not None
         order = flat_order(source)
+        outputs = plan.tile.channels * self.packed
         part = plan_dense(
-            DenseShape(inputs=len(order), outputs=plan.tile.channels, batch=work.batch),
+            DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
             sharers=work.engines.pes,
+            pairs=self.bits == BYTE_BITS,
+            narrow=self.narrow,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
-        return replace(plan, part=DensePart(order, part))
+        return replace(plan, part=DensePart(self._numbers(order, plan.input), part))
+
+    def _numbers(self, order: NDArray[np.int64], size: MapSize) -> NDArray[np.int64]:
+        """Indices of the numbers of elements with these indices, each at its place.
+
+        Parameters:
+            size: of the source in elements.
+        """
+        area = size.width * size.height
+        channel, pixel = np.divmod(order, area)
+        parts = np.arange(packed(self.bits))
+        numbers = (channel[:, np.newaxis] * len(parts) + parts) * area + pixel[:, np.newaxis]
+        return np.where(order[:, np.newaxis] < 0, -1, numbers).ravel()
 
     def step(self, maps: LayerMaps) -> LayerStep:
         assert isinstance(maps.plan.part, DensePart)
@@ -124,11 +145,11 @@ class Dense(WeightLayer):
         assert isinstance(plan.part, DensePart)
         order, part = plan.part
         flat = sources[0].transpose(0, 3, 1, 2).reshape(len(sources[0]), -1)
-        inputs = np.where(order < 0, 0, flat[:, order])
-        ordered = np.where(order < 0, 0, weights.weights[:, order])
+        inputs, ordered = in_order(flat, order), in_order(weights.weights, order)
         vectors = DenseShape(inputs=len(order), outputs=self.outputs, batch=len(flat))
-        sums = partial_sums(vectors, part.chunk, inputs, ordered, fraction=self.fraction)
-        return dense(sums[np.newaxis], weights.bias, relu=self.relu)
+        chunk = part.chunk * packed(self.bits)
+        sums = partial_sums(vectors, chunk, inputs, ordered, fraction=self.fraction)
+        return dense(sums[np.newaxis], weights.bias, relu=self.relu, narrow=self.narrow)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         real = parameters.real[self.name]
@@ -155,7 +176,7 @@ class _DenseStep(LayerStep):
             plan=self.part.plan,
             target=Vectors(
                 base=self.ring.address(vault, offsets[0]),
-                length=self.part.plan.shape.outputs,
+                length=self.part.plan.output_elements,
                 batch=len(offsets),
                 pitch=self.maps.target.bytes,
             ),
@@ -180,12 +201,13 @@ class _DenseStep(LayerStep):
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        order = self.part.order
-        ordered = replace(weights, weights=np.where(order < 0, 0, weights.weights[:, order]))
+        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
         for vault in range(self.ring.vaults):
             base = self.ring.address(vault, self.offset)
             if self.maps.target.tile(vault) is None:
                 memory.write(base, idle_block(base, self.pes))
                 continue
             part = self._part(ordered, vault)
-            self.layout(vault).store(memory, part.weights, part.bias, relu=self.layer.relu)
+            elements = in_memory(part.weights, self.layer.bits)
+            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
+            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)

@@ -18,6 +18,7 @@ from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, arguments_beyond,
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import (
     FUNCTIONS,
+    OF_BYTES,
     SLOPE_FRACTION,
     ElementConstants,
     ElementShape,
@@ -46,6 +47,10 @@ class ElementWise(PixelLayer):
 
     layouts = ElementLayout
     golden = staticmethod(element)
+
+    @property
+    def reads_bytes(self) -> bool:
+        return self.shape(MapSize(1, 1, 1)).operation in OF_BYTES
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         maps = len(self.sources) + 1
@@ -78,7 +83,7 @@ class Add(_OfTwo):
     relu: bool = False
 
     def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation="add", relu=self.relu)
+        return ElementShape(**size._asdict(), bits=self.bits, operation="add", relu=self.relu)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         total = sources[0] + sources[1]
@@ -103,7 +108,9 @@ class Multiply(_OfTwo):
         check_fraction(self.fraction)
 
     def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation="multiply", fraction=self.fraction)
+        return ElementShape(
+            **size._asdict(), bits=self.bits, operation="multiply", fraction=self.fraction
+        )
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return sources[0] * sources[1]
@@ -133,7 +140,7 @@ class Combine(_OfTwo):
         CHECK.one_of("operation", self.operation, ("subtract", "maximum", "minimum"))
 
     def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation=self.operation)
+        return ElementShape(**size._asdict(), bits=self.bits, operation=self.operation)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         combined: Reals = _COMBINED[self.operation](sources[0], sources[1])
@@ -160,7 +167,7 @@ class Activation(ElementWise, ElementConstants):
 
     def shape(self, size: MapSize) -> ElementShape:
         constants = {field.name: getattr(self, field.name) for field in fields(ElementConstants)}
-        return ElementShape(**size._asdict(), operation=self.function, **constants)
+        return ElementShape(**size._asdict(), bits=self.bits, operation=self.function, **constants)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         (values,) = sources
@@ -220,7 +227,7 @@ class Activation(ElementWise, ElementConstants):
         out = fractions.output
 
         def number(value: float, fraction: int) -> int:
-            return int(as_elements(np.array(value), fraction))
+            return int(as_elements(np.array(value), fraction, self.bits))
 
         match self.function:
             case "curve":

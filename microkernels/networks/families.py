@@ -15,10 +15,10 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import Elements, check_fraction
+from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.conv_shape import MOST_BYTE_FRACTION, MOST_NARROW, StridedShape, check_shifts
+from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
 from microkernels.nn.line import BlockLayout, line_program
 from microkernels.runtime.ring import ChipEngines
 
@@ -26,10 +26,8 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import ALIGNMENT, PIXELS, Windows, inside
+from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
 
-#: Bits by which sums preferably become bytes.
-_GOOD_NARROW = 6
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
 __all__ = [
@@ -94,31 +92,50 @@ class SumLayer(WeightLayer):
     """
 
     mixes_channels = True
-    reads_bytes = True
+    #: Most fraction bits with outputs of bytes.
+    byte_fraction: ClassVar[int] = FRACTION_LIMIT
 
     narrow: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_shifts(self.fraction, self.narrow)
-        if self.narrow is not None and self.bits > 8:
+        if self.narrow is None:
+            return
+        CHECK.within("narrow", self.narrow, 0, MOST_NARROW)
+        CHECK.within("fraction bits with outputs of bytes", self.fraction, 0, self.byte_fraction)
+        if self.bits > BYTE_BITS:
             raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
 
     @property
+    def reads_bytes(self) -> bool:
+        return True
+
+    def of_bits(self, bits: int, output: int) -> Layer:
+        return replace(self, bits=bits, narrow=0 if output == BYTE_BITS else None)
+
+    @property
     def output_bits(self) -> int:
-        return 16 if self.narrow is None else 8
+        return 16 if self.narrow is None else BYTE_BITS
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        # Sums, to which the bias is added, have more bits than outputs of bytes.
+        if self.narrow is not None:
+            return Peaks()
+        return super().peaks(source, largest, size, parameters)
 
     @property
     def most_shift(self) -> int:
-        return super().most_shift if self.narrow is None else MOST_BYTE_FRACTION + MOST_NARROW
+        return super().most_shift if self.narrow is None else self.byte_fraction + MOST_NARROW
 
     def scaled(
         self, fractions: Fractions, parameters: RealParameters
     ) -> tuple[Layer, Weights | None]:
         if self.narrow is None:
             return super().scaled(fractions, parameters)
-        # Sums have as many of the bits as leave room for partial sums beyond the outputs.
-        narrow = max(min(fractions.shift, _GOOD_NARROW), fractions.shift - MOST_BYTE_FRACTION)
+        # Eight bits need no instruction that shifts sums.
+        narrow = min(fractions.shift, MOST_NARROW)
         sums = fractions._replace(output=fractions.output + narrow)
         real = parameters.real[self.name]
         weights = Weights(
@@ -145,21 +162,26 @@ class MapLayer(Layer):
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        elements = plan.region.elements
+        region, size = plan.region, plan.input
+        # Pixels around the map do not move.
+        width, height = min(region.width, size.width), min(region.height, size.height)
+        elements = width * height * region.channels
         if self.covers(before, plan, work.engines.ring.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
+
+    def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        return not plan.strips and within(before.cut, plan.cut, plan.windows[0])
 
     def step(self, maps: LayerMaps) -> LayerStep | None:
         return _MapStep(maps=maps, layer=self)
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        constants = maps.constant(maps.plan.windows[0].around, vault)
         return [
             move
             for source, target in zip(maps.sources, maps.inputs, strict=True)
             if source is not None and target is not None
-            for move in map_moves(source, target, vault, constants)
+            for move in map_moves(source, target, vault)
         ]
 
     @abstractmethod
@@ -216,7 +238,7 @@ class _MapStep(LayerStep):
         """The layout in a vault."""
         layout: BlockLayout = self.layer.layout(
             self.tile,
-            [source.map(vault, round_) for source in self.maps.read],
+            self.maps.read(vault, round_),
             self.maps.target.map(vault, round_),
             base=self.ring.address(vault, self.offset),
             engines=self.maps.engines,
@@ -295,17 +317,16 @@ class PixelLayer(MapLayer):
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
-        shape = self.shape(plan.input)
-        return np.stack([type(self).golden(shape, *maps) for maps in zip(*sources, strict=True)])
+        shape, channels = self.shape(plan.input), sources[0].shape[-1]
+        stored = [in_memory(maps, self.bits) for maps in sources]
+        outputs = [type(self).golden(shape, *maps) for maps in zip(*stored, strict=True)]
+        return from_memory(np.stack(outputs), self.bits, channels)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return same_size(sources)
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return (PIXELS,) * len(inputs)
-
-    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
-        return before.cut == plan.cut
 
 
 @dataclass(frozen=True, kw_only=True)

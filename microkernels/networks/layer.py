@@ -14,6 +14,7 @@ from isa.declared import Declared
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
@@ -67,7 +68,7 @@ class DensePart(NamedTuple):
     """A vault's part of a fully connected layer.
 
     Attributes:
-        order: index of the input element at each place of the vectors; -1: empty.
+        order: index of the input number at each place of the vectors; empty: -1, or beyond them.
         plan: of the kernel.
     """
 
@@ -156,11 +157,26 @@ class LayerMaps:
     target: OutputMaps
     constants: tuple[int, int]
 
-    @property
-    def read(self) -> list[StoredMaps]:
-        """Maps that the layer reads."""
-        pairs = zip(self.inputs, self.sources, strict=True)
-        return [maps for moved, written in pairs if (maps := moved or written) is not None]
+    def read(self, vault: int, round_: int) -> list[FeatureMap]:
+        """The regions that a vault reads in a round, moved or where they were written."""
+        maps: list[FeatureMap] = []
+        for windows, moved, written in zip(
+            self.plan.windows, self.inputs, self.sources, strict=True
+        ):
+            if moved is not None:
+                maps.append(moved.map(vault, round_))
+                continue
+            assert written is not None
+            tile, reader = written.tile(vault), self.target.tile(vault)
+            assert tile is not None
+            assert reader is not None
+            region = windows.region(reader, written.size.channels)
+            whole = written.map(vault, round_)
+            place = {"left": region.x - tile.x, "top": region.y - tile.y}
+            size = {"width": region.width, "height": region.height}
+            same = (region.width, region.height) == (tile.width, tile.height)
+            maps.append(whole if same else PartMap.of(whole, **place, **size))
+        return maps
 
     def constant(self, value: int, vault: int) -> int:
         """Address in a vault of elements of 0, or of the lowest value."""
@@ -268,8 +284,6 @@ class Layer(ABC):
     has_tiles: ClassVar[bool] = True
     #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
-    #: It can read maps of bytes.
-    reads_bytes: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
     one_slice: ClassVar[bool] = False
     #: It has weights; each output depends on all channels of its source.
@@ -312,9 +326,18 @@ class Layer(ABC):
     # The network.
 
     @property
+    def reads_bytes(self) -> bool:
+        """Whether it can read maps of bytes."""
+        return False
+
+    @property
     def output_bits(self) -> int:
         """Bits of the numbers that it writes."""
         return self.bits
+
+    def of_bits(self, bits: int, output: int) -> "Layer":
+        """The layer for numbers of ``bits``, and for outputs of ``output`` bits."""
+        return replace(self, bits=bits)
 
     @property
     def packed(self) -> int:
@@ -394,8 +417,8 @@ class Layer(ABC):
         """
         return plan
 
-    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
-        """Whether each vault reads exactly the tile of the previous layer that it has written."""
+    def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        """Whether each vault reads nothing of the previous layer but what it has written."""
         return False
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:

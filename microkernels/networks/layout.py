@@ -11,7 +11,6 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.conv_shape import pair_bytes, split_pairs
 from support.errors import counted
 
 from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
@@ -19,7 +18,7 @@ from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_prog
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
-from .stored import ALWAYS, OutputMaps, Places, StoredMaps
+from .stored import ALWAYS, OutputMaps, Places, StoredMaps, from_memory, in_memory
 
 __all__ = ["MoveStep", "NetworkLayout"]
 
@@ -76,11 +75,6 @@ def _launches(steps: Sequence[LayerStep]) -> Iterator[tuple[LayerStep, Launch]]:
             launches = step.launches
         for launch in launches:
             yield step, launch
-
-
-def in_memory(values: Elements, bits: int) -> Elements:
-    """Elements of memory with these numbers."""
-    return pair_bytes(values) if bits == 8 else values
 
 
 class NetworkLayout:
@@ -184,7 +178,9 @@ class NetworkLayout:
                 windows=plan.windows[number],
                 strips=plan.strips,
             )
-            self.inputs[use] = replace(maps, offsets=self._tiles(maps, self._life(start, last)))
+            # Pixels around a map are written once, before the first launch.
+            life = {} if maps.surrounded and source != INPUT else self._life(start, last)
+            self.inputs[use] = replace(maps, offsets=self._tiles(maps, life))
 
     def _place_output(self, plan: LayerPlan) -> None:
         name = plan.layer.name
@@ -292,6 +288,9 @@ class NetworkLayout:
         constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
             memory.write(self.plan.ring.address(vault, self._constants), constants)
+        for maps in self.inputs.values():
+            if maps.surrounded:
+                maps.surround(memory)
         for step in self._steps:
             step.write(memory, weights.get(step.layer_name))
 
@@ -309,7 +308,6 @@ class NetworkLayout:
 
     def load(self, memory: Readable, name: str) -> Elements:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""
-        elements, network = self.outputs[name].load(memory), self.plan.network
-        if network.bits[name] == 8:
-            return split_pairs(elements, network.sizes[name].channels)
-        return elements
+        network = self.plan.network
+        elements = self.outputs[name].load(memory)
+        return from_memory(elements, network.bits[name], network.sizes[name].channels)

@@ -7,7 +7,7 @@ moves; each has a part of the parameter block.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -120,12 +120,8 @@ def _moves(
         )
 
 
-def map_moves(source: OutputMaps, target: StoredMaps, vault: int, constants: int) -> list[Move]:
-    """A vault's moves for the maps that it reads.
-
-    Parameters:
-        constants: chip address, in the vault, of :data:`PIECE_ELEMENTS` elements with the value
-            around the map.
+def map_moves(source: OutputMaps, target: StoredMaps, vault: int) -> list[Move]:
+    """A vault's moves for the maps that it reads. The pixels around them are already in memory.
 
     Raises:
         KernelError: maps of different sizes, or slices of different depths.
@@ -136,23 +132,13 @@ def map_moves(source: OutputMaps, target: StoredMaps, vault: int, constants: int
     if region is None:
         return []
     moves: list[Move] = []
-    size = target.size
-    image_region = MapRegion(
-        x=0,
-        y=0,
-        channel=region.channel,
-        width=size.width,
-        height=size.height,
-        channels=region.channels,
-    )
-    inside = source.inside is not None
+    # What the vault has written there need not move.
+    inside = source.inside is target
     for round_ in range(target.rounds):
         number = target.image(vault, round_)
         if number is None:
             continue
         into = target.map(vault, round_)
-        for around in region.without(image_region):
-            moves += _fill(into, region, around, constants)
         for holder, tile_round, owned in source.holders(number):
             common = region.common(owned)
             if common is None:
@@ -178,16 +164,6 @@ def _copy(
         at = source.address(piece.x - tile.x, piece.y - tile.y, channel - tile.channel)
         to = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)
         yield from _moves(at, to, source.x_step, target.x_step, piece.height * depth, piece.width)
-
-
-def _fill(
-    target: FeatureMap, region: MapRegion, piece: MapRegion, constants: int
-) -> Iterator[Move]:
-    depth = target.depth
-    for channel in _slices(piece.channel, piece.channels, depth):
-        at = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)
-        for move in _moves(at, at, target.x_step, target.x_step, piece.height * depth, piece.width):
-            yield replace(move, source=constants, source_step=0)
 
 
 def flat_order(source: OutputMaps) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """Networks: layers by name, each with the layers whose outputs it takes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -159,6 +159,37 @@ class Network:
     def stored(self) -> Mapping[str, MapSize]:
         """Name of each layer, and :data:`INPUT`, -> size of its map in elements."""
         return {name: size.stored(self.bits[name]) for name, size in self.sizes.items()}
+
+    def in_bytes(self, wide: Collection[str] = ()) -> "Network":
+        """The network with maps of bytes wherever all of a map's writers and readers have them,
+        except for those of layers that no layer reads.
+
+        Parameters:
+            wide: names of further maps that keep 16 bits.
+        """
+        # Maps whose numbers have the same bits share a name.
+        group = {name: name for name in self.sizes}
+        of_elements = {*wide, *(name for name in self.sizes if not self.users(name))}
+        for layer in self.layers:
+            maps = (layer.name, *self.sources[layer.name])
+            if not layer.reads_bytes:
+                of_elements.update(maps)
+            if not layer.mixes_channels:
+                same = {group[name] for name in maps}
+                group = {name: layer.name if of in same else of for name, of in group.items()}
+        elements, count = {group[name] for name in of_elements}, 0
+        while len(elements) > count:
+            count = len(elements)
+            # Only sums of products of bytes become bytes.
+            for layer in self.layers:
+                if any(group[source] in elements for source in self.sources[layer.name]):
+                    elements.add(group[layer.name])
+        bits = {name: 16 if of in elements else 8 for name, of in group.items()}
+        layers = []
+        for layer in self.layers:
+            sources = self.sources[layer.name] or (layer.name,)
+            layers.append(layer.of_bits(bits[sources[0]], bits[layer.name]))
+        return replace(self, layers=tuple(layers), input_bits=bits[INPUT])
 
     @cached_property
     def _users(self) -> Mapping[str, tuple[LayerInput, ...]]:

@@ -231,28 +231,35 @@ class NetworkPlan:
             use
             for name, plan in self.layers.items()
             for use in self.network.users(name)
-            if _same_tiles(plan, self.layers[use.name])
+            if _reads_in_place(plan, self.layers[use.name])
         )
 
     @cached_property
     def outputs_written_in_place(self) -> Mapping[str, LayerInput]:
         """Name of each layer that writes its output into another layer's input -> that input, the
-        only one with this output that is not in :attr:`inputs_in_place`."""
+        largest that contains all that each vault writes."""
         into = {}
         for name, plan in self.layers.items():
             if not plan.layer.launched:
                 continue
-            uses = [use for use in self.network.users(name) if use not in self.inputs_in_place]
-            if len(uses) == 1:
-                user = self.layers[uses[0].name]
-                if user.layer.covers(plan, user, self.ring.vaults):
-                    into[name] = uses[0]
+            users = {
+                use: self.layers[use.name]
+                for use in self.network.users(name)
+                if use not in self.inputs_in_place
+            }
+            covering = [
+                use
+                for use, user in users.items()
+                if user.layer.covers(plan, user, self.ring.vaults)
+            ]
+            if covering:
+                into[name] = max(covering, key=lambda use: users[use].region.elements)
         return into
 
 
-def _same_tiles(plan: LayerPlan, user: LayerPlan) -> bool:
+def _reads_in_place(plan: LayerPlan, user: LayerPlan) -> bool:
     """Whether each vault reads for the next layer exactly the tile that it has written."""
-    return user.layer.same_tiles(plan, user)
+    return user.layer.reads_in_place(plan, user)
 
 
 class _Planner:
@@ -291,11 +298,11 @@ class _Planner:
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
         """Predicted cycles of the moves of a layer's input."""
-        if before is None or _same_tiles(before, plan):
+        if before is None or _reads_in_place(before, plan):
             return 0.0
         inputs = len(self.network.sources[plan.layer.name])
         elements = plan.layer.moved_elements(before, plan, self.work, inputs)
-        return max(elements, 0) * ELEMENT_BYTES / _MOVED_BYTES + LAUNCH_CYCLES
+        return elements * ELEMENT_BYTES / _MOVED_BYTES + LAUNCH_CYCLES if elements > 0 else 0.0
 
 
 @CHECK.arguments

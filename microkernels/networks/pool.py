@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, lowest_element
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 from microkernels.runtime.ring import ChipEngines
@@ -16,7 +16,7 @@ from .families import WindowLayer, surrounded
 from .layer import ChipWork, Constructor, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
-from .stored import Windows
+from .stored import Windows, from_memory, in_memory
 
 __all__ = ["Pool"]
 
@@ -46,10 +46,21 @@ class Pool(WindowLayer):
     stride: int | Size2 = 2
     mean: bool = False
 
+    @property
+    def reads_bytes(self) -> bool:
+        return not self.mean
+
+    @property
+    def _around(self) -> int:
+        """Element of the padding."""
+        return 0 if self.mean else lowest_element(self.bits)
+
     def shape(self, size: MapSize) -> PoolShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
-        return self.sized(PoolShape, size, window=across, window_down=down, mean=self.mean)
+        return self.sized(
+            PoolShape, size, window=across, window_down=down, mean=self.mean, bits=self.bits
+        )
 
     def operations(self, plan: LayerPlan) -> int:
         width, height = self.window_size
@@ -59,7 +70,7 @@ class Pool(WindowLayer):
         return window_fits(self.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
-        return self.windows_of(around=0 if self.mean else LOWEST, parted=True)
+        return self.windows_of(around=self._around, parted=True)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         tile, pes = plan.tile, work.engines.pes
@@ -85,9 +96,10 @@ class Pool(WindowLayer):
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
-        shape, around = self.shape(plan.input), 0 if self.mean else LOWEST
-        images = surrounded(sources[0], self.sides, around)
-        return np.stack([pool(shape, image[np.newaxis]) for image in images])
+        shape, channels = self.shape(plan.input), sources[0].shape[-1]
+        images = surrounded(in_memory(sources[0], self.bits), self.sides, self._around)
+        outputs = np.stack([pool(shape, image[np.newaxis]) for image in images])
+        return from_memory(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         (values,) = sources

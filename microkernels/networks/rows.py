@@ -206,7 +206,7 @@ class Product(MapLayer):
         )
         return plan.timed(part.cycles, work)
 
-    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
+    def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
         # A vault has whole images.
         return before.cut.sharers == plan.cut.sharers == 1 and before.cut.images == plan.cut.images
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, PartMap, StripMap, round_up
-from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, unpack
 from microkernels.common.memory import Readable, Writable
+from microkernels.nn.conv_shape import pair_bytes
 from microkernels.runtime.ring import VaultRing
 
 from .sizes import MapCut, MapRegion, MapSize, Size2
@@ -18,18 +19,33 @@ from .sizes import MapCut, MapRegion, MapSize, Size2
 __all__ = [
     "ALIGNMENT",
     "ALWAYS",
+    "BYTE_BITS",
     "PIXELS",
     "OutputMaps",
     "Places",
     "StoredMaps",
     "Windows",
+    "from_memory",
+    "in_memory",
     "inside",
+    "within",
 ]
 
 #: A time after all others.
 ALWAYS = 1 << 30
+BYTE_BITS = 8
 #: Alignment of places: one row in each of a vault's 16 banks, in bytes (thesis, section 5.2).
 ALIGNMENT = 16 * ROW_BYTES
+
+
+def in_memory(numbers: Elements, bits: int) -> Elements:
+    """Numbers of maps, ... x channels, as elements."""
+    return numbers if bits > BYTE_BITS else pair_bytes(numbers)
+
+
+def from_memory(elements: Elements, bits: int, channels: int) -> Elements:
+    """The reverse of :func:`in_memory`."""
+    return unpack(elements, bits)[..., :channels]
 
 
 class Places:
@@ -133,6 +149,24 @@ def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
     return True
 
 
+@lru_cache(maxsize=1 << 16)
+def within(cut: MapCut, reader: MapCut, windows: Windows) -> bool:
+    """Whether the region that each vault reads for its tile of another map is inside its own tile;
+    parameters as for :func:`inside`."""
+    if cut.images != reader.images:
+        return False
+    for vault in range(reader.vaults):
+        tile, read = cut.tile(vault), reader.tile(vault)
+        if read is None:
+            continue
+        region = windows.region(read, cut.size.channels)
+        if tile is None or cut.place(vault)[0] != reader.place(vault)[0]:  # type: ignore[index]
+            return False
+        if region.common(tile) != region or region.channels != tile.channels:
+            return False
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredMaps:
     """Maps that a layer reads: the windows of each vault's tile, with the pixels around them.
@@ -208,6 +242,30 @@ class StoredMaps:
         """Bytes of a map that has its own place."""
         first = self.map(0, 0)
         return first.end - first.base
+
+    def _outside(self, vault: int) -> bool:
+        """Whether a vault stores pixels around the map."""
+        region, size = self.region(vault), self.size
+        return region is not None and (
+            min(region.x, region.y) < 0
+            or region.x + region.width > size.width
+            or region.y + region.height > size.height
+        )
+
+    @property
+    def surrounded(self) -> bool:
+        """Whether pixels around the map are stored."""
+        return any(self._outside(vault) for vault in range(self.ring.vaults))
+
+    def surround(self, memory: Writable) -> None:
+        """Write the pixels around the map, and the same into the map, to all vaults."""
+        around = np.full(
+            (self.whole.height, self.whole.width, self.whole.channels), self.windows.around, ELEMENT
+        )
+        for vault in range(self.ring.vaults):
+            if self._outside(vault):
+                for round_ in range(self.rounds):
+                    self.map(vault, round_).store(memory, around)
 
     def store(self, memory: Writable, images: Elements) -> None:
         """Write batch x height x width x channels elements to all vaults, each with its region."""

@@ -12,8 +12,8 @@ unit executes, for this pixel (age 0) and for earlier pixels still in the pipeli
 - age 1: the addition of the parts' sums one by one, then of the earlier slices' sum;
 - age 2: the maximum with the threshold: 0 in the last slice with ReLU, otherwise the lowest
   element;
-- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation; age
-  4: the high bytes are packed.
+- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation,
+  unless it is there; age 4, or 3: the high bytes are packed.
 
 During the first product, the slots that the previous window no longer needs are reloaded, the
 oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
@@ -62,7 +62,8 @@ class ConvStream:
         first: register with the address of the first window.
 
     Attributes:
-        count: register with the number of slots that :meth:`load` loads.
+        count: register with the number of slots to load, where windows share slots.
+        slot: register with the slot to load next.
         ring, ring_end: registers with the ring's bounds.
     """
 
@@ -75,7 +76,7 @@ class ConvStream:
         self._rows = rows
         self._first = first
         self.count = w.register("freed", "slots to load")
-        self._slot = w.register("load_slot", "slot to load next")
+        self.slot = w.register("load_slot", "slot to load next")
         self._from = w.register("load_from", "where its first column is in memory")
         self._row = w.register("load_row", "where the first column of its row of windows is")
         self._plane = w.register("load_plane", "where the first column of its slice is")
@@ -100,54 +101,71 @@ class ConvStream:
         """Fill the ring, starting with the first window."""
         w, plan = self.writer, self.plan
         w.note("Fill the input ring.")
-        w.op("mov", self._slot, self.ring)
+        w.op("mov", self.slot, self.ring)
         w.op("mov", self._plane, self._first)
         w.op("li", self._slices_left, plan.slices)
         self._begin_plane()
-        w.op("li", self.count, plan.slots)
-        self.load("fill")
+        # Slots of whole windows are loaded one per turn, the last of the ring in the first.
+        w.op("li", self.count, plan.slots - (not plan.sliding))
+        self._load_slots("fill")
 
-    def load(self, name: str) -> None:
-        """Load :attr:`count` (0 or more) slots and leave it at 0. ``name``: stem of the labels."""
-        w, plan, shape = self.writer, self.plan, self.plan.shape
-        again, done, same = name, f"{name}_done", f"{name}_same"
+    def load(self) -> None:
+        """Load the slots that the window before has left: as many as :attr:`count` says if windows
+        share slots, which leaves it at 0, otherwise :attr:`slot`."""
+        if self.plan.sliding:
+            self._load_slots("load")
+        else:
+            self._load_slot()
+
+    def _load_slots(self, name: str) -> None:
+        """Load :attr:`count` slots (0 or more). ``name``: stem of the labels."""
+        w, plan, done = self.writer, self.plan, f"{name}_done"
         w.op("beq", self.count, w.zero, done)
-        w.label(again)
-        w.load(self._slot, self._from, self._elements, note="input")
+        w.label(name)
+        self._load_slot()
+        w.offset(self.slot, self.slot, plan.slot_bytes)
+        w.seldom("beq", self.slot, self.ring_end, lambda: w.op("mov", self.slot, self.ring))
+        w.op("sub", self.count, self.count, 1)
+        w.op("bne", self.count, w.zero, name)
+        w.label(done)
+
+    def _load_slot(self) -> None:
+        """Load :attr:`slot`."""
+        w, plan = self.writer, self.plan
+        w.load(self.slot, self._from, self._elements, note="input")
         if plan.slot_loads > 1:
             piece, memory = self._pieces
-            w.op("mov", piece, self._slot)
+            w.op("mov", piece, self.slot)
             w.op("mov", memory, self._from)
             for _ in range(1, plan.slot_loads):
                 w.offset(piece, piece, plan.column_pitch)
                 w.offset(memory, memory, self.source.x_step)
                 w.load(piece, memory, self._elements)
         if plan.repeated:
-            piece = self._pieces[0]
-            with w.unless("bge", self._slot, self._again):
-                w.offset(piece, self._slot, plan.slots * plan.slot_bytes)
-                w.load(piece, self._from, self._elements, note="again, after the ring's end")
-        advance = 1 if plan.sliding else shape.stride
+            w.seldom("blt", self.slot, self._again, self._repeat_slot)
+        advance = 1 if plan.sliding else plan.shape.stride
         w.offset(self._from, self._from, self.source.x_step * advance)
-        w.advance_ring(self._slot, plan.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self._row_left, self._row_left, 1)
-        w.op("bne", self._row_left, w.zero, same)
-        w.offset(self._row, self._row, self.source.down_step(shape.step_down), note="next row")
+        w.seldom("beq", self._row_left, w.zero, self._next_row)
+
+    def _repeat_slot(self) -> None:
+        w, plan, piece = self.writer, self.plan, self._pieces[0]
+        w.offset(piece, self.slot, plan.slots * plan.slot_bytes)
+        w.load(piece, self._from, self._elements, note="again, after the ring's end")
+
+    def _next_row(self) -> None:
+        w, plan = self.writer, self.plan
+        step = self.source.down_step(plan.shape.step_down)
+        w.offset(self._row, self._row, step, note="next row")
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
-        w.op("bne", self._rows_left, w.zero, same)
-        w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
-        w.op("sub", self._slices_left, self._slices_left, 1)
-        deeper = f"{name}_deeper"
-        w.op("bne", self._slices_left, w.zero, deeper)
-        w.op("mov", self._plane, self._first, note="all slices again for the next group")
-        w.op("li", self._slices_left, plan.slices)
-        w.label(deeper)
-        self._begin_plane()
-        w.label(same)
-        w.op("sub", self.count, self.count, 1)
-        w.op("bne", self.count, w.zero, again)
-        w.label(done)
+        with w.unless("bne", self._rows_left, w.zero):
+            w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
+            w.op("sub", self._slices_left, self._slices_left, 1)
+            with w.unless("bne", self._slices_left, w.zero):
+                w.op("mov", self._plane, self._first, note="all slices again for the next group")
+                w.op("li", self._slices_left, plan.slices)
+            self._begin_plane()
 
     def _begin_plane(self) -> None:
         w = self.writer
@@ -210,7 +228,8 @@ class _ConvKernel:
             f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU"
             + ("" if plan.narrow is None else "; factor and pair for bytes"),
             f"  {plan.results:>4} ring of {plan.pixels} results: sums of "
-            f"{counted(plan.parts, 'part')}, earlier sums",
+            f"{counted(plan.parts, 'part')}{', earlier sums' * (plan.slices > 1)}",
+            *([f"  {plan.biases:>4} biases of two groups"] if plan.slices == 1 else []),
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
             *(
                 [f"  {plan.ring_end:>4} the first {plan.repeated} slots again"]
@@ -231,21 +250,23 @@ class _ConvKernel:
         self.described = reg("described", "address of the next group's description")
         self.next_out = reg("next_out", "next group: address of its first output")
         self.next_bias = reg("next_bias", "next group: address of its biases")
-        self.bias = reg("bias", "address of the group's biases")
+        if plan.slices == 1:
+            self.biases = [reg(f"bias{age}", f"biases of the pixel of age {age}") for age in (0, 1)]
+        else:
+            self.slices_left = reg("slices_left", "slices left in the group")
+            self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
+            self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.out_base = reg("out_base", "address of the group's first output")
         self.out_row = reg("out_row", "address of the row's first output")
-        self.slices_left = reg("slices_left", "slices left in the group")
         self.pixels = reg("pixels", "pixels left in the pass")
         self.row_left = reg("row_left", "pixels left in the row")
-        self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
-        self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.window = reg("window", "slot that the window begins with")
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # Pixels of several passes, with different thresholds, are in the pipeline unless outputs
+        # Pixels of several slices, with different thresholds, are in the pipeline unless outputs
         # become bytes.
-        limits = 3 if plan.narrow is None else int(plan.narrows_sums)
+        limits = 0 if plan.slices == 1 else 3 if plan.narrow is None else 1
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         if plan.narrows_sums:
             self.sum = reg("sum", "address of the youngest pixel's partial sum")
@@ -253,6 +274,12 @@ class _ConvKernel:
         self.tmp1 = reg("tmp1", "temporary")
         self.tmp2 = reg("tmp2", "temporary")
         self.one = w.constant("one", 1, "1")
+        #: Numbers of the conversion to bytes, where registers are left for them.
+        self.constants: dict[int, str] = {}
+        if plan.narrow is not None and plan.slices == 1:
+            pair = plan.thresholds + 3 * ELEMENT_BYTES
+            for value in dict.fromkeys((pair, ELEMENT_BYTES, plan.group_elements)):
+                self.constants[value] = w.constant(f"number{value}", value, "for bytes")
         self.length = w.constant("length", plan.length, "elements of a part")
         self.filters = w.constant("filters", plan.filters, "filters at once")
         self.part = w.constant("part", plan.filters * plan.length, "weights of a part")
@@ -269,6 +296,8 @@ class _ConvKernel:
         w.label("pixel")
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
+        if self._turns_early:
+            self._load_weights(0)
         pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
         if plan.narrows_sums:
             w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
@@ -282,6 +311,7 @@ class _ConvKernel:
             self._flush()
         w.label("idle")
         w.op("halt")
+        w.emit_detours()
         return w
 
     def _begin(self) -> None:
@@ -313,6 +343,9 @@ class _ConvKernel:
         self._forget()
         for limit in self.limit:
             w.op("mov", limit, self.lowest)
+        if plan.slices == 1:
+            for biases in self.biases:
+                w.op("li", biases, plan.biases)
         w.op("li", self.row_left, plan.shape.out_width)
         self._describe()
         w.op("jmp", "group")
@@ -331,19 +364,30 @@ class _ConvKernel:
         w.load(self.tmp1, self.weights, self.part, note=f"weights of part {part}")
         w.offset(self.weights, self.weights, plan.part_bytes)
 
+    @property
+    def _turns_early(self) -> bool:
+        """Whether a turn ends before the short instructions that follow its only product. The
+        vector unit has no room for all four of those while the product lasts."""
+        return self.plan.joined and self.plan.narrow is not None
+
     def _pixel(self) -> None:
         plan = self.plan
+        if self._turns_early:
+            self._product(0)
+            self._transfers()
+            self._turn()
+            self._add(0, self.result[2])
+            self._threshold(3)
+            with self._bytes():
+                self._pick_bytes(plan.packed_age + 1)
+                if plan.byte_shift:
+                    self.writer.op("set.vl", self.filters)
+                    self._shift_byte(4)
+            return
         for part in range(plan.parts):
             self._product(part)
             if part == 0:
-                # Loads and stores come after a product and before the short instructions that
-                # follow it, which they would delay otherwise.
-                if self.sums_first:
-                    self._load_earlier()
-                self.stream.load("load")
-                self._store(-1, "sums of the oldest")
-                if not self.sums_first:
-                    self._load_earlier()
+                self._transfers()
             else:
                 self._reload(part - 1)
             self._add(part, self.result[1])
@@ -354,13 +398,25 @@ class _ConvKernel:
                     self._shift_byte(3)
             if plan.narrow is not None and part == min(2, plan.parts - 1):
                 with self._bytes():
-                    self._pick_bytes(4)
+                    self._pick_bytes(plan.packed_age)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
+
+    def _transfers(self) -> None:
+        """Loads and stores: after a product and before the short instructions that follow it, which
+        they would delay otherwise."""
+        if self.sums_first:
+            self._load_earlier()
+        self.stream.load()
+        self._store(-1, "sums of the oldest")
+        if not self.sums_first:
+            self._load_earlier()
 
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
+        if plan.slices == 1:
+            return
         w.op("and", self.tmp, self.sum if plan.narrows_sums else self.out[0], self.earlier)
         w.op("add", self.tmp, self.tmp, self.earlier_base)
         w.offset(self.tmp1, self.result[0], plan.earlier)
@@ -375,28 +431,33 @@ class _ConvKernel:
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.tmp, self.result[0], part * plan.group_bytes)
-        w.op("li", self.tmp1, part * plan.part_pitch)
+        result, weights = self.result[0], w.zero
+        if part:
+            result, weights = self.tmp, self.tmp1
+            w.offset(result, self.result[0], part * plan.group_bytes)
+            w.op("li", weights, part * plan.part_pitch)
         w.op("set.vl", self.length)
         product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
-        w.vector(product, self.tmp, self.tmp1, column, note=f"product of part {part}")
+        w.vector(product, result, weights, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:
             w.op("v.drain")
 
     def _wrap(self, pointer: str) -> None:
-        w = self.writer
-        inside = w.new_label("inside")
-        w.op("blt", pointer, self.stream.ring_end, inside)
-        w.offset(pointer, pointer, self.plan.ring - self.plan.ring_end)
-        w.label(inside)
+        w, distance = self.writer, self.plan.ring - self.plan.ring_end
+        w.seldom("bge", pointer, self.stream.ring_end, lambda: w.offset(pointer, pointer, distance))
 
     def _add(self, number: int, result: str) -> None:
         """Write addition ``number`` of a pixel: the sums of the parts after the first, then the
         earlier sums."""
         w, plan = self.writer, self.plan
+        last = number + 1 == plan.parts
+        if last and plan.slices == 1:
+            w.vector("v.v.add", result, result, self.biases[1], note="add biases")
+            w.op("mov", self.biases[1], self.biases[0])
+            return
         operand, place = "earlier sums", plan.earlier
-        if number + 1 < plan.parts:
+        if not last:
             operand, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
         w.offset(self.tmp, result, place)
         w.vector("v.v.add", result, result, self.tmp, note=f"add {operand}")
@@ -422,17 +483,22 @@ class _ConvKernel:
     def _pick_bytes(self, age: int) -> None:
         """Pack the high bytes of a pixel's elements."""
         w, result = self.writer, self.result[age]
-        w.op("li", self.tmp, self.plan.thresholds + 3 * ELEMENT_BYTES)
-        w.op("li", self.tmp1, ELEMENT_BYTES)
-        w.op("set.vl", self.tmp1)
-        w.op("m.v.mul.add [8-bit]", result, result, self.tmp, note="pick the high bytes")
+        pair = self._number(self.plan.thresholds + 3 * ELEMENT_BYTES, self.tmp)
+        w.op("set.vl", self._number(ELEMENT_BYTES, self.tmp1))
+        w.op("m.v.mul.add [8-bit]", result, result, pair, note="pick the high bytes")
+
+    def _number(self, value: int, spare: str) -> str:
+        """A register with ``value``: that of a constant, or ``spare``."""
+        if value in self.constants:
+            return self.constants[value]
+        self.writer.op("li", spare, value)
+        return spare
 
     def _store(self, age: int, note: str = "") -> None:
         """Store the outputs of the pixel of this age."""
         w, elements = self.writer, self.filters
         if self.plan.narrow is not None:
-            elements = self.tmp
-            w.op("li", elements, self.plan.group_elements)
+            elements = self._number(self.plan.group_elements, self.tmp)
         if self.plan.narrows_sums:
             with w.unless("bne", self.limit[0], self.lowest):
                 w.op("mov", elements, self.filters)
@@ -462,41 +528,52 @@ class _ConvKernel:
             w.offset(self.sum, self.sum, plan.group_bytes)
         w.op("mov", self.result[0], self.tmp)
         w.note("Next window.")
-        w.op("mov", self.stream.count, plan.advance)
-        w.offset(self.tmp1, self.window, plan.advance * plan.slot_bytes)
+        if plan.sliding:
+            w.op("mov", self.stream.count, plan.advance)
+        else:
+            w.op("mov", self.stream.slot, self.window)
+        w.offset(self.window, self.window, plan.advance * plan.slot_bytes)
         w.offset(self.out[0], self.out[0], self.layout.target.x_step)
-        same = "same_row"
         w.op("sub", self.row_left, self.row_left, 1)
-        w.op("bne", self.row_left, w.zero, same)
+        w.seldom("beq", self.row_left, w.zero, self._next_row)
+        self._wrap(self.window)
+        w.op("sub", self.pixels, self.pixels, 1)
+
+    def _next_row(self) -> None:
+        w, plan = self.writer, self.plan
         w.op("li", self.row_left, plan.shape.out_width, note="next row")
         w.offset(self.out_row, self.out_row, self.layout.target.y_step)
         w.op("mov", self.out[0], self.out_row)
         if plan.sliding:
             w.op("mov", self.stream.count, plan.window_slots)
-            w.offset(self.tmp1, self.window, plan.window_slots * plan.slot_bytes)
-        w.label(same)
-        w.op("mov", self.window, self.tmp1)
-        self._wrap(self.window)
-        w.op("sub", self.pixels, self.pixels, 1)
+            slots = plan.window_slots - plan.advance
+            w.offset(self.window, self.window, slots * plan.slot_bytes)
 
     def _next_pass(self) -> None:
         w, plan = self.writer, self.plan
-        w.note("Next slice of the channels: sums go on from those in memory.")
-        w.op("sub", self.slices_left, self.slices_left, 1)
-        with w.unless("beq", self.slices_left, w.zero):
-            w.op("li", self.earlier, -1)
-            w.op("mov", self.earlier_base, w.zero)
-            w.op("jmp", "pass")
-            w.note("Next group of filters: sums start from the biases.")
+        if plan.slices > 1:
+            w.note("Next slice of the channels: sums go on from those in memory.")
+            w.op("sub", self.slices_left, self.slices_left, 1)
+            with w.unless("beq", self.slices_left, w.zero):
+                w.op("li", self.earlier, -1)
+                w.op("mov", self.earlier_base, w.zero)
+                w.op("jmp", "pass")
+        w.note("Next group of filters: sums start from the biases.")
         w.op("sub", self.groups, self.groups, 1)
         w.op("beq", self.groups, w.zero, "finish")
         w.label("group")
-        w.op("li", self.slices_left, plan.slices)
         w.op("mov", self.out_base, self.next_out)
-        w.op("mov", self.bias, self.next_bias)
+        if plan.slices > 1:
+            w.op("li", self.slices_left, plan.slices)
+            w.op("mov", self.earlier, w.zero)
+            w.op("mov", self.earlier_base, self.next_bias)
+        else:
+            w.note("The last pixel of the group before still needs its biases.")
+            w.op("v.drain")
+            w.op("li", self.tmp, 2 * plan.biases + plan.bias_bytes)
+            w.op("sub", self.biases[0], self.tmp, self.biases[0])
+            w.load(self.biases[0], self.next_bias, self.filters, note="biases")
         self._describe()
-        w.op("mov", self.earlier, w.zero)
-        w.op("mov", self.earlier_base, self.bias)
         w.label("pass")
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)
@@ -517,10 +594,10 @@ class _ConvKernel:
         """Complete the bytes of all pixels that have their sums."""
         w = self.writer
         with self._bytes():
-            for age in range(1, 4):
+            for age in range(1, self.plan.packed_age):
                 self._shift_byte(age)
             w.op("v.drain")
-            for age in range(1, 5):
+            for age in range(1, self.plan.packed_age + 1):
                 self._pick_bytes(age)
             w.op("v.drain")
 

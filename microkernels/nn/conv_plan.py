@@ -39,10 +39,10 @@ from .conv_shape import MOST_NARROW, ConvShape, check_shifts
 
 __all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
 
-#: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
-#: stored; two more that become bytes.
-_RESULTS = 5
-_NARROWED = 2
+#: Pixels in the pipeline: those up to the age at which a pixel completes, and one until it is
+#: stored and one being stored.
+_COMPLETE = 2
+_STORED_AFTER = 3
 #: Bytes per element of a map of bytes.
 _PAIR = 2
 #: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
@@ -183,7 +183,14 @@ class ConvPlan:
     @property
     def pixels(self) -> int:
         """Pixels in the pipeline: slots of the ring of results."""
-        return _RESULTS + (_NARROWED if self.narrow is not None else 0)
+        return self.packed_age + _STORED_AFTER
+
+    @property
+    def packed_age(self) -> int:
+        """Age of the pixel whose bytes are packed, one after those whose sums are compared with the
+        threshold and, unless they become bytes by eight bits, shifted. For outputs of sums the age
+        at which they are compared."""
+        return _COMPLETE if self.narrow is None else _COMPLETE + 1 + (self.byte_shift > 0)
 
     @property
     def narrows_sums(self) -> bool:
@@ -229,7 +236,12 @@ class ConvPlan:
     @property
     def result_bytes(self) -> int:
         """Bytes per slot of the result ring."""
-        return self.earlier + round_up(self.group_bytes, RANGE_BYTES)
+        return self.earlier + (self.bias_bytes if self.slices > 1 else 0)
+
+    @property
+    def bias_bytes(self) -> int:
+        """Bytes of a group's biases, or of a pixel's partial sums, in the scratchpad."""
+        return round_up(self.group_bytes, RANGE_BYTES)
 
     @property
     def thresholds(self) -> int:
@@ -242,9 +254,15 @@ class ConvPlan:
         return self.thresholds + RANGE_BYTES
 
     @property
+    def biases(self) -> int:
+        """Scratchpad address of the biases of two groups, with one slice; otherwise they are loaded
+        as partial sums."""
+        return self.results + self.pixels * self.result_bytes
+
+    @property
     def ring(self) -> int:
         """Scratchpad address of the input ring."""
-        return self.results + self.pixels * self.result_bytes
+        return self.biases + (2 * self.bias_bytes if self.slices == 1 else 0)
 
     @property
     def ring_end(self) -> int:
@@ -283,7 +301,9 @@ class ConvPlan:
         twice = 1 + self.repeated / self.slots
         columns = self.advance * self.slot_loads * twice * columns_of_load
         stored = self.group_elements * ELEMENT_BYTES
-        columns += -(-self.group_bytes // COLUMN_BYTES) + -(-stored // COLUMN_BYTES)
+        if self.slices > 1:
+            columns += -(-self.group_bytes // COLUMN_BYTES)
+        columns += -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
     def shares(self, sharers: int) -> list[tuple[range, range]]:
@@ -307,12 +327,12 @@ class ConvPlan:
             for turn in range(by_group)
         ]
 
-    @property
-    def cycles(self) -> float:
-        """Estimated cycles of four engines of a vault for the complete layer; used for choosing."""
+    def cycles(self, sharers: int) -> float:
+        """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
+        complete layer; used for choosing."""
         window = max(self.vector_cycles, self.bus_cycles(SHARERS))
-        pixels = self.shape.out_width * self.shape.out_height
-        return window * pixels * self.slices * self.groups / SHARERS
+        rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers))
+        return window * rows * self.shape.out_width * self.slices
 
 
 def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
@@ -352,6 +372,7 @@ def plan_conv(
     reuse: bool = False,
     pairs: bool = False,
     narrow: int | None = None,
+    sharers: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
@@ -365,6 +386,7 @@ def plan_conv(
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
         pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
+        sharers: engines that share the layer, at least 1.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -408,14 +430,14 @@ def plan_conv(
             _with_slots(replace(ringless, filters=count), scratchpad_bytes) for count in candidates
         )
         if fitting := [plan for plan in plans if plan is not None]:
-            best.append(min(fitting, key=lambda plan: (plan.cycles, -plan.slots)))
+            best.append(min(fitting, key=lambda plan: (plan.cycles(sharers), -plan.slots)))
     if not best:
         raise KernelError(
             f"{counted(candidates[0], 'filter')} of {shape.kernel} x {shape.down} pixels of "
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
-    return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
+    return min(best, key=lambda plan: (plan.cycles(sharers), -plan.ahead, plan.bus_cycles(SHARERS)))
 
 
 #: Elements that the vector unit multiplies per cycle.
@@ -449,7 +471,7 @@ def best_depth(
         except KernelError:
             continue
         # Among the fastest, the thinnest slices.
-        best = min(best or (plan.cycles, depth), (plan.cycles, depth))
+        best = min(best or (plan.cycles(1), depth), (plan.cycles(1), depth))
     if best is None:
         raise filter_overflow(shape, scratchpad_bytes)
     return best[1]
@@ -466,7 +488,7 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
 
 
 def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
-    """A lower bound of :attr:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
+    """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
     beats of all products, and two additions per group of filters."""
     column = shape.down * depth
     joined = column * shape.kernel <= MAX_VL
@@ -475,7 +497,7 @@ def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
     beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
     slices = -(-shape.channels // depth)
     # Estimates are rounded.
-    return shape.out_width * shape.out_height * slices * beats / SHARERS * (1 - 1e-9)
+    return shape.out_width * shape.out_height * slices * beats * (1 - 1e-9)
 
 
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:

@@ -227,6 +227,7 @@ def conv_layout(
         reuse=reuse,
         pairs=pairs,
         narrow=narrow,
+        sharers=sharers,
         scratchpad_bytes=scratchpad_bytes,
     )
     size = {"width": shape.width, "height": shape.height, "channels": shape.channels}

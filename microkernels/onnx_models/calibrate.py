@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements, count_saturation
+from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
 from microkernels.networks.jobs import activation
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
@@ -138,6 +138,8 @@ class _Calibration:
         self.given = {name: values[chosen] for name, values in inputs.items()} | constants
         # Groups of integers that must be exact.
         self.kept = {self.group[name] for name in model.exact}
+        #: Of the weights of each layer.
+        self.bits = {layer.name: layer.bits for layer in model.network.layers}
         self.fractions = self._fitting()
         self.weight_limits = self._weight_limits()
 
@@ -148,7 +150,8 @@ class _Calibration:
             group = self.group[name]
             needs[group] = max(needs.get(group, 0.0), largest)
         network = self.model.network
-        fractions = {group: fraction_for(peak) for group, peak in needs.items()}
+        bits = {self.group[name]: bits for name, bits in network.bits.items()}
+        fractions = {group: fraction_for(peak, bits[group]) for group, peak in needs.items()}
         for layer in network.layers:
             of_source = [(source, layer.source_limits) for source in network.sources[layer.name]]
             for name, limits in (*of_source, (layer.name, layer.output_limits)):
@@ -167,7 +170,9 @@ class _Calibration:
         }
         largest |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
         largest |= self.row_factors
-        limits = {name: fraction_for(magnitude) for name, magnitude in largest.items()}
+        limits = {
+            name: fraction_for(magnitude, self.bits[name]) for name, magnitude in largest.items()
+        }
         rows = {name: int(np.clip(limits[name], *NORMAL_BITS)) for name in self.row_factors}
         return limits | rows
 
@@ -189,11 +194,11 @@ class _Calibration:
                 shift = formats.of(network, layer).shift
                 if shift < 0:
                     self.fractions[self.group[layer.name]] += shift
-                elif shift > FRACTION_LIMIT and layer.name in weights:
-                    weights[layer.name] -= shift - FRACTION_LIMIT
-                elif shift > FRACTION_LIMIT:
+                elif shift > layer.most_shift and layer.name in weights:
+                    weights[layer.name] -= shift - layer.most_shift
+                elif shift > layer.most_shift:
                     source = max(network.sources[layer.name], key=lambda name: maps[name])
-                    self.fractions[self.group[source]] -= shift - FRACTION_LIMIT
+                    self.fractions[self.group[source]] -= shift - layer.most_shift
                 else:
                     continue
                 changed = True
@@ -212,7 +217,7 @@ class _Calibration:
         model = self.model
         network = model.network
         formats = self.formats()
-        values = {name: as_elements(real, formats.maps[name]) for name, real in self.given.items()}
+        values = self._elements(self.given, formats)
         used = {INPUT: len(network.users(INPUT))}
         used |= {layer.name: len(network.users(layer.name)) for layer in network.layers}
         decided: set[str] = set()
@@ -226,9 +231,7 @@ class _Calibration:
             open_yet = group not in decided and group not in self.kept
             if search and open_yet and layer.has_weights:
                 formats = self._search(layer, sources, real, formats)
-                values |= {
-                    name: as_elements(self.given[name], formats.maps[name]) for name in self.given
-                }
+                values |= self._elements(self.given, formats)
             if search and layer.name in model.real:
                 formats = self._search_weights(layer, sources, real, formats)
             decided.update(
@@ -268,10 +271,9 @@ class _Calibration:
         counts = {report.layer: report for report in reports}
         for first in range(0, len(rest), _SEARCH_IMAGES):
             numbers = rest[first : first + _SEARCH_IMAGES]
-            values = {
-                name: as_elements(real[numbers], formats.maps[name])
-                for name, real in self.every.items()
-            }
+            values = self._elements(
+                {name: real[numbers] for name, real in self.every.items()}, formats
+            )
             for layer in network.layers:
                 if layer.name in self.every:
                     continue
@@ -289,6 +291,12 @@ class _Calibration:
                     if last[source] is layer:
                         del values[source]
         return list(counts.values())
+
+    def _elements(self, maps: Mapping[str, Reals], formats: Formats) -> dict[str, Elements]:
+        bits = self.model.network.bits
+        return {
+            name: as_elements(real, formats.maps[name], bits[name]) for name, real in maps.items()
+        }
 
     def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
         layer, parameters = with_fractions(self.model, formats, layer)
@@ -329,7 +337,8 @@ class _Calibration:
         error = self._made_error(layer, sources, formats, real)
         while True:
             start = self.weight_limits[layer.name]
-            limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > HIGHEST + 0.5))
+            most = np.iinfo(NUMBERS[layer.bits]).max + 0.5
+            limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > most))
             if limited > absolute.size * _MOST_LIMITED:
                 return formats
             self.weight_limits[layer.name] = start + 1
@@ -410,7 +419,7 @@ def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Re
         network=replace(model.network, layers=tuple(layers)),
         weights=weights,
         constants={
-            name: as_elements(values, formats.maps[name])
+            name: as_elements(values, formats.maps[name], model.network.bits[name])
             for name, values in model.constants.items()
         },
         formats=formats,

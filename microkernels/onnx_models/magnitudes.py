@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, NUMBERS
 from microkernels.networks.curves import Function, has_pole
 from microkernels.networks.network import Layer, Network
 from microkernels.networks.parameters import Fractions, Reals, Weights
@@ -38,14 +38,15 @@ _LEAST, _MOST = -64, 64
 MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
 
 
-def fraction_for(magnitude: float) -> int:
-    """The maximum fraction bits with which numbers of this magnitude fit elements."""
+def fraction_for(magnitude: float, bits: int) -> int:
+    """The maximum fraction bits with which numbers of this magnitude fit ``bits``."""
     if magnitude == 0:
         return FRACTION_LIMIT
     if not np.isfinite(magnitude):
         raise ModelError("a map has infinite numbers on the calibration data")
     # Clipping 32767.5 loses half a unit, like rounding.
-    return int(np.clip(np.floor(np.log2((HIGHEST + 0.5) / magnitude)), _LEAST, _MOST))
+    most = np.iinfo(NUMBERS[bits]).max + 0.5
+    return int(np.clip(np.floor(np.log2(most / magnitude)), _LEAST, _MOST))
 
 
 def groups(network: Network) -> Mapping[str, str]:
@@ -95,7 +96,7 @@ def with_fractions(
         ModelError: products need a shift by more bits than an engine has.
     """
     fractions = formats.of(model.network, layer)
-    if layer.shifts and not 0 <= fractions.shift <= FRACTION_LIMIT:
+    if layer.shifts and not 0 <= fractions.shift <= layer.most_shift:
         raise ModelError(f"{layer.name}: products can't be shifted right by {fractions.shift} bits")
     return layer.scaled(fractions, model)
 

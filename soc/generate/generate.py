@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import example, port_table
+from .port_table import example, port_constants, port_table
 
 __all__ = [
     "MANIFEST",
@@ -70,6 +70,13 @@ TWO_CLOCK_WAIVERS: dict[str, str] = {
     "brings it to the other domain (AsyncFFSynchronizer of Amaranth).",
 }
 
+#: Module that runs a program on an engine.
+_EXAMPLE = "example.v"
+#: Makes what it reads as memory from a binary file.
+_WORDS = (
+    'import sys; data = open(sys.argv[1], "rb").read(); '
+    'print(*(data[n : n + 8][::-1].hex() for n in range(0, len(data), 8)), sep="\\n")'
+)
 #: How memories are built -> what the README says of it.
 _MEMORIES: dict[SramKind, str] = {
     "behavioural": " For block and LUT RAM of an FPGA, `vip generate --config"
@@ -136,12 +143,14 @@ def generate(
     *,
     top: str | None = None,
     extra_files: Mapping[str, str] | None = None,
+    about: str = "",
 ) -> GenerateReport:
     """Write the design of ``config`` as a directory of Verilog.
 
     ``rtl/`` contains one file per module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
-    ``README.md`` a description with the ports. A chip also has the C header of its registers,
+    ``README.md`` a description with the ports, ``TOP_ports.vh`` constants for them, ``example.v`` a
+    module that runs a program on an engine. A chip also has the C header of its registers,
     :data:`soc.generate.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
     simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
     depend only on the configuration and the versions of the tools. The directory is written
@@ -152,6 +161,7 @@ def generate(
         directory: output directory.
         top: name of the top module; by default the configuration's ``module_name``.
         extra_files: further files of the directory: name -> text.
+        about: for ``README.md`` and :data:`MANIFEST`, what the design is for, in sentences.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds other files.
@@ -160,7 +170,7 @@ def generate(
     target = Path(directory)
     check_directory(target)
     emission = verilog(config, top=top)
-    files = _contents(config, emission, extra_files or {})
+    files = _contents(config, emission, extra_files or {}, about)
     try:
         _write(target, files)
     except OSError as error:
@@ -178,7 +188,7 @@ def generate(
 
 
 def _contents(
-    config: Configuration, emission: Emission, extra_files: Mapping[str, str]
+    config: Configuration, emission: Emission, extra_files: Mapping[str, str], about: str
 ) -> dict[str, str]:
     files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
     sources = list(files)
@@ -192,12 +202,18 @@ def _contents(
     files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if config.two_clocks else WAIVERS)
     if config.kind == "chip":
         files[HEADER_NAME] = c_header()
-    files["README.md"] = _readme(config, emission)
+    design = interface_only(component(config))
+    clocks = CLOCK_PORTS[ENGINE_DOMAIN] + (CLOCK_PORTS[MEMORY_DOMAIN] if config.two_clocks else ())
+    if text := example(config.pe, design, emission.top, clocks):
+        files[_EXAMPLE] = text
+    files[f"{emission.top}_ports.vh"] = port_constants(design, emission.top)
+    files["README.md"] = _readme(config, emission, about, clocks, runs=_EXAMPLE in files)
     names = sorted([*files, MANIFEST])
     manifest = {
         "generator": "vip",
         "version": version("vip-inference"),
         "top": emission.top,
+        "about": about,
         "configuration": configuration_json(config),
         "files": names,
     }
@@ -205,32 +221,35 @@ def _contents(
     return files
 
 
-def _readme(config: Configuration, emission: Emission) -> str:
+def _readme(
+    config: Configuration, emission: Emission, about: str, clocks: Sequence[str], *, runs: bool
+) -> str:
     design = interface_only(component(config))
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
     macros = stubs = second = launch = shown = ""
+    if runs:
+        built_in = config.pe.program is not None
+        assemble = "" if built_in else "    vip asm FILE.s --format mem -o program.mem\n"
+        shown = (
+            f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
+            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
+            " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters.\n\n"
+            f"{assemble}    python3 -c '{_WORDS}' FILE.bin > memory.mem\n"
+            f"    iverilog -c filelist.f -s example -o example.vvp {_EXAMPLE}"
+            " && vvp example.vvp\n\n"
+        )
     if config.kind == "chip":
         launch = (
             " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
             f" until `RUNNING` reads 0: `{HEADER_NAME}` has these addresses of the control port."
         )
-    clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
     if config.two_clocks:
-        clocks += CLOCK_PORTS[MEMORY_DOMAIN]
         second = (
             "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
             f" resets are 1 together for {RESET_CYCLES} cycles of the slower clock at least. "
-        )
-    if text := example(design, emission.top, clocks):
-        shown = (
-            "## Example\n\n"
-            "`example.v` below runs `program.mem` (`vip asm FILE.s --format mem -o program.mem`)"
-            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`:\n\n"
-            f"    iverilog -c filelist.f -s example -o example.vvp example.v && vvp example.vvp\n\n"
-            f"```verilog\n{text}```\n\n"
         )
     if emission.black_boxes:
         stubs = "stubs/*.v "
@@ -238,8 +257,9 @@ def _readme(config: Configuration, emission: Emission) -> str:
             "\nMemories are macros: `models/` holds what they do, for simulation, `stubs/` the"
             " black boxes, for synthesis.\n"
         )
+    intro = f"{about}\n\n" if about else ""
     return (
-        f"# {emission.top}: a VIP {config.title}\n\n"
+        f"# {emission.top}: a VIP {config.title}\n\n{intro}"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
         f" `rst` (synchronous, active high). {second}The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
@@ -256,7 +276,8 @@ def _readme(config: Configuration, emission: Emission) -> str:
         " stays until it is taken. Directions are the module's; fields are below their port. Hold"
         f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
         " all that is connected to it: the memory, whose contents may stay, and the bus to it."
-        f"{launch}\n\n"
+        f" `{emission.top}_ports.vh` has the bits of ports and fields as constants, to be included"
+        f" in a module.{launch}\n\n"
         f"{port_table(design, clocks)}\n{shown}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -7,9 +7,9 @@ the function that returns it.
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -19,9 +19,18 @@ from amaranth.lib import data, stream, wiring
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand, DramPort
+from pe.config import PeConfig
 from soc.host.register_map import BLOCKS
 
-__all__ = ["PortField", "PortRow", "example", "port_table", "ports_of", "verilog_names"]
+__all__ = [
+    "PortField",
+    "PortRow",
+    "example",
+    "port_constants",
+    "port_table",
+    "ports_of",
+    "verilog_names",
+]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
@@ -32,9 +41,13 @@ _SEEN_FROM = re.compile(r",\s+seen\s+from\s+the\s+(\w+)(?:\s+\([^)]*\))?")
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
 #: A field of a port, or its lowest bit, in an example.
 _PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
+#: Numbers of elements of an array, and what each stream has, which names of constants leave out.
+_UNNAMED = {*_LETTERS, "payload"}
 #: The beginning of an example: clock, declarations and the design.
 _DESIGN = """`timescale 1ns/1ps
 module example;
+  parameter PARAMETERS = 0;  // of the launch
+`include "TOP_ports.vh"
   reg clk = 0, rst = 1;
   always #5 clk = !clk;
 DECLARATIONS
@@ -59,10 +72,12 @@ _ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
         left = <memory__request__payload.last>;
       end
       memory__request__ready <= left == 0;
-      <memory__response__payload.tag> <= <memory__request__payload.tag>;
+      <memory__response__payload.tag> <=
+        <memory__request__payload.tag>;
       for (left = left; left > 0; left = left - 1) begin
         memory__response__valid <= 1;
-        <memory__response__payload.data> <= memory[place];
+        <memory__response__payload.data> <=
+          memory[place];
         <memory__response__payload.last> <= left == 1;
         @(posedge clk);
         while (!memory__response__ready) @(posedge clk);
@@ -74,15 +89,33 @@ _ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
 
 """
 #: Launches a program on the engine with the ports ``CONTROL``.
-_CONTROL_HOST = """  reg [31:0] code [0:WORDS - 1];
-  integer n;
+_CONTROL_HOST = """@CODE@  integer n;
   initial begin
-    $readmemh("program.mem", code);
+    for (n = 0; n < 4096; n = n + 1) MEMORY[n] = 0;
     $readmemh("memory.mem", MEMORY);
     COUNT <= ENGINES;
     repeat (2) @(posedge clk);
     rst <= 0;
-    for (n = 0; n < WORDS && code[n] !== 32'bx; n = n + 1) begin
+@LOAD@    CONTROL__launch__valid <= 1;
+    <CONTROL__launch__payload.parameters> <=
+      PARAMETERS;
+    @(posedge clk);
+    while (!CONTROL__launch__ready) @(posedge clk);
+    CONTROL__launch__valid <= 0;
+    @(posedge clk);
+    while (<CONTROL__status.state> < 2) @(posedge clk);
+    $display("state %0d, cause %0d, pc %0d",
+      <CONTROL__status.state>,
+      <CONTROL__status.cause>,
+      $signed(<CONTROL__status.pc>));
+@CYCLES@    $writememh("memory.out", MEMORY);
+    $finish;
+  end
+endmodule
+"""
+_CODE = "  reg [31:0] code [0:(1 << CONTROL_LOAD_ADDRESS_BITS) - 1];\n"
+_LOAD = """    $readmemh("program.mem", code);
+    for (n = 0; n < 1 << CONTROL_LOAD_ADDRESS_BITS && code[n] !== 32'bx; n = n + 1) begin
       CONTROL__load__valid <= 1;
       <CONTROL__load__payload.address> <= n;
       <CONTROL__load__payload.word> <= code[n];
@@ -90,20 +123,9 @@ _CONTROL_HOST = """  reg [31:0] code [0:WORDS - 1];
       while (!CONTROL__load__ready) @(posedge clk);
     end
     CONTROL__load__valid <= 0;
-    CONTROL__launch__valid <= 1;
     <CONTROL__launch__payload.words> <= n;
-    @(posedge clk);
-    while (!CONTROL__launch__ready) @(posedge clk);
-    CONTROL__launch__valid <= 0;
-    @(posedge clk);
-    while (<CONTROL__status.state> < 2) @(posedge clk);
-    $display("state %0d, cause %0d, pc %0d, %0d cycles", <CONTROL__status.state>,
-      <CONTROL__status.cause>, $signed(<CONTROL__status.pc>), CONTROL__counter_value);
-    $writememh("memory.out", MEMORY);
-    $finish;
-  end
-endmodule
 """
+_CYCLES = '    $display("%0d cycles", CONTROL__counter_value);\n'
 #: Writes or reads a word at a port with the channels of AXI.
 _AXI_TASKS = """
   always @(posedge clk) begin
@@ -138,10 +160,12 @@ _CHIP_HOST = """
     data__awsize = 3; data__arsize = 3; data__awburst = 1; data__arburst = 1;
     repeat (2) @(posedge clk);
     rst <= 0;
+    // As many words as memory.mem has, here and at the end.
     for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
     control_write(<CHIP.SELECT>, 1);
     for (n = 0; n < 8192 && code[n] !== 32'bx; n = n + 1)
       control_write(<CHIP.PROGRAM> + 4 * n, code[n]);
+    control_write(<CHIP.PARAMETERS_LOW>, PARAMETERS);
     control_write(<CHIP.START>, n);
     value = 1;
     while (value[0]) control_read(<CHIP.RUNNING>, value);
@@ -374,38 +398,62 @@ def _rows(port: PortRow) -> str:
     return rows
 
 
+def port_constants(component: "wiring.Component[Any]", top: str) -> str:
+    """Verilog to include in a module around the module ``top``: the widths of its ports and of
+    their fields, and the fields' lowest bits."""
+    lines = [
+        f"// Constants for the ports of {top}, to be included in a module, such as of a field in",
+        "// x__y__payload: its lowest bit X_Y_FIELD, X_Y_FIELD_BITS, and X_Y_BITS of the port.",
+        "// verilator lint_off UNUSEDPARAM",
+    ]
+    for port in ports_of(component):
+        if port.bits > 1:
+            lines.append(f"localparam {_constant(port.name)}_BITS = {port.bits};")
+        for field in port.fields:
+            name = _constant(port.name, field.name)
+            lines.append(f"localparam {name} = {field.low}, {name}_BITS = {field.bits};")
+    return "\n".join([*lines, "// verilator lint_on UNUSEDPARAM", ""])
+
+
+def _constant(port: str, field: str = "") -> str:
+    """The name of a port's, or of a field's, lowest bit in :func:`port_constants`."""
+    steps = [step for step in port.split("__") if step not in _UNNAMED]
+    return "_".join([*steps, *field.split(".")]).upper().rstrip("_")
+
+
 def example(
-    component: "wiring.Component[Any]",
-    top: str,
-    clocks: Sequence[str] = CLOCK_PORTS[ENGINE_DOMAIN],
+    config: PeConfig, component: "wiring.Component[Any]", top: str, clocks: Sequence[str]
 ) -> str:
-    """A module in Verilog that runs a program on a design's first engine; "" if the design's memory
-    is on a bus.
+    """A module in Verilog that runs a program on the first engine of a design; "" if the design's
+    memory is on a bus, or if it is a chip with a program of its own.
 
     Parameters:
-        top: the design's module. clocks: its clock ports, each with its reset.
+        config: of the engine. component: the design. top: its module.
+        clocks: its clock ports, each with its reset.
     """
     ports, members = ports_of(component), component.signature.members
-    values = {"TOP": top, "MEMORY": "memory"}
+    values = {"TOP": top, "MEMORY": "memory", "ENGINES": "1", "COUNT": "identity__pe_count"}
+    host = _CONTROL_HOST.replace("@CODE@", "" if config.program else _CODE)
+    host = host.replace("@LOAD@", "" if config.program else _LOAD)
+    host = host.replace("@CYCLES@", _CYCLES if config.counters else "")
     if "memory" in members:
-        text = _DESIGN + _ENGINE_MEMORY + _CONTROL_HOST.replace("CONTROL", "control")
-        values |= {"COUNT": "identity__pe_count", "ENGINES": "1"}
-    elif "dram" not in members:
+        text = _DESIGN + _ENGINE_MEMORY + host.replace("CONTROL__", "control__")
+    elif "dram" not in members or ("data" in members and config.program):
         return ""
     elif "data" in members:
         tasks = "".join(_AXI_TASKS.replace("PORT", port) for port in ("control", "data"))
         text = _DESIGN + tasks + _CHIP_HOST + _DRAM
     else:
-        text = _DESIGN + _CONTROL_HOST.replace("CONTROL", "control__n") + _DRAM
-        values |= {"COUNT": "pe_count", "MEMORY": "memory.words"}
+        text = _DESIGN + host.replace("CONTROL__", "control__n__") + _DRAM
+        values |= {"MEMORY": "memory.words", "COUNT": "pe_count"}
     joined = [f".{name}({('clk', 'rst')[at % 2]})" for at, name in enumerate(clocks)]
     declared, drams = [], []
     for port in ports:
         of_dram = port.name.startswith("dram__")
-        driven = port.is_input and not of_dram
+        width = f"[{_constant(port.name)}_BITS - 1:0] " if port.bits > 1 else ""
+        kind, start = ("reg", " = 0") if port.is_input and not of_dram else ("wire", "")
         for name in verilog_names(port):
-            kind, start = ("reg", " = 0") if driven else ("wire", "")
-            declared.append(f"  {kind} [{port.bits - 1}:0] {name}{start};")
+            declared.append(f"  {kind} {width}{name}{start};")
             joined.append(f".{name}({name})")
             if of_dram and port.is_input:
                 drams.append(name.removesuffix("__read_data"))
@@ -415,25 +463,22 @@ def example(
         values |= _dram_values(_signature(members["dram"]).config)
     declared += map(_dram_instance, drams)
     values |= {"DECLARATIONS": "\n".join(declared), "CONNECTIONS": ",\n    ".join(joined)}
-    places = {(port.name, field.name): field for port in ports for field in port.fields}
-    for (name, field), bits in places.items():
-        if name.endswith("__load__payload") and field == "address":
-            values["WORDS"] = str(1 << bits.bits)
-    registers = {
-        (block.name, register.name): block.base + register.offset
-        for block in BLOCKS
-        for register in block.registers
-    }
+    bits = {(port.name, field.name) for port in ports for field in port.fields if field.bits == 1}
+    text = _PLACE.sub(partial(_place, bits), text)
+    text = re.sub(r"\b[A-Z]+\b", lambda word: values.get(word[0], word[0]), text)
+    return text.replace("TOP_ports", f"{top}_ports").replace("control__n__", "control__0__")
 
-    def place(match: re.Match[str]) -> str:
-        if (match[2], match[3]) in registers:
-            return str(registers[match[2], match[3]])
-        field = places[match[2], match[3]]
-        bits = f"{match[2]}[{field.low + field.bits - 1}:{field.low}]"
-        return str(field.low) if match[1] else bits
 
-    text = re.sub(r"\b[A-Z]+\b", lambda word: values.get(word[0], word[0]), _PLACE.sub(place, text))
-    return text.replace("control__n__", "control__0__")
+def _place(one_bit: Collection[tuple[str, str]], match: re.Match[str]) -> str:
+    """The bits of a field, its lowest, or the address of a register."""
+    for block in BLOCKS:
+        for register in block.registers:
+            if (block.name, register.name) == (match[2], match[3]):
+                return str(block.base + register.offset)
+    name = _constant(match[2], match[3])
+    if match[1]:
+        return name
+    return f"{match[2]}[{name}{'' if (match[2], match[3]) in one_bit else f' +: {name}_BITS'}]"
 
 
 def _dram_values(config: VaultConfig) -> dict[str, str]:

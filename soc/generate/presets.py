@@ -41,6 +41,8 @@ _FPGA_TILE = VaultTileConfig(
     pes=2,
     extra_ports=CHIP_PORTS,
 )
+#: The default instructions, and products of bytes in pairs.
+_INT8 = PeConfig().instructions | {"m.v.dot.add[16]"}
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -56,12 +58,13 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
 #: ``pe-small`` has every standard instruction but small memories and queues, for quick experiments;
-#: ``pe-logistic`` has the optional instructions too, for recurrent networks. ``vault`` is the
-#: thesis's vault, four engines and 256 MiB; ``vault-logistic`` has engines with the optional
-#: instructions; ``vault-axi`` has an AXI bus of 256 bits instead of its DRAM controller, for a
-#: board's memory; ``vault-small`` has two small engines and 1 MiB. ``tiny`` is a chip of 2 x 2
-#: vaults of 1 MiB with one small engine each, for tests; ``small`` is one of 4 x 2 vaults with two;
-#: ``fpga`` is for a large 7-series; ``thesis`` is the thesis's chip.
+#: ``pe-logistic`` also has the logistic unit, for recurrent networks; ``pe-int8`` has products of
+#: bytes, for networks of 8 bits. ``vault`` is the thesis's vault, four engines and 256 MiB;
+#: ``vault-logistic`` and ``vault-int8`` have the engines of these names; ``vault-axi`` has an AXI
+#: bus of 256 bits instead of its DRAM controller, for a board's memory; ``vault-small`` has two
+#: small engines and 1 MiB. ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each,
+#: for tests; ``small`` is one of 4 x 2 vaults with two; ``fpga`` is for a large 7-series;
+#: ``thesis`` is the thesis's chip, and ``thesis-int8`` has products of bytes.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -73,10 +76,12 @@ PRESETS: dict[str, Configuration] = {
         address_bits=24,
     ),
     "pe-logistic": PeConfig(instructions=LOGISTIC_INSTRUCTIONS),
+    "pe-int8": PeConfig(instructions=_INT8),
     "vault": VaultTileConfig(),
     "vault-logistic": VaultTileConfig(
         pe=replace(VaultTileConfig().pe, instructions=LOGISTIC_INSTRUCTIONS)
     ),
+    "vault-int8": VaultTileConfig(pe=replace(VaultTileConfig().pe, instructions=_INT8)),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(
         pe=PeConfig(
@@ -94,6 +99,9 @@ PRESETS: dict[str, Configuration] = {
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
     "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
     "thesis": ChipConfig(),
+    "thesis-int8": ChipConfig(
+        tile=replace(ChipConfig().tile, pe=replace(ChipConfig().tile.pe, instructions=_INT8))
+    ),
 }
 
 

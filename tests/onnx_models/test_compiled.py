@@ -11,6 +11,7 @@ from onnx import helper
 import vip
 from microkernels.apps.digits import load_digits, trained
 from microkernels.apps.digits_onnx import digits_model
+from sim_tb.cosim.machine import Place
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
@@ -46,6 +47,29 @@ def test_accuracy_is_within_one_percent_of_floating_point(
     assert abs(found.accuracy - found.float_accuracy) <= 0.01
     assert found.error < 1e-3
     assert not found.saturated
+
+
+@pytest.mark.parametrize("on", ["iss", "model", pytest.param("rtl", marks=pytest.mark.slow)])
+def test_a_model_in_bytes_is_as_accurate_and_faster(
+    digits: tuple[Path, dict[str, np.ndarray]],
+    on: Place,
+    tmp_path: Path,
+) -> None:
+    folder, test = digits
+    images = {"x": test["x"][:100]}
+    report = vip.compile_model(folder / "cnn.onnx", images, tmp_path / "cnn", preset="vault-int8")
+    assert max(map_.weight_fraction or 0 for map_ in report.maps) < 8
+    found = vip.evaluate_model(tmp_path / "cnn", test)
+    assert found.accuracy is not None
+    assert found.float_accuracy is not None
+    assert found.accuracy >= found.float_accuracy - 0.005
+    assert found.error > 1e-3, "not in bytes"
+    image = {"x": test["x"][:1]}
+    run = vip.run_model(tmp_path / "cnn", image, on=on)
+    exact = vip.run_model(tmp_path / "cnn", image, on="golden")
+    np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
+    if on == "model":
+        assert run.cycles < 0.85 * vip.run_model(folder / "cnn", image, on="model").cycles
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def simulator():
             verilog={"design.v": verilog},
             support=(),
             control=f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n',
+            blocks=("pe",),
         )
     )
 

@@ -1,6 +1,7 @@
 """The table of ports, against the Verilog that is emitted."""
 
 import re
+import shutil
 import subprocess
 from array import array
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from soc.generate.designs import component
 from soc.generate.generate import generate, verilog
-from soc.generate.port_table import example, port_table, ports_of, verilog_names
+from soc.generate.port_table import example, port_constants, port_table, ports_of, verilog_names
 from soc.generate.presets import PRESETS
 from soc.tile.clocks import ClockConfig
 from tests.soc.four_states.icarus import icarus
@@ -62,40 +63,75 @@ def test_each_port_and_field_has_a_meaning(name):
         assert not re.search(r":\w+:`|``|[|\n]", meaning), where
 
 
-@pytest.mark.parametrize(
-    ("config", "cycles"),
-    [
-        (PRESETS["pe-small"], r", pc \d+, \d{2} cycles"),
-        (TWO_CLOCKS, r", pc \d+, \d{3} cycles"),
-        (PRESETS["tiny"], ""),
-    ],
-    ids=["engine", "vault", "chip"],
-)
-def test_the_example_runs_a_program(tmp_path, config, cycles):
-    """As a user takes it from the README: a matrix by a vector."""
-    compiler, simulator = icarus(), icarus("vvp")
+@pytest.mark.parametrize(("built_in", "counters"), [(False, True), (True, False)])
+def test_the_example_runs_a_program(tmp_path, built_in, counters):
+    """The commands of the README as they are, except that the program is there: the sums of the
+    tour, on an engine with other fields than the full one."""
+    icarus()
+    words = assemble((ROOT / "examples" / "sums.s").read_text()).words
+    config = replace(PRESETS["pe-small"], counters=counters)
+    if built_in:
+        config = replace(config, program=tuple(words))
     generate(config, tmp_path)
-    readme = (tmp_path / "README.md").read_text()
-    (text,) = re.findall("```verilog\n(.*?)```", readme, re.DOTALL)
-    (command,) = re.findall("^    (iverilog .* example.v) && vvp ", readme, re.MULTILINE)
-    (tmp_path / "example.v").write_text(text)
+    (tmp_path / "program.mem").write_text("".join(f"{word:08x}\n" for word in words))
+    shutil.copy(ROOT / "examples" / "sums.bin", tmp_path / "FILE.bin")
+    readme = (tmp_path / "README.md").read_text().partition("## Example")[2]
+    commands = re.findall("^    (.*)$", readme, re.MULTILINE)
+    assert (commands[0] == "vip asm FILE.s --format mem -o program.mem") != built_in
+    for command in commands[0 if built_in else 1 :]:
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+    assert re.search(r"^state 2, cause 0, pc \d+$", ran.stdout, re.MULTILINE)
+    assert bool(re.search(r"^\d{3} cycles$", ran.stdout, re.MULTILINE)) == counters
+    assert ("load__valid <=" in (tmp_path / "example.v").read_text()) != built_in
+    written = re.findall("^[0-9a-f]{16}$", (tmp_path / "memory.out").read_text(), re.MULTILINE)
+    numbers = memoryview(b"".join(bytes.fromhex(word)[::-1] for word in written)).cast("h")
+    assert numbers[256:288].tolist() == [numbers[n] + numbers[128 + n] for n in range(32)]
+    assert any(numbers[256:288])
+
+
+@pytest.mark.parametrize("config", [TWO_CLOCKS, PRESETS["tiny"]], ids=["vault", "chip"])
+def test_the_example_runs_on_the_first_engine(tmp_path, config):
+    """A matrix by a vector, with DRAM."""
+    icarus()
+    generate(config, tmp_path)
     words = assemble((ROOT / "examples" / "product.s").read_text()).words
     (tmp_path / "program.mem").write_text("".join(f"{word:08x}\n" for word in words))
     numbers = array("h", [*range(12), 3, 1, 4, 1, 0, 0, 0, 0]).tobytes()
-    lines = [numbers[n : n + 8][::-1].hex() for n in range(0, len(numbers), 8)]
-    (tmp_path / "memory.mem").write_text("\n".join(lines))
-    subprocess.run([compiler, *command.split()[1:]], cwd=tmp_path, check=True)
-    ran = subprocess.run(
-        [simulator, "example.vvp"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert re.search(rf"^state 2, cause 0{cycles}$", ran.stdout, re.MULTILINE)
+    (tmp_path / "FILE.bin").write_bytes(numbers)
+    readme = (tmp_path / "README.md").read_text().partition("## Example")[2]
+    for command in re.findall("^    (.*)$", readme, re.MULTILINE)[1:]:
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+    assert re.search(r"^state 2, cause 0", ran.stdout, re.MULTILINE)
     written = re.findall("^[0-9a-f]{16}$", (tmp_path / "memory.out").read_text(), re.MULTILINE)
-    assert written == [*lines[:4], "000000540030000c"]  # 84, 48, 12
+    before = (tmp_path / "memory.mem").read_text().splitlines()
+    assert written[:5] == [*before[:4], "000000540030000c"]  # 84, 48, 12
 
 
 def test_a_memory_on_a_bus_has_no_example():
     config = PRESETS["vault-axi"]
-    assert example(component(config), "vault") == ""
+    assert example(config.pe, component(config), "vault", ()) == ""
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_constants_of_ports_have_names_of_their_own(name):
+    design = component(PRESETS[name])
+    lines = re.findall("^localparam (.*);$", port_constants(design, "top"), re.MULTILINE)
+    values = dict(one.split(" = ") for line in lines for one in line.split(", "))
+    names = [one.split(" = ")[0] for line in lines for one in line.split(", ")]
+    assert len(names) == len(set(names)) > 0
+    for port in ports_of(design):
+        path = port.name.replace("__payload", "").split("__")
+        prefix = "_".join(step for step in path if len(step) > 1).upper()
+        if port.bits > 1:
+            assert values[f"{prefix}_BITS"] == str(port.bits)
+        for field in port.fields:
+            place = f"{prefix}_{field.name.upper()}"
+            assert values[place] == str(field.low)
+            assert values[f"{place}_BITS"] == str(field.bits)
 
 
 def test_the_table_names_fields_and_values(tmp_path):

@@ -58,15 +58,15 @@ def test_tiny_is_a_torus_of_single_engines() -> None:
         (
             preset,
             "vault",
-            r"'vault' is a vault; one engine is needed here: pe, pe-small, pe-logistic$",
+            r"'vault' is a vault; one engine is needed here: pe, pe-small, pe-logistic, pe-int8$",
         ),
         (
             preset,
             "tiny",
-            r"'tiny' is a chip; one engine is needed here: pe, pe-small, pe-logistic$",
+            r"'tiny' is a chip; one engine is needed here: pe, pe-small, pe-logistic, pe-int8$",
         ),
         (tile_preset, "pe", r"'pe' is one engine; a vault is needed here: vault, .*vault-small$"),
-        (chip_preset, "vault", r"'vault' is a vault; a chip is needed here: tiny, .*thesis$"),
+        (chip_preset, "vault", r"'vault' is a vault; a chip is needed here: tiny, .*thesis-int8$"),
     ],
 )
 def test_preset_of_another_kind_is_refused_with_those_that_fit(

@@ -87,6 +87,7 @@ def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: fl
             verilog={"design.v": "".join(verilog(tile).modules.values())},
             support=(),
             control=f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n',
+            blocks=("pe",),
         )
     )
     case = {

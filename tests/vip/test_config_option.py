@@ -53,7 +53,7 @@ def test_an_engine_from_a_file_runs_a_program(vip, files, tmp_path, command):
 @pytest.mark.parametrize("command", [("run",), ("cosim", "program"), ("debug",)])
 def test_config_and_preset_exclude_each_other(vip, files, command):
     code, _, error = vip(*command, "kernel.s", "--config", "engine.json", "--preset", "pe")
-    assert (code, error) == (2, "vip: --config and --preset exclude each other\n")
+    assert (code, error) == (2, "vip: --config and --preset can't be combined\n")
 
 
 def test_options_for_another_kind_of_configuration_name_the_file(vip, files):

@@ -26,7 +26,7 @@ def test_what_can_not_be_used(vip, tmp_path):
     for arguments, text in (
         (("--config", "bad.json"), "bad.json: registers must be a power of two from 8 to 64"),
         (("--config", "none.json"), "none.json: can't be read: No such file"),
-        (("--config", "bad.json", "--preset", "pe"), "--config and --preset exclude"),
+        (("--config", "bad.json", "--preset", "pe"), "--config and --preset can't be combined"),
         (("--preset", "none"), "unknown preset 'none'"),
     ):
         code, _, error = vip("generate", *arguments, "-o", "out")

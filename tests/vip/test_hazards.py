@@ -177,7 +177,7 @@ def test_the_timing_model_does_not_vouch_for_the_wrong_program(vip, programs):
     code, shown, error = vip("cosim", "program", "early.s", *arguments)
     assert code == 1
     assert re.search(r"equal to the simulator\W+not known", shown)
-    assert "early.s: has hazards, so that only the Verilog (--on rtl) shows what" in error
+    assert "early.s: has hazards, so only the Verilog (--on rtl) shows what" in error
     code, shown, _ = vip("cosim", "program", "safe.s", *arguments)
     assert code == 0
     assert re.search(r"equal to the simulator\W+yes", shown)

@@ -181,7 +181,7 @@ def test_engines_without_counters_are_not_followed(vip, tmp_path, monkeypatch, o
     (tmp_path / "bare.json").write_text(configuration_text(PeConfig(counters=False)))
     monkeypatch.setattr("vip.cosimulation.program.open_machine", None)
     result = vip("cosim", "program", "halt.s", "--config", "bare.json", option, "events.json")
-    _refused(result, "events.json: instructions are followed by the engines' counters")
+    _refused(result, "events.json: following instructions needs counters")
 
 
 def test_versions_need_no_rooms(vip):
@@ -207,7 +207,7 @@ def test_an_address_of_no_scheduler_before_anything_runs(vip, monkeypatch, comma
     for name in ("vip.synthesis.area.synthesise", "vip.synthesis.area.place"):
         monkeypatch.setattr(name, None)
     monkeypatch.setattr("vip.trimming.suite.choose", None)
-    _refused(vip(*command, "--scheduler", "nowhere"), "'nowhere' is not an address of a scheduler")
+    _refused(vip(*command, "--scheduler", "nowhere"), "'nowhere' is not the address of a scheduler")
 
 
 def test_a_scheduler_without_a_placement(vip):

@@ -80,8 +80,8 @@ def test_a_large_trace_is_warned_of(vip, monkeypatch):
     ("options", "what"),
     [
         (["--trace", "out.vcd"], "the file"),
-        (["--trace", "out.json"], "the waveforms that it is made of"),
-        (["--pipeline", "out.log"], "the waveforms that it is made of"),
+        (["--trace", "out.json"], "the waveforms that it is made from"),
+        (["--pipeline", "out.log"], "the waveforms that it is made from"),
     ],
 )
 def test_a_trace_larger_than_the_disk_is_refused(vip, free, options, what):

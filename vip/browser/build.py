@@ -22,7 +22,7 @@ from .runtime import FILES, LOCK, lock_file, runtime_files
 
 __all__ = ["PAGE_FILES", "SIZE", "BrowserPage", "browser_page", "packed_scene"]
 
-#: Columns and rows of the problem, and its labels.
+#: Width and height of the problem, and its labels.
 SIZE = (32, 24)
 _LABELS = 16
 #: Pixels of the photograph per pixel of the problem, along each side.

@@ -60,7 +60,7 @@ class BrowserSession:
 
     def _loaded(self) -> Workbench:
         if self._bench is None:
-            raise PageError("nothing is assembled yet")
+            raise PageError("nothing has been assembled")
         return self._bench
 
     def _assemble(self, source: str, data: str, view: dict[str, str]) -> dict[str, object]:
@@ -93,7 +93,7 @@ class BrowserSession:
 
     def _stereo_forward(self, count: int) -> dict[str, object]:
         if self._stereo is None:
-            raise PageError("belief propagation is not started yet")
+            raise PageError("belief propagation has not been started")
         steps = self._stereo.forward(count)
         return {"state": steps.state, **self._stereo.result()}
 

@@ -115,7 +115,9 @@ def memory_of(data: str) -> PlainMemory:
             continue
         try:
             if len(words) < 3:
-                raise PageError("an address, a type and numbers are needed, as 0x100 i16 1 2 3")
+                raise PageError(
+                    "an address, a type and numbers are needed, such as 0x100 i16 1 2 3"
+                )
             address, kind = _number(words[0]), element_type(words[1])
             least, largest = (0, (1 << kind.bits) - 1)
             if kind.base == "i":
@@ -142,7 +144,7 @@ class Workbench:
     """One program, stopped between two instructions.
 
     Parameters:
-        source: assembly. data: the memory at the launch, as of :func:`memory_of`.
+        source: assembly. data: the memory at the launch, as for :func:`memory_of`.
         parameters: start register r5.
 
     Raises:

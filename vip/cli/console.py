@@ -29,14 +29,14 @@ __all__ = ["console", "show_values", "shown", "table", "warn"]
 
 
 class _Plain(Console):
-    """A terminal that shows strings as they are: names may hold brackets, colons, and control
+    """A terminal that shows strings as they are: names may contain brackets, colons, and control
     characters, which appear as escapes."""
 
     def render_str(self, text: str, **settings: Any) -> Text:
         return super().render_str("\n".join(map(printable, text.split("\n"))), **settings)
 
 
-#: Results go to standard output, progress to standard error: a pipe gets results alone.
+#: Results go to standard output, progress to standard error: a pipe gets only results.
 console = _Plain(highlight=False, markup=False, emoji=False)
 _progress_console = _Plain(stderr=True, highlight=False, markup=False, emoji=False)
 

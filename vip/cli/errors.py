@@ -64,7 +64,7 @@ _SHORTER = {
 
 
 class UserError(VipError):
-    """Arguments that can't be used, or that exclude each other; one line."""
+    """Arguments that can't be used or combined; one line."""
 
 
 def words(context: typer.Context) -> str:

@@ -110,11 +110,11 @@ class FileArguments:
         Parameters:
             role: the option or argument that names it.
             files: names of the files in it that are written.
-            replaced: whether the command replaces the folder, so that it may hold nothing else.
+            replaced: whether the command replaces the folder, so that it may contain nothing else.
 
         Raises:
-            UserError: not a folder, not writable, or it holds an input or another output that would
-                be lost.
+            UserError: not a folder, not writable, or it contains an input or another output that
+                would be lost.
         """
         try:
             _check_folder(path)
@@ -169,7 +169,7 @@ class FileArguments:
             _check_right(Path(_real(path)).parent)
             return True
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
-            raise _unwritable(path, "it is a socket or a disk")
+            raise _unwritable(path, "it is a socket or a device")
         if stat.S_ISFIFO(mode):
             try:
                 self._pipes.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))

@@ -1,4 +1,4 @@
-"""The verb ``certify``: the timing model beside the Verilog."""
+"""The verb ``certify``: the timing model against the Verilog."""
 
 from collections.abc import Sequence
 

@@ -31,7 +31,7 @@ class Locator:
 
     Parameters:
         launch: of the program. config: of the engine.
-        memory, behaviour, progress: as of :func:`vip.cosimulation.program.cosim`.
+        memory, behaviour, progress: as for :func:`vip.cosimulation.program.cosim`.
         commits: number of last instructions to report, at least 1.
         window: file for the waveforms of these, ``.vcd``; None: none.
         saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)

@@ -31,7 +31,7 @@ __all__ = ["CosimRun", "cosim"]
 _BLOCK_BYTES = 1 << 20
 _STAGE = "cosimulation (cycles)"
 #: A program with hazards, on the timing model, whose vector unit has none.
-_UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engine computes"
+_UNKNOWN = "has hazards, so only the Verilog (--on rtl) shows what an engine computes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class CosimRun(Shown):
     """A run of a program.
 
     Attributes:
-        config: of the engine, vault or chip. on: as of :func:`cosim`.
+        config: of the engine, vault or chip. on: as for :func:`cosim`.
         program: the one that ran. result: of the run.
         comparison: of one engine with the instruction set simulator; None: not compared.
         located: the first difference, where the Verilog differs; else None.
@@ -195,7 +195,7 @@ def _run(
     trace: Path | None,
     pipeline: Path | None,
 ) -> CosimRun:
-    """The run of the locator's launch; parameters as of :func:`cosim`, checked."""
+    """The run of the locator's launch; parameters as for :func:`cosim`, checked."""
     launch = locator.launch
     with DramImage(config.memory_bytes) as image:
         with (

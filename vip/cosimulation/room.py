@@ -69,7 +69,7 @@ def check_room(
     does not cover, such as a vault on an AXI bus.
 
     Parameters:
-        files: files to write -> their endings, as of :func:`file_bytes`.
+        files: files to write -> their endings, as for :func:`file_bytes`.
         made_for: temporary file -> the file derived from it, for messages.
         max_cycles: of the run, where the work may not end; None: an error of ``rehearse`` is one.
 
@@ -91,7 +91,7 @@ def check_room(
             size = sum(_BYTES[ending][:2]) // 3 * max_cycles * config.engines
         room = shutil.disk_usage(path.parent).free
         name = made_for.get(path, path)
-        what = "the file" if name == path else "the waveforms that it is made of"
+        what = "the file" if name == path else "the waveforms that it is made from"
         if size > room:
             raise TraceError(
                 f"{name}: {what} would take about {_amount(size)}, and {path.parent.resolve()} "

@@ -36,7 +36,7 @@ from .waves import waves
 
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]
 
-#: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
+#: Width and height: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip processes in a minute.
 _SIZES = {"engine": (64, 48), "vault": (60, 34), "chip": (32, 24)}
 #: Approximate cycles per message per engine.
@@ -48,7 +48,7 @@ class BpRun(Shown):
     """Belief propagation on a machine, compared with the golden model.
 
     Attributes:
-        config: of the hardware. on: as of :func:`cosim_bp`. scene: the problem.
+        config: of the hardware. on: as for :func:`cosim_bp`. scene: the problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
         activity: of the engines over time; None: not recorded.
@@ -88,7 +88,7 @@ class BpRun(Shown):
         """
         result = self.outcome.result
         if not result.windows:
-            raise StereoError("bandwidth over time is known of a vault alone")
+            raise StereoError("bandwidth over time is known only for a vault")
         draw_bandwidth(result, path, caption=f"BP-M on {self.outcome.pes} engines of a vault")
 
     def to_json(self) -> dict[str, object]:
@@ -191,10 +191,10 @@ def cosim_bp(
         behaviour: of the memory beside one engine; None: the default. Vaults and chips have their
             own.
         pes: number of engines of a vault to use; None: all.
-        preload: write a chip's problem to its DRAM directly, and read the messages likewise, not by
-            the AXI port; None: only on the timing model.
+        preload: write a chip's problem to its DRAM directly, and read the messages likewise, not
+            through the AXI port; None: only on the timing model.
         outer: let cocotbext-axi's masters drive a chip's buses.
-        trace, pipeline: as of :func:`vip.cosimulation.program.cosim`.
+        trace, pipeline: as for :func:`vip.cosimulation.program.cosim`.
         progress: called with the cycles so far.
 
     Raises:

@@ -59,7 +59,7 @@ def waves(
             refuse a path (:func:`sim_tb.cosim.machine.open_machine`).
         trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
         pipeline: Konata log.
-        rehearse, max_cycles: as of :func:`vip.cosimulation.room.check_room`.
+        rehearse, max_cycles: as for :func:`vip.cosimulation.room.check_room`.
 
     Raises:
         TraceError: a pipeline log or event trace needs counters that the engines lack, or a disk
@@ -76,7 +76,7 @@ def waves(
         return
     if not config.pe.counters and (events or pipeline is not None):
         raise TraceError(
-            f"{asked}: instructions are followed by the engines' counters, and these have none"
+            f"{asked}: following instructions needs counters, which these engines lack"
         )
     need_machine(on, trace)
     with scratch_folder("waves") as folder:

@@ -34,7 +34,7 @@ _WORDS = 8
 
 @dataclass(frozen=True)
 class Listing:
-    """Words of the program, or break- and watchpoints; ``items`` says which."""
+    """Words of the program, or breakpoints and watchpoints; ``items`` says which."""
 
     items: Literal["words", "points"]
     lines: Sequence[ListedWord | Point]
@@ -85,7 +85,7 @@ def read_script(path: Path) -> tuple[tuple[int, str], ...]:
     try:
         text = read_bytes(path, _SCRIPT_BYTES).decode()
     except UnicodeDecodeError:
-        raise DebugError(f"{path}: a script must be text in UTF-8") from None
+        raise DebugError(f"{path}: a script must be UTF-8 text") from None
     lines = (line.partition("#")[0].strip() for line in text.split("\n"))
     return tuple((number, line) for number, line in enumerate(lines, 1) if line)
 
@@ -118,8 +118,8 @@ class DebugSession:
         """Execute the commands of a file; yield each with its reply.
 
         Raises:
-            DebugError, ExpectationError: as of :meth:`execute` and :func:`read_script`; the message
-                begins with the file and the line.
+            DebugError, ExpectationError: as for :meth:`execute` and :func:`read_script`; the
+                message begins with the file and the line.
             OSError: the file can't be read.
         """
         for number, line in read_script(path):
@@ -189,7 +189,9 @@ class DebugSession:
             shape, kind = _DEFAULT_COLUMNS, shape
         match = _SHAPE.fullmatch(shape)
         if match is None:
-            raise DebugError(f"{_shown(shape)} is not a shape: COLUMNS or ROWSxCOLUMNS, as 4x16")
+            raise DebugError(
+                f"{_shown(shape)} is not a shape: COLUMNS or ROWSxCOLUMNS, such as 4x16"
+            )
         rows, columns = int(match[1] or 1), int(match[2])
         at = self.debugger.number(start)
         return self.debugger.matrix(space, at, rows, columns, element_type(kind))
@@ -244,7 +246,7 @@ COMMANDS = (
         4,
         DebugSession._watch,
     ),
-    Command("points", "p", "", "list break- and watchpoints", 0, 0, DebugSession._points),
+    Command("points", "p", "", "list breakpoints and watchpoints", 0, 0, DebugSession._points),
     Command("delete", "d", "NUMBER", "remove a point", 1, 1, DebugSession._delete),
     Command("step", "s", "[N]", "execute N instructions", 0, 1, DebugSession._step),
     Command("back", "bs", "[N]", "take N instructions back", 0, 1, DebugSession._back),
@@ -258,8 +260,10 @@ COMMANDS = (
         0,
         DebugSession._reverse,
     ),
-    Command("go", "g", "TIME", "be where TIME instructions are executed", 1, 1, DebugSession._go),
-    Command("where", "i", "", "show where the program stands", 0, 0, DebugSession._where),
+    Command(
+        "go", "g", "TIME", "go to where TIME instructions are executed", 1, 1, DebugSession._go
+    ),
+    Command("where", "i", "", "show where the program is", 0, 0, DebugSession._where),
     Command(
         "list",
         "l",
@@ -291,7 +295,7 @@ COMMANDS = (
         "memory",
         "m",
         "START [[ROWSx]COLUMNS] [TYPE]",
-        "the same of the memory",
+        "the same for the memory",
         1,
         3,
         DebugSession._memory,
@@ -300,7 +304,7 @@ COMMANDS = (
         "expect",
         "e",
         "rN VALUE, scratchpad|memory START TYPE VALUE ..., state WORD, or at PLACE",
-        "fail unless it is so",
+        "fail unless this is so",
         2,
         4099,
         DebugSession._expect,

@@ -44,7 +44,7 @@ class Debugger:
     Attributes:
         program: the program.
         limit: most instructions per :meth:`resume`.
-        points: break- and watchpoints by number.
+        points: breakpoints and watchpoints by number.
     """
 
     def __init__(
@@ -154,11 +154,11 @@ class Debugger:
     # Points.
 
     def break_at(self, place: str | int) -> Breakpoint:
-        """Stop before the word at ``place``, as of :meth:`place`; return the breakpoint, new or
+        """Stop before the word at ``place``, as for :meth:`place`; return the breakpoint, new or
         not.
 
         Raises:
-            DebugError: as of :meth:`place`.
+            DebugError: as for :meth:`place`.
         """
         address = self.place(str(place))
         if (number := self._run.breakpoints.get(address)) is not None:
@@ -174,7 +174,7 @@ class Debugger:
         """Stop after each instruction that touches a byte.
 
         Parameters:
-            space: where the bytes lie; of a register ``start`` is its number.
+            space: where the bytes are; for a register ``start`` is its number.
             start, size: the bytes. kind: the accesses that stop it.
 
         Raises:
@@ -182,7 +182,7 @@ class Debugger:
         """
         self._extent(space, start, size)
         if space == "register" and kind != "write":
-            raise DebugError(f"watch r{start}: registers can be watched for write alone")
+            raise DebugError(f"watch r{start}: registers can be watched only for write")
         self._numbers += 1
         point = Watchpoint(self._numbers, space, start, size, kind)
         self.points[point.number] = self._run.watchpoints[point.number] = point
@@ -192,7 +192,7 @@ class Debugger:
         """Remove the point ``number``.
 
         Raises:
-            DebugError: there is none.
+            DebugError: there is no such point.
         """
         if number not in self.points:
             have = ", ".join(map(str, self.points)) or "there is none"
@@ -204,7 +204,7 @@ class Debugger:
             del self._run.watchpoints[number]
         return point
 
-    # Ways.
+    # Movement.
 
     def step(self, count: int = 1) -> Stop:
         """Execute ``count`` instructions, at least 1, or until a point is met."""
@@ -243,7 +243,7 @@ class Debugger:
         return self._run.executed
 
     def where(self) -> Stop:
-        """Where the program stands."""
+        """Where the program is."""
         return self._stop("point" if self._run.hits else "steps")
 
     def _stop(self, reason: Literal["launch", "steps", "point", "limit"]) -> Stop:
@@ -326,7 +326,7 @@ class Debugger:
             place: the first one; None: a few before the next instruction. count: at least 1.
 
         Raises:
-            DebugError: as of :meth:`place`.
+            DebugError: as for :meth:`place`.
         """
         _CHECK.at_least("words", count, 1)
         pc, words = self._run.simulator.pc, len(self.program.words)

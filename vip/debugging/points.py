@@ -32,8 +32,8 @@ class Watchpoint:
     """Stops after an instruction that touches a byte.
 
     Attributes:
-        number: its identifier. space: where the bytes lie.
-        start, size: the bytes; of a register its number, and 1.
+        number: its identifier. space: where the bytes are.
+        start, size: the bytes; for a register its number, and 1.
         kind: the accesses that stop it; ``write`` for a register.
     """
 

@@ -31,7 +31,7 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of kept stores until
+    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of logged stores until
     then."""
 
     time: int
@@ -51,7 +51,7 @@ class Timeline:
         progress: called with the instructions so far.
 
     Attributes:
-        simulator: the engine now; another object after each way back.
+        simulator: the engine at present; another object after each way back.
         breakpoints: word address -> number. watchpoints: by number. Change them in place.
         end: outcome of the program, once it has ended; else None.
         hits: the points met by the last instruction, or at the next one.
@@ -86,7 +86,7 @@ class Timeline:
 
     @property
     def executed(self) -> set[str]:
-        """Keys of the instructions executed at any time, on the way back, too."""
+        """Keys of all instructions that were ever executed, also on the way back."""
         return self._executed | self.simulator.executed.keys()
 
     def forward(self, until: int) -> bool:

@@ -55,13 +55,13 @@ def element_type(text: str) -> ElementType:
     bits.
 
     Raises:
-        DebugError: it names none.
+        DebugError: it names no type.
     """
     match = _TYPE.fullmatch(text)
     fraction = int(match[3] or 0) if match else 0
     if match is None or fraction > 63 or (match[1] == "x" and fraction):
         raise DebugError(
-            f"{text!r} is not a type of elements: i, u or x with 8, 16, 32 or 64, such as i16, or "
+            f"{text!r} is not an element type: i, u or x with 8, 16, 32 or 64, such as i16, or "
             "i16/8 with fraction bits"
         )
     return ElementType(text, match[1], int(match[2]), fraction)
@@ -73,7 +73,7 @@ class ListedWord:
 
     Attributes:
         address: of the word. word: its 32 bits.
-        text: its instruction in assembly; ``.word`` if it is none.
+        text: its instruction in assembly; ``.word`` if it is not one.
         labels: at this address.
         file, line, source: the line that it was assembled from; "" and 0 if unknown.
         current: whether it is the next one. point: number of its breakpoint, or None.
@@ -104,7 +104,7 @@ class Stop:
         reason: ``launch``, ``steps``, ``point``, ``limit``, ``end``.
         time: instructions executed since the launch.
         pc: word address of the next instruction, or of the one that ended the program.
-        place: ``pc`` as a label and a distance, if a label stands before it.
+        place: ``pc`` as a label and a distance, if a label precedes it.
         hits: points met at this position. next: the word at ``pc``; None: outside the program.
         vl, mr, fx: the vector settings.
     """
@@ -147,7 +147,7 @@ class Matrix:
     """Bytes as rows of elements.
 
     Attributes:
-        space: where they lie. start: address of the first element.
+        space: where they are. start: address of the first element.
         type: of the elements. values: rows x columns.
     """
 

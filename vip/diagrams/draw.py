@@ -107,7 +107,7 @@ def _circle(graph: Links) -> dict[str, DiagramPlace]:
 
 
 def _in_order(graph: Links) -> list[str]:
-    """Units, each beside the one with which it has most bits in common."""
+    """Units, each next to the one with which it shares most bits."""
     weights: dict[tuple[str, str], int] = {}
     for link in graph.links:
         for pair in ((link.source, link.target), (link.target, link.source)):
@@ -130,15 +130,15 @@ def _towards(port: str, graph: Links, places: Mapping[str, DiagramPlace]) -> flo
 
 #: Half of a block's width and height.
 _WIDE, _HIGH = 0.42, 0.23
-#: Inches of a block's distance.
+#: Inches between the centres of blocks.
 _SCALE = 1.6
-#: A block's distance down, as a share of that across.
+#: Vertical distance of blocks, as a fraction of the horizontal one.
 _ASPECT = 0.8
-#: How far the middle of an arrow lies beside the straight line, twice, as a share of its length:
-#: the first of these that crosses fewest blocks.
+#: Twice the distance of an arrow's middle from the straight line, as a fraction of its length: the
+#: first of these that crosses fewest blocks.
 _BENDS = (0.14, 0.25, 0.4, -0.2, -0.35)
 _SAMPLES = 24
-#: Where its number is, as a part of its way: the first of these that is free.
+#: Where its number is, as a fraction of its length: the first of these that is free.
 _LABELS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.28, 0.72)
 #: Half of a number's width and height.
 _LABEL_WIDE, _LABEL_HIGH = 0.08, 0.07

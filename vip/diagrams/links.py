@@ -80,7 +80,7 @@ def find_links(emission: Emission, module: str | None = None) -> Links:
     Raises:
         DiagramError: the design has no such module, or the module has no units.
         YosysError: Yosys failed.
-        MissingExtraError: there is no Yosys.
+        MissingExtraError: Yosys is not installed.
     """
     name = emission.top if module is None else module
     if name not in emission.modules:

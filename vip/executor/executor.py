@@ -90,7 +90,7 @@ def cluster(work: str, address: str) -> Iterator[Executor]:
     """The workers of a Dask scheduler. If a worker ends, another one runs its task.
 
     Parameters:
-        work: as of :func:`local`.
+        work: as for :func:`local`.
         address: of the scheduler, such as ``tcp://10.0.0.1:8786``.
 
     Raises:
@@ -101,7 +101,7 @@ def cluster(work: str, address: str) -> Iterator[Executor]:
     need("distributed", "tasks on a cluster")
     if not _ADDRESS.fullmatch(address):
         raise ExecutorError(
-            f"{address!r} is not an address of a scheduler, such as tcp://10.0.0.1:8786"
+            f"{address!r} is not the address of a scheduler, such as tcp://10.0.0.1:8786"
         )
     from distributed import Client
     from distributed import as_completed as finished

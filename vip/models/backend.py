@@ -63,7 +63,8 @@ class VipRep(BackendRep):
         plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
         done = calibrate(model, NetworkLayout(plan), maps)
         elements = {
-            name: as_elements(values, done.formats.maps[name]) for name, values in maps.items()
+            name: as_elements(values, done.formats.maps[name], done.network.bits[name])
+            for name, values in maps.items()
         }
         job = network_job(
             done.network,

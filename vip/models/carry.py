@@ -72,17 +72,20 @@ def carried_elements(
     model: Ports,
     carry: Mapping[str, str],
     fractions: Mapping[str, int],
+    bits: Mapping[str, int],
     maps: Mapping[str, Elements],
 ) -> dict[str, Elements]:
     """The carried inputs of the next image, by layer.
 
     Parameters:
-        fractions: of each map. maps: maps of the outputs of one image, by layer.
+        fractions, bits: of each map. maps: maps of the outputs of one image, by layer.
     """
     elements = {}
     for one, other in _pairs(model, carry):
         values = one.images(real_of(maps[one.layer], fractions[one.layer]))
-        elements[other.layer] = as_elements(other.maps(values, 1), fractions[other.layer])
+        elements[other.layer] = as_elements(
+            other.maps(values, 1), fractions[other.layer], bits[other.layer]
+        )
     return elements
 
 

@@ -18,6 +18,9 @@ from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
 
+#: The instruction for products of bytes in pairs.
+PAIRS = "m.v.dot.add[16]"
+
 __all__ = [
     "LayerCheck",
     "ModelCheck",
@@ -115,10 +118,14 @@ def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | Non
 
 def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
     """The model as a machine can run it: with logistic functions by polynomials where its engines
-    lack the unit."""
+    lack the unit, and with maps and weights of bytes, but for integers, where they multiply bytes
+    and layers have them."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
     lacking = [name for name, key in keys.items() if key not in machine.instructions]
-    return by_curves(model, lacking) if lacking else model
+    model = by_curves(model, lacking) if lacking else model
+    if PAIRS not in machine.instructions:
+        return model
+    return replace(model, network=model.network.in_bytes({*model.integers, *model.rounded}))
 
 
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:

@@ -176,7 +176,8 @@ def compile_model(
         calibration: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
             single input. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
-        preset: of a vault or chip.
+        preset: of a vault or chip. With engines that multiply bytes (``vault-int8``,
+            ``thesis-int8``) maps and weights are bytes wherever layers have them.
         batch: images of a run, the first size of the inputs, where the model may leave it open;
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the

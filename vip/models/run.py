@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.run import Launch
-from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements, count_saturation
+from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
 from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
@@ -50,6 +51,8 @@ class ModelRun(Shown):
         outputs: real numbers by tensor: images x their shape in the ONNX model, or the shape of an
             output of one axis for a single image.
         launches: cycles of each; none of the golden model and of the simulator.
+        loading: cycles in which the launches' programs are loaded, a word per cycle into all
+            engines, besides those of the launches; a program that stays is not loaded again.
         instructions: of all engines; 0 unless the instruction set simulator ran.
         saturated: values limited on the way, by layer, or input; only those with some.
         beyond: arguments of functions outside the range that they had on the calibration data, by
@@ -60,6 +63,7 @@ class ModelRun(Shown):
     preset: str
     outputs: Mapping[str, Reals]
     launches: Mapping[str, int]
+    loading: int
     instructions: int
     saturated: Mapping[str, int]
     beyond: Mapping[str, int]
@@ -76,6 +80,7 @@ class ModelRun(Shown):
             "preset": self.preset,
             "outputs": {name: values.tolist() for name, values in self.outputs.items()},
             "launches": dict(self.launches),
+            "loading": self.loading,
             "cycles": self.cycles,
             "instructions": self.instructions,
             "saturated": dict(self.saturated),
@@ -85,7 +90,11 @@ class ModelRun(Shown):
 
 def elements_of(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, Elements]:
     """Images of each input, by its layer, as elements with the model's fractions."""
-    return {name: as_elements(values, compiled.fractions[name]) for name, values in inputs.items()}
+    bits = compiled.network.bits
+    return {
+        name: as_elements(values, compiled.fractions[name], bits[name])
+        for name, values in inputs.items()
+    }
 
 
 def golden_outputs(
@@ -135,20 +144,24 @@ def golden_outputs(
             beyond.update(_beyond(compiled, {INPUT: first_map, **part, **activated}))
             for port in compiled.outputs:
                 results[port.tensor].append(activated[port.layer])
-            state = carried_elements(compiled, compiled.carry, compiled.fractions, activated)
+            state = carried_elements(
+                compiled, compiled.carry, compiled.fractions, compiled.network.bits, activated
+            )
     maps = {name: np.concatenate(parts) for name, parts in results.items()}
     return _reals(compiled, maps), saturated, dict(+beyond)
 
 
 def _limited(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, int]:
-    """Values of each input that 16 bits do not hold; only inputs with some, and none that functions
-    take whose value does not change beyond."""
+    """Values of each input that its bits do not hold; only inputs with some, and none that
+    functions take whose value does not change beyond."""
     counts = {}
     harmless_inputs = logistic_operands(compiled.network)
     for port in compiled.inputs:
         if port.layer in inputs and port.layer not in harmless_inputs:
-            ends = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
-            step = (ends[1] - ends[0]) / (HIGHEST - LOWEST)
+            limits = np.iinfo(NUMBERS[compiled.network.bits[port.layer]])
+            low, high = limits.min, limits.max
+            ends = real_of(np.array([low, high]), compiled.fractions[port.layer])
+            step = (ends[1] - ends[0]) / (high - low)
             values = inputs[port.layer]
             over = (values < ends[0] - step / 2) | (values >= ends[1] + step / 2)
             counts[port.tensor] = int(np.count_nonzero(over))
@@ -247,7 +260,7 @@ def run_model(
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
     launches: dict[str, int] = {}
-    instructions = 0
+    instructions = loading = 0
     if on != "golden":
         state = zero_state(compiled, compiled.carry)
         maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
@@ -259,19 +272,29 @@ def run_model(
             layers = job.of_layers(outputs_by_port)
             for port in compiled.outputs:
                 maps[port.tensor].append(layers[port.layer])
-            state = carried_elements(compiled, compiled.carry, compiled.fractions, layers)
+            state = carried_elements(
+                compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
+            )
             launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
             instructions += executed
+            loading += _loading(job.launches)
         outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
     return ModelRun(
         on=on,
         preset=compiled.preset,
         outputs=outputs,
         launches=launches,
+        loading=loading,
         instructions=instructions,
         saturated=saturated,
         beyond=beyond,
     )
+
+
+def _loading(launches: Sequence[Launch]) -> int:
+    """Cycles in which programs are loaded, as of :class:`ModelRun`."""
+    programs = [(), *(launch.program.words for launch in launches)]
+    return sum(len(words) for before, words in pairwise(programs) if words != before)
 
 
 def _frames(

@@ -138,7 +138,7 @@ class _Expected:
     Attributes:
         outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
         coarse: messages of the levels that the host copies from, the coarsest first.
-        energies, coarse_energies, saturated: as of :class:`MrfRun`.
+        energies, coarse_energies, saturated: as for :class:`MrfRun`.
     """
 
     outputs: Elements

@@ -30,7 +30,7 @@ class Scaling:
     """Area at 28 nm over one parameter.
 
     Attributes:
-        label: of the parameter. chosen: its value as it is.
+        label: of the parameter. chosen: its present value.
         points: value, um2 of logic, um2 of memories.
     """
 

@@ -30,7 +30,7 @@ _PARTS = {
 }
 #: mW of an engine of the thesis (7.2.4).
 _THESIS_MW = {"bp": 27.0, "conv": 38.0}
-#: Room for the labels at the ends of bars, as a share of the axis.
+#: Room for the labels at the ends of bars, as a fraction of the axis.
 _ROOM = 0.1
 #: The engine's target clock in MHz.
 _GOAL_MHZ = 1000
@@ -258,7 +258,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
         f"<p>{escape(MEASURES['area_um2'])}.</p>",
         _area(report),
         "<h2>Clock in standard cells</h2>",
-        "<p>Each row is a netlist of its own: no netlist has the least area and the highest clock. "
+        "<p>Each row is a netlist of its own: none has both the least area and the highest clock. "
         "The area above is of generic, the paths below are of nangate45.</p>",
         _netlists(report),
         pictures["clock"],

@@ -45,7 +45,7 @@ def report(
 ) -> WrittenReport:
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
-    ``report("pe", "build/report").page`` needs no other file; the figures stand beside it as PNG
+    ``report("pe", "build/report").page`` needs no other file; the figures are beside it as PNG
     and SVG. The first call takes about ten minutes; finished units are cached.
 
     Parameters:

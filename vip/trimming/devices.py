@@ -66,6 +66,10 @@ class DeviceFit:
     def to_json(self) -> dict[str, object]:
         """The fit as plain JSON data."""
         used = self.device.used(self.needed)
+        placement = None if self.placed is None else self.placed.to_json()
+        if placement:
+            # Of the whole device; "copies" leaves room.
+            del placement["copies_that_fit"]
         return {
             "part": self.device.part,
             "engines": self.engines,
@@ -78,7 +82,7 @@ class DeviceFit:
             "mhz": self.mhz,
             "unplaced": self.unplaced,
             "mhz_is": "placed" if self.placed is not None else "assumed" if self.mhz else "unknown",
-            "placement": None if self.placed is None else self.placed.to_json(),
+            "placement": placement,
         }
 
 

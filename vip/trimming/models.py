@@ -18,6 +18,7 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
 from soc.tile.config import VaultTileConfig
+from support.errors import counted
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known, TrimReport
 from synth.errors import TrimError
@@ -128,6 +129,11 @@ class _ModelWork:
             )
             for launch in job.launches
         ]
+
+    @property
+    def title(self) -> str:
+        """How many programs there are."""
+        return f"a compiled model of {counted(len(self._programs), 'program')}"
 
     def vault(self, engine: PeConfig) -> VaultTileConfig:
         """The vault with such engines."""

@@ -364,6 +364,14 @@ class EngineWork:
         self._works = [(one, work) for one in programs for work in one.workloads(launches)]
         self.runs: list[Measured] = []
 
+    @property
+    def title(self) -> str:
+        """Names of the programs, and the parameters of their launches."""
+        return ", ".join(
+            f"{one.name} (launched with parameters {one.known.parameters})"
+            for one in self._programs
+        )
+
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """None: the programs run on one engine."""
         return None

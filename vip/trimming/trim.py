@@ -140,6 +140,10 @@ class Work(Protocol):
     def runs(self) -> Sequence[Measured]:
         """Its launches on the Verilog of a full engine with counters; empty if there were none."""
 
+    @property
+    def title(self) -> str:
+        """What the design is trimmed to, in words."""
+
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """The vault that the work runs on, with such engines; None: it runs on one engine."""
 
@@ -254,9 +258,26 @@ def trim_work(
     extra_files = {}
     if result.fitting is not None:
         extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
+    about = _about(work.title, result)
+    design = vault or cut.trimmed
     return replace(
-        result, verilog=write_verilog(vault or cut.trimmed, output, extra_files=extra_files)
+        result, verilog=write_verilog(design, output, extra_files=extra_files, about=about)
     )
+
+
+def _about(title: str, result: TrimResult) -> str:
+    """Sentences on a design that is trimmed to work with ``title``, for those who find it."""
+    guarded = [bound for bound in result.cut.bounds if bound.guard.isupper()]
+    sizes = ", ".join(
+        f"{bound.name.replace('_', ' ')} {bound.size:,} ({bound.guard})" for bound in guarded
+    )
+    text = f"Trimmed to {title}. "
+    text += f"A run that needs more faults: {sizes}." if sizes else "Its sizes hold for all data."
+    if result.checks:
+        text += " Its runs gave the results of the full engine."
+    if result.proof is not None:
+        text += " It is proved to do what the full engine does."
+    return text
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:

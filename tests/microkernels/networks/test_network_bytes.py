@@ -1,13 +1,27 @@
 """Networks with maps of bytes on compiled simulators, against the golden model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.network import Conv, Dense, MapSize, Network
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Conv,
+    Dense,
+    Depthwise,
+    MapSize,
+    Network,
+    Pool,
+)
 from microkernels.networks.parameters import Weights
 from microkernels.runtime.job import STANDARD
+from microkernels.runtime.ring import ChipEngines
+from sim_tb.cosim.kernels import chip_engines, run_on
+from soc.generate.presets import chip_preset
 from tests.microkernels.networks.test_networks import check, engines
 
 PAIRS = STANDARD | {"m.v.dot.add[16]"}
@@ -19,13 +33,26 @@ BYTES = Network(
         Conv(name="first", filters=37, padding=1, fraction=5, bits=8, narrow=4),
         Conv(name="wide", filters=240, kernel=1, fraction=4, bits=8, narrow=5, relu=False),
         Conv(name="deep", filters=14, kernel=3, padding=1, fraction=6, bits=8, narrow=6),
+        Depthwise(name="each", kernel=3, padding=1, fraction=6, bits=8),
+        Pool(name="pool", window=3, stride=1, padding=1, bits=8),
+        Conv(name="back", filters=14, kernel=1, fraction=5, bits=8, narrow=5, relu=False),
+        Add(name="sum", other="deep", relu=True, bits=8),
+        Dense(name="fc1", outputs=21, fraction=9, bits=8, narrow=3, relu=False),
+        Activation(name="clip", function="clip", low=-100, high=90, bits=8),
+        Dense(name="fc2", outputs=7, fraction=5, bits=8, relu=False),
+    ),
+)
+SUMS = Network(
+    input=MapSize(9, 8, 6),
+    input_bits=8,
+    layers=(
         Conv(name="sums", filters=11, stride=2, padding=1, fraction=4, bits=8),
         Dense(name="fc", outputs=7, fraction=10, relu=False),
     ),
 )
 
 
-def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1) -> NetworkJob:
+def bytes_job(network: Network, machine: ChipEngines, batch: int = 1) -> NetworkJob:
     random = np.random.default_rng(1)
     size = network.input
     images = random.integers(-128, 128, (batch, size.height, size.width, size.channels))
@@ -35,18 +62,32 @@ def bytes_job(network: Network, columns: int = 1, rows: int = 1, batch: int = 1)
             shape = network.weights[layer.name]
             limit = 128 if layer.bits == 8 else 1000
             values = random.integers(-limit, limit, shape)
-            bias = random.integers(-900, 900, shape[:1])
+            bias = random.integers(-100, 100, shape[:1])
             weights[layer.name] = Weights(weights=values, bias=bias)
-    return network_job(network, weights, images, engines=engines(columns, rows))
+    return network_job(network, weights, images, engines=machine)
+
+
+def test_bytes_to_sums() -> None:
+    check(bytes_job(SUMS, engines(2, 1)), PAIRS)
 
 
 @pytest.mark.parametrize(("columns", "rows", "batch"), [(1, 1, 1), (2, 2, 1), (3, 1, 2)])
 def test_maps_of_bytes(columns: int, rows: int, batch: int) -> None:
-    job = bytes_job(BYTES, columns, rows, batch)
+    job = bytes_job(BYTES, engines(columns, rows), batch)
     check(job, PAIRS)
     first = job.of_layers(job.expected)["first"]
     assert first.min() >= 0
     assert first.max() == 127
+
+
+@pytest.mark.slow
+def test_maps_of_bytes_on_the_verilog_of_four_vaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+    tiny = chip_preset("tiny")
+    engine = replace(tiny.tile.pe, instructions=tiny.tile.pe.instructions | PAIRS)
+    config = replace(tiny, tile=replace(tiny.tile, pe=engine))
+    job = bytes_job(BYTES, machine=chip_engines(config))
+    assert run_on(job, config, on="rtl").match
 
 
 @pytest.mark.parametrize(

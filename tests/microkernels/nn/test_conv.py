@@ -159,7 +159,7 @@ def test_shares_columns_where_that_loads_less() -> None:
     whole = plan_conv(shape, depth=16, out_depth=8)
     assert (plan.sliding, plan.slots, plan.repeated) == (True, 14, 2)
     assert (whole.sliding, whole.repeated) == (False, 0)
-    assert plan.cycles <= whole.cycles
+    assert plan.cycles(4) <= whole.cycles(4)
     assert plan.bus_cycles(4) < 0.6 * whole.bus_cycles(4)
     # 18 bytes a column: it would begin within a unit of the array range check.
     assert not plan_conv(replace(shape, channels=3), depth=3, out_depth=8, reuse=True).sliding
@@ -289,7 +289,7 @@ def test_earlier_sums_come_before_or_after_the_slots() -> None:
     """A load of sums is never behind those of the next windows, or always."""
 
     def loads(*, sums_first: bool) -> list[str]:
-        lines = _lines(sums_first=sums_first)
+        lines = _lines(depth=4, sums_first=sums_first)
         turn = lines[["; product of" in line for line in lines].index(True) :]
         notes = [line.partition("; ")[2].strip() for line in turn if "ld.sram" in line]
         return [note for note in notes if note in ("input", "earlier sums")]
@@ -298,14 +298,15 @@ def test_earlier_sums_come_before_or_after_the_slots() -> None:
     assert loads(sums_first=True) == ["earlier sums", "input"]
 
 
-def _lines(*, sums_first: bool = False) -> list[str]:
-    layout = ConvLayout(plan=_plan(), source=_map(), target=_target(), base=2048)
+def _lines(*, depth: int = 8, sums_first: bool = False) -> list[str]:
+    source = _map(depth=depth)
+    layout = ConvLayout(plan=_plan(depth), source=source, target=_target(), base=2048)
     program = conv_program(layout, fraction=4, sums_first=sums_first)
     return [line.text for line in program.source.values()]
 
 
-def _plan() -> ConvPlan:
-    return plan_conv(ConvShape(width=5, height=5, channels=8, filters=4), depth=8, out_depth=4)
+def _plan(depth: int = 8) -> ConvPlan:
+    return plan_conv(ConvShape(width=5, height=5, channels=8, filters=4), depth=depth, out_depth=4)
 
 
 def _map(**changes: int) -> FeatureMap:

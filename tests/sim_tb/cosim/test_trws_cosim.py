@@ -55,8 +55,9 @@ def test_an_engine_with_ideal_memory(form, limit: float) -> None:
     assert outcome.cycles_per_update <= limit
 
 
-def test_the_engines_of_a_vault_share_the_rows() -> None:
-    config = tile_preset("vault")
+@pytest.mark.parametrize("name", ["vault-small", pytest.param("vault", marks=pytest.mark.slow)])
+def test_the_engines_of_a_vault_share_the_rows(name: str) -> None:
+    config = tile_preset(name)
     one = problem(14, 9, 16, 16, "linear:2")
     job = trws_job(one, 2, pes=config.pes, block=4)
     outcome = run_on(job, config)

@@ -86,7 +86,7 @@ def test_broken_timing_rules_are_named(ask: Ask) -> None:
 
 
 def test_belief_propagation_equals_the_golden_model(ask: Ask) -> None:
-    assert "not started" in ask("stereo_forward", count=1)["error"]
+    assert "not been started" in ask("stereo_forward", count=1)["error"]
     ask("stereo", iterations=1)
     part = ask("stereo_forward", count=1000)
     assert (part["state"], part["instructions"]) == ("limit", 1000)
@@ -119,14 +119,14 @@ def test_trimming_keeps_what_is_needed(ask: Ask) -> None:
         ("halt", "0x0 i16", "data, line 1: an address, a type and numbers are needed"),
         ("halt", "\n0 i16 40000", "data, line 2: 40000 does not fit i16: -32768 to 32767"),
         ("halt", "0 u8 -1", "data, line 1: -1 does not fit u8: 0 to 255"),
-        ("halt", "0 f16 1", "data, line 1: 'f16' is not a type of elements"),
+        ("halt", "0 f16 1", "data, line 1: 'f16' is not an element type"),
         ("halt", "0 i16 x", "data, line 1: 'x' is not a whole number"),
         ("halt", "0x1ffffffff i16 1", "data, line 1: 2 bytes at address 0x1ffffffff are outside"),
     ],
 )
 def test_mistakes_are_named(ask: Ask, source: str, data: str, message: str) -> None:
     assert message in ask("assemble", source=source, data=data, view=VIEW)["error"]
-    assert "nothing is assembled" in ask("show", view=VIEW)["error"]
+    assert "nothing has been assembled" in ask("show", view=VIEW)["error"]
 
 
 @pytest.mark.parametrize(

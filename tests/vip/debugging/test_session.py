@@ -100,7 +100,7 @@ def test_elements_have_a_type(session: DebugSession) -> None:
         ("watch r64", "outside the register"),
         ("watch disk 0 1", "scratchpad or memory"),
         ("watch scratchpad 0 8 execute", "write, read or access"),
-        ("scratchpad 0 4x4 i17", "not a type of elements"),
+        ("scratchpad 0 4x4 i17", "not an element type"),
         ("scratchpad 0 4by4 i16", "not a shape"),
         ("memory 0 999999x999999", "65536 elements"),
         ("memory nowhere", "not a number"),

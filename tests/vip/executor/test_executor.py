@@ -40,8 +40,8 @@ def test_a_task_that_ends_its_process_is_lost_alone(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("nowhere", "'nowhere' is not an address of a scheduler, such as tcp://10.0.0.1:8786"),
-        ("", "'' is not an address of a scheduler"),
+        ("nowhere", "'nowhere' is not the address of a scheduler, such as tcp://10.0.0.1:8786"),
+        ("", "'' is not the address of a scheduler"),
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
     ],
 )

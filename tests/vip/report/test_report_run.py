@@ -243,11 +243,11 @@ def test_the_command(vip, result: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "no JSON"),
-        ("[]", "no result of a command"),
-        ('{"cycles": 3}', "no result of a command"),
+        ("{", "not JSON"),
+        ("[]", "not a result"),
+        ('{"cycles": 3}', "not a result"),
         ('{"provenance": {"version": "0.1.9"}}', "of version 0.1.9, this is"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_result_is_refused(vip, result: Path, content: str, words: str) -> None:

@@ -12,6 +12,7 @@ from hdl.yosys import run_yosys
 from soc.generate.presets import PRESETS, preset
 from support.extras import MissingExtraError
 from synth.physical.devices import DEVICES, find_device
+from vip.cli.commands.fit import _show
 from vip.trimming.devices import DeviceFit, fit_devices
 
 ONE = {"luts": 4_000.0, "ffs": 2_000.0, "dsps": 4.0, "brams": 16.5}
@@ -39,6 +40,14 @@ def test_the_scarcest_resource_limits_the_engines(name, engines, limit):
     assert (found.engines, found.limit) == (engines, limit)
     usable = found.device.most(limit)
     assert engines * ONE[limit] <= usable < (engines + 1) * ONE[limit]
+
+
+@pytest.mark.parametrize(("name", "hint"), [("xc7a35t", True), ("ecp5-25k", False)])
+def test_the_limit_of_block_ram_is_explained(capsys, name, hint):
+    _show("dot.s", (fit_of(name),))
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("memories above 64 words take block RAM" in text) == hint
+    assert "per engine, mapped as one netlist; vip trim adds up units" in text
 
 
 def test_what_does_not_fit_is_none_and_says_why():
@@ -79,11 +88,12 @@ def trimmed(monkeypatch):
 
 def test_one_engine_is_placed_and_the_design_counts(trimmed, monkeypatch):
     monkeypatch.setattr(module, "need_nextpnr", lambda: None)
-    placed = SimpleNamespace(fmax_mhz=61.5, to_json=dict)
+    placed = SimpleNamespace(fmax_mhz=61.5, to_json=lambda: {"copies_that_fit": 6, "luts": 1})
     monkeypatch.setattr(module, "place", lambda *_, **__: placed)
     first, second = fit_devices(trimmed, [DEVICES["xc7a35t"], DEVICES["ecp5-25k"]], placements=2)
     assert (first.needed, first.placed) == (ONE, None)
     assert (second.needed, second.mhz, second.unplaced) == (ONE, 61.5, "")
+    assert second.to_json()["placement"] == {"luts": 1}, "one number of copies, with room"
     (vaults,) = fit_devices(
         SimpleNamespace(vault=PRESETS["vault-small"], cut=trimmed.cut),
         [DEVICES["ecp5-25k"]],

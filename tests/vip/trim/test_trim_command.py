@@ -66,13 +66,17 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
     report = json.loads((tmp_path / "trim.json").read_text())
     assert report["trim"]["needs"]["places"]["set.vl"] == ["word 3 (a.s:5)"]
     assert read_configuration(tmp_path / "out" / "vip.json").max_vl == 100
+    about = json.loads((tmp_path / "out" / "vip.json").read_text())["about"]
+    assert about in (tmp_path / "out" / "README.md").read_text()
+    assert about.startswith("Trimmed to a.vip (launched with parameters 0). A run that needs more")
+    assert "register width 20 (REGISTER_RANGE)" in about
 
 
 def test_proofs_alone(vip, tmp_path):
     assert vip("run", "a.vip", "--memory", "few.bin", "--profile", "few.json")[0] == 0
     for runs in (("--memory", "few.bin"), ("--profile", "few.json")):
         refused(vip("trim", "a.vip", *runs, *QUICK), "word 2 (a.s:4) is never taken", "--proved")
-        refused(vip("trim", "a.vip", *runs, *QUICK, "--proved", "--tight"), "exclude each other")
+        refused(vip("trim", "a.vip", *runs, *QUICK, "--proved", "--tight"), "can't be combined")
     for arguments in (
         (),
         ("--memory", "few.bin", "--proved"),

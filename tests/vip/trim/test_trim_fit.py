@@ -43,9 +43,9 @@ SOURCE = """
         (("--device", "asic:x"), "asic: needs square millimetres after it"),
         (
             ("--device", "xc7vx690t", "--no-check"),
-            "--device runs the programs, so it excludes",
+            "--device runs the programs, so it can't be combined",
         ),
-        (("--slower", "1", "--no-check"), "--slower measures the runs, so it excludes"),
+        (("--slower", "1", "--no-check"), "--slower measures the runs, so it can't be combined"),
     ],
 )
 def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):

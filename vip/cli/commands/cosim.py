@@ -121,7 +121,7 @@ def _check_options(
         (name for kind, names in _ONLY_FOR.items() if kind != config.kind for name in names), reason
     )
     if on == "iss":
-        untimed = "the memory of the instruction set simulator takes no time"
+        untimed = "the instruction set simulator's memory takes no time"
         refused = {**dict.fromkeys(_MEMORY, untimed), **refused}
     for name, why in refused.items():
         if is_given(context, name):

@@ -117,7 +117,9 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
         rows.add_row(one.device.name, f"{one.engines:,}", one.limit, *cells, mhz)
     console.print(rows)
     each = max(one.engines_each for one in fits)
-    design = "engine" if each == 1 else f"vault of {each} engines, whose units are mapped alone"
+    design = f"vault of {each} engines, whose units are mapped alone"
+    if each == 1:
+        design = "engine, mapped as one netlist; vip trim adds up units, each mapped alone"
     console.print(f"{', '.join(measures)}: per {design}", style="dim")
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(
@@ -125,6 +127,12 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
         "builds a whole chip",
         style="dim",
     )
+    if any(one.limit == "brams" and one.device.target == "xc7" for one in fits):
+        console.print(
+            "brams: memories above 64 words take block RAM, so a scratchpad of 512 bytes, which "
+            "has eight banks, takes none, but one of 1024 takes 16",
+            style="dim",
+        )
     if any(one.mhz is not None and one.placed is None for one in fits):
         console.print("*: assumed; VIP can't place on these devices", style="dim")
     for reason in dict.fromkeys(one.unplaced for one in fits if one.mhz is None):

@@ -193,8 +193,8 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
     if saturated:
         layer = max(saturated, key=lambda name: saturated[name])
         warn(
-            f"saturation: {where}, {counted(sum(saturated.values()), 'value')} saturated to 16 "
-            f"bits, most in {layer}"
+            f"saturation: {where}, {counted(sum(saturated.values()), 'value')} saturated, "
+            f"most in {layer}"
         )
 
 
@@ -247,7 +247,10 @@ def run(
         console.print(f"{name} {list(values.shape)}: {some}{rest}")
     if result.launches:
         launches = counted(len(result.launches), "launch", "launches")
-        console.print(f"{result.cycles:,} cycles in {launches}")
+        console.print(
+            f"{result.cycles:,} cycles in {launches}; loading their programs takes "
+            f"{result.loading:,} more"
+        )
     if result.instructions:
         console.print(f"{result.instructions:,} instructions")
     _warn(result.saturated, _BEYOND)

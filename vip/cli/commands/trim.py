@@ -122,7 +122,7 @@ def _sizes(
 ) -> vip.Sizes:
     """What decides the sizes of the engine."""
     if proved and tight:
-        raise UserError("--proved and --tight exclude each other")
+        raise UserError("--proved and --tight can't be combined")
     return vip.Sizes(
         basis="proved" if proved else "tight" if tight else "runs",
         profiles=[Profile.load(path) for path in profile or ()],
@@ -384,7 +384,7 @@ def trim(
     if device is not None:
         find_device(device)
         if not steps["check"]:
-            raise UserError("--device runs the programs, so it excludes --no-check")
+            raise UserError("--device runs the programs, so it can't be combined with --no-check")
     for key in why or []:
         check_reason(key)
     with together():
@@ -430,11 +430,11 @@ def trimmed_to(
     ``output``.
 
     Raises:
-        UserError: arguments that exclude each other.
+        UserError: arguments that can't be combined.
     """
     models = [program for program in programs if _is_model(program)]
     if sizes.slower and not steps["check"] and not models:
-        raise UserError("--slower measures the runs, so it excludes --no-check")
+        raise UserError("--slower measures the runs, so it can't be combined with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("the same program is given twice")
     if models:

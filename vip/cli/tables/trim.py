@@ -127,6 +127,9 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
     if result.vault and result.vault_areas:
         title = f"area of the vault: {result.vault.pes} engines and the memory controller"
         console.print(_areas(result.vault_areas, title))
+    if result.areas:
+        note = "areas: each unit mapped alone; vip fit maps the engine as one netlist: less"
+        console.print(note, style="dim")
     if result.checks:
         _check(result)
     for key in why:

@@ -163,7 +163,9 @@ def report_run(result: Path, page: Path) -> WrittenPage:
     text = run_page(result.stem, _content(result), result.parent)
     data = text.encode()
     if len(data) > _PAGE_BYTES:
-        raise ResultError(f"{result}: its page would have {len(data):,} bytes, 3 MB are allowed")
+        raise ResultError(
+            f"{result}: its page would have {len(data):,} bytes, at most 3 MB are allowed"
+        )
     write_atomically(page, data)
     headings = tuple(part.split("</h2>")[0] for part in text.split("<section><h2>")[1:])
     return WrittenPage(path=page, bytes=len(data), figures=headings)
@@ -174,10 +176,10 @@ def _content(path: Path) -> dict[str, Any]:
         content = json.loads(read_bytes(path, _RESULT_BYTES))
     except (ValueError, RecursionError) as error:
         why = clipped(printable(str(error)), 100)
-        raise ResultError(f"{path}: no JSON: {why}") from None
+        raise ResultError(f"{path}: not JSON: {why}") from None
     origin = content.get("provenance") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(origin, dict) or "version" not in origin:
-        raise ResultError(f"{path}: no result of a command, as --json writes them")
+        raise ResultError(f"{path}: not a result file, as written by --json")
     installed = version("vip-inference")
     if _series(str(origin["version"])) != _series(installed):
         writer = clipped(printable(str(origin["version"])), 20)

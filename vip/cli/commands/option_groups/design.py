@@ -34,5 +34,5 @@ def chosen(preset: str | None, file: Path | None) -> str | Path:
         UserError: both are given.
     """
     if file is not None and preset is not None:
-        raise UserError("--config and --preset exclude each other")
+        raise UserError("--config and --preset can't be combined")
     return file or ("pe" if preset is None else preset)
