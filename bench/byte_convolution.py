@@ -1,7 +1,6 @@
 """A convolution of bytes against one of 16-bit elements, in Verilog: 3 x 3, 64 to 64 channels."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,25 +8,18 @@ import numpy as np
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
-from pe.config import PeConfig
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
-from soc.tile.config import VaultTileConfig
 
 from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas
 from .harness.runs import cached, exact
 
 __all__ = [
-    "PAIRS",
     "SIDE",
     "byte_convolution",
-    "byte_machine",
     "layer_jobs",
 ]
-
-#: The optional instruction.
-PAIRS = "m.v.dot.add[16]"
 
 #: Pixels across and down of the layer.
 SIDE = 14
@@ -37,12 +29,6 @@ _CHANNELS = 64
 _FRACTION, _NARROW = 4, 6
 
 _SEED = 1
-
-
-def byte_machine() -> VaultTileConfig:
-    """The preset ``vault`` with :data:`PAIRS`."""
-    base = tile_preset("vault")
-    return replace(base, pe=replace(base.pe, instructions=base.pe.instructions | {PAIRS}))
 
 
 def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
@@ -72,7 +58,7 @@ def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
 def _measure(side: int, sharers: int) -> Mapping[str, int]:
     """Cycles of each of :func:`layer_jobs` on the Verilog of an engine with its own memory, or of a
     vault."""
-    machine = byte_machine()
+    machine = tile_preset("vault-int8")
     config = machine.pe if sharers == 1 else machine
     cycles = {}
     for name, job in layer_jobs(side, sharers).items():
@@ -90,13 +76,7 @@ def _measure(side: int, sharers: int) -> Mapping[str, int]:
 _SHARERS = (1, 4)
 
 
-def _plain_and_pairs() -> dict[str, PeConfig]:
-    """The preset without and with the instruction."""
-    plain = preset("pe")
-    return {"plain": plain, "pairs": replace(plain, instructions=plain.instructions | {PAIRS})}
-
-
-@experiment(presets=("pe", "vault"), tools=(*SIMULATION, "pyosys"), minutes=8)
+@experiment(presets=("pe", "pe-int8", "vault-int8"), tools=(*SIMULATION, "pyosys"), minutes=8)
 def byte_convolution() -> Iterator[Measurement]:
     """A convolution of bytes against one of 16-bit elements, in Verilog.
 
@@ -111,5 +91,5 @@ def byte_convolution() -> Iterator[Measurement]:
             yield Measurement(f"{sharers}_engines_{name}_cycles", cycles, "cycles")
             share = cycles / cycles_by_kind["elements"]
             yield Measurement(f"{sharers}_engines_{name}_ratio", share, "of the cycles in 16 bits")
-    for name, config in _plain_and_pairs().items():
-        yield from engine_areas(name, config)
+    for name, machine in (("plain", "pe"), ("pairs", "pe-int8")):
+        yield from engine_areas(name, preset(machine))

@@ -9,12 +9,13 @@ import typer
 
 from isa.image import DramImage
 from isa.run import RunResult
-from microkernels.data.networks import photographs, usual_network_weights
+from microkernels.data.networks import in_usual_bytes, photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
+from pe.config import PAIRS
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.chip import ChipSimulation
 from sim_tb.cosim.engine import CosimError
@@ -140,7 +141,7 @@ class BatchRun:
 
 def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
     """The job of one of :data:`NETWORKS` on all engines of a chip, with seeded weights and
-    photographs.
+    photographs: in bytes on engines that multiply them, otherwise in 16 bits.
 
     Parameters:
         name: of the network. config: of the chip. batch: images, at least 1.
@@ -151,12 +152,12 @@ def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
     network, engines = NETWORKS[name], chip_engines(config)
     # Checked before drawing the weights, which takes much time and memory.
     NetworkLayout(plan_network(network, batch=batch, engines=engines))
-    return network_job(
-        network,
-        usual_network_weights(network),
-        photographs(network.input, batch),
-        engines=engines,
-    )
+    if PAIRS in config.pe.instructions:
+        network, weights = in_usual_bytes(network)
+    else:
+        weights = usual_network_weights(network)
+    images = photographs(network.input, batch, network.input_bits)
+    return network_job(network, weights, images, engines=engines)
 
 
 def measure_network(
@@ -185,7 +186,7 @@ def measure_network(
     if on == "rtl":
         return _measured(name, job, config, on, None)
     key = model_key(config, job, f"{name} {batch}")
-    file = f"{name}_{config.vaults}_vaults_batch_{batch}"
+    file = f"{name}_{config.vaults}_vaults_batch_{batch}_{job.plan.network.input_bits}_bits"
     checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
     run = ResultCache("networks").get(
         key, lambda: asdict(_measured(name, job, config, on, checkpoint))
@@ -335,7 +336,7 @@ def draw_network(run: BatchRun, path: Path) -> None:
         figure.suptitle(f"{run.name}, batch {run.batch}, {run.vaults} vaults: {run.ms:.2f} ms")
 
 
-_CHIP, _LITTLE_CHIP = "thesis", "tiny"
+_CHIP, _BYTE_CHIP, _LITTLE_CHIP = "thesis", "thesis-int8", "tiny"
 
 _NETWORK, _LITTLE = "vgg16", "little"
 
@@ -348,7 +349,7 @@ def _machine(columns: int, rows: int) -> ChipConfig:
     return replace(base, network=replace(base.network, columns=columns, rows=rows))
 
 
-@experiment(presets=("thesis", "tiny"), tools=SIMULATION, minutes=120)
+@experiment(presets=("thesis", "thesis-int8", "tiny"), tools=SIMULATION, minutes=130)
 def networks(
     only: Annotated[
         str | None,
@@ -362,10 +363,11 @@ def networks(
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
 
     VGG-16 on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults; three images
-    on the first. Times at 1.25 GHz on the timing model, with the loading and launching of all
-    programs; of a layer, its moves beside its computation. Writing the image and reading the result
-    through the host port of the Verilog. And a small CNN on the Verilog of four vaults beside the
-    model. Or one network on one chip, which the picture shows. An interrupted run goes on.
+    on the first; and in bytes on ``thesis-int8``. Times at 1.25 GHz on the timing model, with the
+    loading and launching of all programs; of a layer, its moves beside its computation. Writing the
+    image and reading the result through the host port of the Verilog. And a small CNN on the
+    Verilog of four vaults beside the model. Or one network on one chip, which the picture shows. An
+    interrupted run goes on.
 
     Example: vip bench networks --only little --preset tiny --json little.json
     """
@@ -387,6 +389,9 @@ def networks(
         if (columns, rows) != _RUNS[0][:2]:
             continue
         yield from _layers(prefix, run)
+    run = measure_network(_NETWORK, chip_preset(_BYTE_CHIP))
+    yield from _totals(f"{_NETWORK}_int8", run)
+    yield from _layers(f"{_NETWORK}_int8", run)
     written, read = measure_host(_NETWORK, chip_preset(_CHIP))
     yield Measurement("image_cycles", written, "cycles")
     yield Measurement("result_cycles", read, "cycles")

@@ -35,7 +35,9 @@ from support.errors import Shown
 
 __all__ = [
     "ALL_INSTRUCTIONS",
+    "INT8_INSTRUCTIONS",
     "LOGISTIC_INSTRUCTIONS",
+    "PAIRS",
     "STANDARD_INSTRUCTIONS",
     "PeConfig",
     "serves_history",
@@ -47,6 +49,10 @@ ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
 STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
     row.key for row in INSTRUCTIONS if not row.optional
 )
+
+#: Products of bytes in pairs, and the default set with them.
+PAIRS = "m.v.dot.add[16]"
+INT8_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | {PAIRS}
 
 #: The default set and the instructions of the logistic unit.
 LOGISTIC_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | {row.key for row in LOGISTIC.rows}

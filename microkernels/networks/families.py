@@ -111,7 +111,10 @@ class SumLayer(WeightLayer):
         return True
 
     def of_bits(self, bits: int, output: int) -> Layer:
-        return replace(self, bits=bits, narrow=0 if output == BYTE_BITS else None)
+        if output > BYTE_BITS:
+            return replace(self, bits=bits, narrow=None)
+        fraction = min(self.fraction, self.byte_fraction)
+        return replace(self, bits=bits, narrow=0, fraction=fraction)
 
     @property
     def output_bits(self) -> int:

@@ -336,7 +336,8 @@ class Layer(ABC):
         return self.bits
 
     def of_bits(self, bits: int, output: int) -> "Layer":
-        """The layer for numbers of ``bits``, and for outputs of ``output`` bits."""
+        """The layer for numbers of ``bits``, and for outputs of ``output`` bits; its shifts hold a
+        place."""
         return replace(self, bits=bits)
 
     @property

@@ -7,7 +7,7 @@ from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
-from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
+from pe.config import INT8_INSTRUCTIONS, LOGISTIC_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
 from support.errors import unknown
@@ -41,8 +41,8 @@ _FPGA_TILE = VaultTileConfig(
     pes=2,
     extra_ports=CHIP_PORTS,
 )
-#: The default instructions, and products of bytes in pairs.
-_INT8 = PeConfig().instructions | {"m.v.dot.add[16]"}
+#: Of a vault with products of bytes.
+_INT8_ENGINE = replace(VaultTileConfig().pe, instructions=INT8_INSTRUCTIONS)
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -76,12 +76,12 @@ PRESETS: dict[str, Configuration] = {
         address_bits=24,
     ),
     "pe-logistic": PeConfig(instructions=LOGISTIC_INSTRUCTIONS),
-    "pe-int8": PeConfig(instructions=_INT8),
+    "pe-int8": PeConfig(instructions=INT8_INSTRUCTIONS),
     "vault": VaultTileConfig(),
     "vault-logistic": VaultTileConfig(
         pe=replace(VaultTileConfig().pe, instructions=LOGISTIC_INSTRUCTIONS)
     ),
-    "vault-int8": VaultTileConfig(pe=replace(VaultTileConfig().pe, instructions=_INT8)),
+    "vault-int8": VaultTileConfig(pe=_INT8_ENGINE),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(
         pe=PeConfig(
@@ -99,9 +99,7 @@ PRESETS: dict[str, Configuration] = {
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
     "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
     "thesis": ChipConfig(),
-    "thesis-int8": ChipConfig(
-        tile=replace(ChipConfig().tile, pe=replace(ChipConfig().tile.pe, instructions=_INT8))
-    ),
+    "thesis-int8": ChipConfig(tile=replace(ChipConfig().tile, pe=_INT8_ENGINE)),
 }
 
 

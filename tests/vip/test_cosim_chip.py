@@ -29,7 +29,7 @@ def test_options_of_other_kinds_are_refused(vip, tmp_path):
     assert "--cocotbext-axi can't be used: preset 'pe-small' is one engine" in error
     code, _, error = vip("cosim", "program", source, "--on", "iss", "--latency", 9)
     assert code == 2
-    assert "--latency can't be used: the memory of the instruction set simulator" in error
+    assert "--latency can't be used: the instruction set simulator's memory" in error
     code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--window", "w.vcd")
     assert code == 2
     assert "--window can't be used: preset 'vault-small' is a vault" in error

@@ -24,7 +24,7 @@ def _refused(result, *words):
     ("arguments", "words"),
     [
         (("synth", "cache"), ("unknown unit 'cache'", "there are: ", "fetch")),
-        (("synth", "--target", "stratix"), ("'stratix'", "generic", "ecp5-85k")),
+        (("synth", "--target", "stratix"), ("'stratix'", "generic", "ecp5")),
         (("synth", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
         (("synth", "--target", "liberty:none.lib"), ("none.lib", "No such file")),
         (("synth", "--target", "liberty:bad.lib"), ("bad.lib: line 2:", "expected")),

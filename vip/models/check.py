@@ -11,15 +11,13 @@ from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
+from pe.config import PAIRS
 from support.errors import Shown, VipError
 from vip.progress import Progress, silent
 
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
-
-#: The instruction for products of bytes in pairs.
-PAIRS = "m.v.dot.add[16]"
 
 __all__ = [
     "LayerCheck",

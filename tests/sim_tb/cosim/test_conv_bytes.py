@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.byte_convolution import byte_machine, layer_jobs
+from bench.byte_convolution import layer_jobs
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import dense_job
 from microkernels.runtime.job import KernelJob
@@ -15,6 +15,7 @@ from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.program_builder import NEEDED
+from soc.generate.presets import tile_preset
 
 FEW = PeConfig(
     instructions=frozenset({*NEEDED, "halt", "set.vl", "set.mr", "set.fx"})
@@ -33,7 +34,7 @@ def test_random_programs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sharers", [1, 4])
 def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
-    config = byte_machine()
+    config = tile_preset("vault-int8")
     taken = {}
     for name, job in layer_jobs(8, sharers).items():
         if sharers == 1:
@@ -65,7 +66,7 @@ def test_layers_of_bytes_are_exact_on_any_memory(narrow: int | None) -> None:
     hostile = MemoryBehaviour(
         latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
     )
-    with PeSimulation(byte_machine().pe) as simulation:
+    with PeSimulation(tile_preset("vault-int8").pe) as simulation:
         for memory in (MemoryBehaviour(latency=300), hostile):
             assert run_work(connected(narrow), simulation, memory=memory).differing == 0
 
@@ -73,7 +74,7 @@ def test_layers_of_bytes_are_exact_on_any_memory(narrow: int | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("narrow", [None, 5])
 def test_the_timing_model_takes_the_cycles_of_a_vault(narrow: int | None) -> None:
-    job, config = connected(narrow, sharers=4), byte_machine()
+    job, config = connected(narrow, sharers=4), tile_preset("vault-int8")
     runs = [run_on(job, config, on=on) for on in ("rtl", "model")]  # type: ignore[arg-type]
     assert all(run.match for run in runs)
     assert runs[0].cycles == runs[1].cycles

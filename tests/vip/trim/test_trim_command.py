@@ -256,8 +256,11 @@ def test_bad_input(vip, tmp_path):
 def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypatch):
     check = TrimCheck(name="a.vip", cycles_full=10, cycles_trimmed=10, different=("memory",))
     monkeypatch.setattr(verb, "check_trimmed", lambda *_, **__: check)
-    arguments = ("a.vip", "--proved", "--no-area", "-o", "out", "--memory", "few.bin")
-    refused(vip("trim", *arguments, "--json", "trim.json"), "does not do what the full one does")
+    options = ("--preset", "pe-small", "--memory", "few.bin", "--no-area", "-o", "out")
+    refused(
+        vip("trim", "a.vip", "--proved", *options, "--json", "trim.json"),
+        "does not do what the full one does",
+    )
     assert json.loads((tmp_path / "trim.json").read_text())["different"] == ["memory"]
     assert not (tmp_path / "out").exists()
 
