@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
-from .port_table import engine_example, port_constants, port_table
+from .port_table import example, port_constants, port_table
 
 __all__ = [
     "MANIFEST",
@@ -202,11 +202,12 @@ def _contents(
     files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if config.two_clocks else WAIVERS)
     if config.kind == "chip":
         files[HEADER_NAME] = c_header()
-    if config.kind == "engine":
-        files[_EXAMPLE] = engine_example(config.pe, emission.top)
     design = interface_only(component(config))
+    clocks = CLOCK_PORTS[ENGINE_DOMAIN] + (CLOCK_PORTS[MEMORY_DOMAIN] if config.two_clocks else ())
+    if text := example(config.pe, design, emission.top, clocks):
+        files[_EXAMPLE] = text
     files[f"{emission.top}_ports.vh"] = port_constants(design, emission.top)
-    files["README.md"] = _readme(config, emission, about)
+    files["README.md"] = _readme(config, emission, about, clocks, runs=_EXAMPLE in files)
     names = sorted([*files, MANIFEST])
     manifest = {
         "generator": "vip",
@@ -220,17 +221,19 @@ def _contents(
     return files
 
 
-def _readme(config: Configuration, emission: Emission, about: str) -> str:
+def _readme(
+    config: Configuration, emission: Emission, about: str, clocks: Sequence[str], *, runs: bool
+) -> str:
     design = interface_only(component(config))
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = launch = example = ""
-    if config.kind == "engine":
+    macros = stubs = second = launch = shown = ""
+    if runs:
         built_in = config.pe.program is not None
         assemble = "" if built_in else "    vip asm FILE.s --format mem -o program.mem\n"
-        example = (
+        shown = (
             f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
             " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
             " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters.\n\n"
@@ -243,9 +246,7 @@ def _readme(config: Configuration, emission: Emission, about: str) -> str:
             " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
             f" until `RUNNING` reads 0: `{HEADER_NAME}` has these addresses of the control port."
         )
-    clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
     if config.two_clocks:
-        clocks += CLOCK_PORTS[MEMORY_DOMAIN]
         second = (
             "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
             f" resets are 1 together for {RESET_CYCLES} cycles of the slower clock at least. "
@@ -277,7 +278,7 @@ def _readme(config: Configuration, emission: Emission, about: str) -> str:
         " all that is connected to it: the memory, whose contents may stay, and the bus to it."
         f" `{emission.top}_ports.vh` has the bits of ports and fields as constants, to be included"
         f" in a module.{launch}\n\n"
-        f"{port_table(design, clocks)}\n{example}"
+        f"{port_table(design, clocks)}\n{shown}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -1,4 +1,4 @@
-"""Port tables of a component, for its documentation.
+"""Port tables of a component, and a module that runs a program on it, for its documentation.
 
 What ports and fields mean is read from the docstrings of component, signatures and layouts: from
 their ``Members``, each ``name (direction or width, type): meaning``, where the type of a layout is
@@ -7,9 +7,9 @@ the function that returns it.
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -17,14 +17,15 @@ from amaranth.hdl import Shape, Value
 from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
-from hdl.emission import interface_only
+from memory.config import VaultConfig
+from memory.controller.dram_port import DramCommand, DramPort
 from pe.config import PeConfig
-from pe.core import Pe
+from soc.host.register_map import BLOCKS
 
 __all__ = [
     "PortField",
     "PortRow",
-    "engine_example",
+    "example",
     "port_constants",
     "port_table",
     "ports_of",
@@ -38,20 +39,22 @@ _HANDSHAKE = {"valid": "a payload is offered", "ready": "a payload is taken"}
 #: The side of a port whose directions a docstring gives; the table gives those of the module.
 _SEEN_FROM = re.compile(r",\s+seen\s+from\s+the\s+(\w+)(?:\s+\([^)]*\))?")
 _REFERENCE = re.compile(r":\w+:`(?:([\w.]+)\.)?(\w+)`")
-#: A field of a port, or its lowest bit, in :data:`_ENGINE_EXAMPLE`.
+#: A field of a port, or its lowest bit, in an example.
 _PLACE = re.compile(r"<(low )?(\w+)\.(\w+)>")
 #: Numbers of elements of an array, and what each stream has, which names of constants leave out.
 _UNNAMED = {*_LETTERS, "payload"}
-_ENGINE_EXAMPLE = """`timescale 1ns/1ps
+#: The beginning of an example: clock, declarations and the design.
+_DESIGN = """`timescale 1ns/1ps
 module example;
   parameter PARAMETERS = 0;  // of the launch
 `include "TOP_ports.vh"
   reg clk = 0, rst = 1;
   always #5 clk = !clk;
 DECLARATIONS
-  TOP engine (.clk(clk), .rst(rst), CONNECTIONS);
+  TOP machine (CONNECTIONS);
 
-  // A memory of 32 KiB that serves one request at a time.
+"""
+_ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
   reg [63:0] memory [0:4095];
   reg [11:0] place;
   integer left, lane;
@@ -84,26 +87,28 @@ DECLARATIONS
     end
   end
 
-@CODE@  integer n;
+"""
+#: Launches a program on the engine with the ports ``CONTROL``.
+_CONTROL_HOST = """@CODE@  integer n;
   initial begin
-    for (n = 0; n < 4096; n = n + 1) memory[n] = 0;
-    $readmemh("memory.mem", memory);
-    identity__pe_count <= 1;
+    for (n = 0; n < 4096; n = n + 1) MEMORY[n] = 0;
+    $readmemh("memory.mem", MEMORY);
+    COUNT <= ENGINES;
     repeat (2) @(posedge clk);
     rst <= 0;
-@LOAD@    control__launch__valid <= 1;
-    <control__launch__payload.parameters> <=
+@LOAD@    CONTROL__launch__valid <= 1;
+    <CONTROL__launch__payload.parameters> <=
       PARAMETERS;
     @(posedge clk);
-    while (!control__launch__ready) @(posedge clk);
-    control__launch__valid <= 0;
+    while (!CONTROL__launch__ready) @(posedge clk);
+    CONTROL__launch__valid <= 0;
     @(posedge clk);
-    while (<control__status.state> < 2) @(posedge clk);
+    while (<CONTROL__status.state> < 2) @(posedge clk);
     $display("state %0d, cause %0d, pc %0d",
-      <control__status.state>,
-      <control__status.cause>,
-      $signed(<control__status.pc>));
-@CYCLES@    $writememh("memory.out", memory);
+      <CONTROL__status.state>,
+      <CONTROL__status.cause>,
+      $signed(<CONTROL__status.pc>));
+@CYCLES@    $writememh("memory.out", MEMORY);
     $finish;
   end
 endmodule
@@ -111,16 +116,98 @@ endmodule
 _CODE = "  reg [31:0] code [0:(1 << CONTROL_LOAD_ADDRESS_BITS) - 1];\n"
 _LOAD = """    $readmemh("program.mem", code);
     for (n = 0; n < 1 << CONTROL_LOAD_ADDRESS_BITS && code[n] !== 32'bx; n = n + 1) begin
-      control__load__valid <= 1;
-      <control__load__payload.address> <= n;
-      <control__load__payload.word> <= code[n];
+      CONTROL__load__valid <= 1;
+      <CONTROL__load__payload.address> <= n;
+      <CONTROL__load__payload.word> <= code[n];
       @(posedge clk);
-      while (!control__load__ready) @(posedge clk);
+      while (!CONTROL__load__ready) @(posedge clk);
     end
-    control__load__valid <= 0;
-    <control__launch__payload.words> <= n;
+    CONTROL__load__valid <= 0;
+    <CONTROL__launch__payload.words> <= n;
 """
-_CYCLES = '    $display("%0d cycles", control__counter_value);\n'
+_CYCLES = '    $display("%0d cycles", CONTROL__counter_value);\n'
+#: Writes or reads a word at a port with the channels of AXI.
+_AXI_TASKS = """
+  always @(posedge clk) begin
+    if (PORT__awready) PORT__awvalid <= 0;
+    if (PORT__wready) PORT__wvalid <= 0;
+    if (PORT__arready) PORT__arvalid <= 0;
+  end
+  task PORT_write(input [47:0] address, input [63:0] word); begin
+    @(negedge clk);
+    PORT__awaddr = address; PORT__awvalid = 1; PORT__wdata = word; PORT__wvalid = 1;
+    @(posedge clk);
+    while (!PORT__bvalid) @(posedge clk);
+  end endtask
+  task PORT_read(input [47:0] address, output [63:0] word); begin
+    @(negedge clk);
+    PORT__araddr = address; PORT__arvalid = 1;
+    @(posedge clk);
+    while (!PORT__rvalid) @(posedge clk);
+    word = PORT__rdata;
+  end endtask
+"""
+#: Launches a program on the first engine of a chip, by its registers.
+_CHIP_HOST = """
+  reg [63:0] memory [0:4095], value;
+  reg [31:0] code [0:8191];
+  integer n;
+  initial begin
+    $readmemh("program.mem", code);
+    $readmemh("memory.mem", memory);
+    {control__bready, control__rready, data__bready, data__rready} = -1;
+    control__wstrb = -1; data__wstrb = -1; data__wlast = 1;
+    data__awsize = 3; data__arsize = 3; data__awburst = 1; data__arburst = 1;
+    repeat (2) @(posedge clk);
+    rst <= 0;
+    // As many words as memory.mem has, here and at the end.
+    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
+    control_write(<CHIP.SELECT>, 1);
+    for (n = 0; n < 8192 && code[n] !== 32'bx; n = n + 1)
+      control_write(<CHIP.PROGRAM> + 4 * n, code[n]);
+    control_write(<CHIP.PARAMETERS_LOW>, PARAMETERS);
+    control_write(<CHIP.START>, n);
+    value = 1;
+    while (value[0]) control_read(<CHIP.RUNNING>, value);
+    control_read(<PE.STATUS>, value);
+    $display("state %0d, cause %0d", value[1:0], value[15:8]);
+    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_read(8 * n, memory[n]);
+    $writememh("memory.out", memory);
+    $finish;
+  end
+endmodule
+"""
+#: The memory of a vault, with words of a column in the order of their addresses.
+_DRAM = """
+// A DRAM of which 32 KiB exist: 64-bit words by their byte address in the vault.
+module dram(input clk, input valid, input [2:0] kind, input [BANK:0] bank, input [ROW:0] row,
+  input [COLUMN:0] column, input [63:0] write_data, input [7:0] write_strobe,
+  output reg [63:0] read_data);
+  reg [63:0] words [0:4095];
+  reg [ROW:0] open [0:(2 << BANK) - 1];
+  // Of the bus, by the cycle modulo 128: whether a word is written, and its place.
+  reg [127:0] writes = 0;
+  reg [11:0] place [0:127];
+  reg [6:0] now = 0, at;
+  integer n;
+  always @(posedge clk) begin
+    for (n = 0; n < 8; n = n + 1)
+      if (writes[now] && write_strobe[n]) words[place[now]][8 * n +: 8] = write_data[8 * n +: 8];
+    writes[now] = 0;
+    if (valid && kind == ACT) open[bank] = row;
+    if (valid && (kind == READ || kind == WRITE))
+      for (n = 0; n < 4; n = n + 1) begin
+        at = now + n + (kind == READ ? TCL : TCWL);
+        writes[at] = kind == WRITE;
+        place[at] = {PLACE, n[1:0]};
+      end
+    now = now + 1;
+    read_data <= words[place[now]];
+  end
+endmodule
+"""
+#: Until the DRAM has what stores of a halted engine wrote.
+_SETTLE = "    repeat (1000) @(posedge clk);  // The controller may still hold writes.\n"
 _SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
 
 
@@ -336,33 +423,86 @@ def _constant(port: str, field: str = "") -> str:
     return "_".join([*steps, *field.split(".")]).upper().rstrip("_")
 
 
-def engine_example(config: PeConfig, top: str) -> str:
-    """A module in Verilog that runs a program on an engine, the module ``top``."""
+def example(
+    config: PeConfig, component: "wiring.Component[Any]", top: str, clocks: Sequence[str]
+) -> str:
+    """A module in Verilog that runs a program on the first engine of a design; "" if the design's
+    memory is on a bus, or if it is a chip with a program of its own.
 
-    def place(match: re.Match[str]) -> str:
-        name = _constant(match[2], match[3])
-        if match[1]:
-            return name
-        return f"{match[2]}[{name}{'' if (match[2], match[3]) in bits else f' +: {name}_BITS'}]"
-
-    ports = ports_of(interface_only(Pe(config)))
+    Parameters:
+        config: of the engine. component: the design. top: its module.
+        clocks: its clock ports, each with its reset.
+    """
+    ports, members = ports_of(component), component.signature.members
+    values = {"TOP": top, "MEMORY": "memory", "ENGINES": "1", "COUNT": "identity__pe_count"}
+    host = _CONTROL_HOST.replace("@CODE@", "" if config.program else _CODE)
+    host = host.replace("@LOAD@", "" if config.program else _LOAD)
+    host = host.replace("@CYCLES@", _CYCLES if config.counters else "")
+    if "memory" in members:
+        text = _DESIGN + _ENGINE_MEMORY + host.replace("CONTROL__", "control__")
+    elif "dram" not in members or ("data" in members and config.program):
+        return ""
+    elif "data" in members:
+        tasks = "".join(_AXI_TASKS.replace("PORT", port) for port in ("control", "data"))
+        text = _DESIGN + tasks + _CHIP_HOST + _DRAM
+    else:
+        host = host.replace("    $writememh", f"{_SETTLE}    $writememh")
+        text = _DESIGN + host.replace("CONTROL__", "control__n__") + _DRAM
+        values |= {"MEMORY": "memory.words", "COUNT": "pe_count"}
+    joined = [f".{name}({('clk', 'rst')[at % 2]})" for at, name in enumerate(clocks)]
+    declared, drams = [], []
+    for port in ports:
+        of_dram = port.name.startswith("dram__")
+        width = f"[{_constant(port.name)}_BITS - 1:0] " if port.bits > 1 else ""
+        kind, start = ("reg", " = 0") if port.is_input and not of_dram else ("wire", "")
+        for name in verilog_names(port):
+            declared.append(f"  {kind} {width}{name}{start};")
+            joined.append(f".{name}({name})")
+            if of_dram and port.is_input:
+                drams.append(name.removesuffix("__read_data"))
+        if port.name == "control__n__stop":
+            values["ENGINES"] = str(port.counts[0])
+    if drams:
+        values |= _dram_values(_signature(members["dram"]).config)
+    declared += map(_dram_instance, drams)
+    values |= {"DECLARATIONS": "\n".join(declared), "CONNECTIONS": ",\n    ".join(joined)}
     bits = {(port.name, field.name) for port in ports for field in port.fields if field.bits == 1}
-    declarations = (
-        f"  {'reg' if port.is_input else 'wire'} "
-        f"{f'[{_constant(port.name)}_BITS - 1:0] ' if port.bits > 1 else ''}{port.name}"
-        f"{' = 0' if port.is_input else ''};"
-        for port in ports
-    )
-    connections = ",\n    ".join(f".{port.name}({port.name})" for port in ports)
-    text = _ENGINE_EXAMPLE.replace("@CODE@", "" if config.program else _CODE)
-    text = text.replace("@LOAD@", "" if config.program else _LOAD)
-    text = text.replace("@CYCLES@", _CYCLES if config.counters else "")
-    return (
-        _PLACE.sub(place, text)
-        .replace("DECLARATIONS", "\n".join(declarations))
-        .replace("CONNECTIONS", connections)
-        .replace("TOP", top)
-    )
+    text = _PLACE.sub(partial(_place, bits), text)
+    text = re.sub(r"\b[A-Z]+\b", lambda word: values.get(word[0], word[0]), text)
+    return text.replace("TOP_ports", f"{top}_ports").replace("control__n__", "control__0__")
+
+
+def _place(one_bit: Collection[tuple[str, str]], match: re.Match[str]) -> str:
+    """The bits of a field, its lowest, or the address of a register."""
+    for block in BLOCKS:
+        for register in block.registers:
+            if (block.name, register.name) == (match[2], match[3]):
+                return str(block.base + register.offset)
+    name = _constant(match[2], match[3])
+    if match[1]:
+        return name
+    return f"{match[2]}[{name}{'' if (match[2], match[3]) in one_bit else f' +: {name}_BITS'}]"
+
+
+def _dram_values(config: VaultConfig) -> dict[str, str]:
+    """Sizes and times of :data:`_DRAM`."""
+    fields = {"row": "open[bank]", "bank": "bank", "column": "column"}
+    return {
+        "BANK": str(config.bank_bits - 1),
+        "ROW": str(config.row_bits - 1),
+        "COLUMN": str(config.column_bits - 1),
+        "TCL": str(config.timing.tcl),
+        "TCWL": str(config.timing.tcwl),
+        "PLACE": ", ".join(fields[name] for name in config.address_map.split("-")),
+        **{command.name: str(command.value) for command in DramCommand},
+    }
+
+
+def _dram_instance(port: str) -> str:
+    """An instance of :data:`_DRAM` at a port: ``memory``, or with its number."""
+    joined = (f".{name}({port}__{name})" for name in DramPort(VaultConfig()).members)
+    name = port.replace("dram", "memory").replace("__", "_")
+    return f"  dram {name} (.clk(clk),\n    {f',{chr(10)}    '.join(joined)});"
 
 
 def verilog_names(port: PortRow) -> list[str]:

@@ -88,7 +88,8 @@ def verilator_lint(folder: Path, *options: str) -> str:
     [
         *((name, "behavioural") for name in PRESETS if name not in SLOW),
         *(pytest.param(name, "behavioural", marks=pytest.mark.slow) for name in sorted(SLOW)),
-        *(("vault-small", kind) for kind in ("fpga", "macro")),
+        pytest.param("vault-small", "fpga", marks=pytest.mark.slow),
+        ("vault-small", "macro"),
     ],
 )
 def test_verilator_has_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from array import array
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,18 @@ import pytest
 from isa.assembly.assembler import assemble
 from soc.generate.designs import component
 from soc.generate.generate import generate, verilog
-from soc.generate.port_table import port_constants, port_table, ports_of, verilog_names
+from soc.generate.port_table import example, port_constants, port_table, ports_of, verilog_names
 from soc.generate.presets import PRESETS
+from soc.tile.clocks import ClockConfig
 from tests.soc.four_states.icarus import icarus
 
 ROOT = Path(__file__).parents[2]
+PRODUCT = tuple(assemble((ROOT / "examples" / "product.s").read_text()).words)
+BUILT_IN = replace(
+    PRESETS["vault-small"],
+    pe=replace(PRESETS["vault-small"].pe, program=PRODUCT, counters=False),
+)
+TWO_CLOCKS = replace(PRESETS["vault-small"], clocks=ClockConfig(domains="two"))
 
 _PORT = re.compile(r"^  (input|output)(?: signed)? (?:\[(\d+):0\] )?(\w+) ?;", re.MULTILINE)
 
@@ -86,6 +94,32 @@ def test_the_example_runs_a_program(tmp_path, built_in, counters):
     numbers = memoryview(b"".join(bytes.fromhex(word)[::-1] for word in written)).cast("h")
     assert numbers[256:288].tolist() == [numbers[n] + numbers[128 + n] for n in range(32)]
     assert any(numbers[256:288])
+
+
+@pytest.mark.parametrize(
+    "config", [TWO_CLOCKS, BUILT_IN, PRESETS["tiny"]], ids=["vault", "built in", "chip"]
+)
+def test_the_example_runs_on_the_first_engine(tmp_path, config):
+    """A matrix by a vector, with DRAM."""
+    icarus()
+    generate(config, tmp_path)
+    (tmp_path / "program.mem").write_text("".join(f"{word:08x}\n" for word in PRODUCT))
+    numbers = array("h", [*range(12), 3, 1, 4, 1, 0, 0, 0, 0]).tobytes()
+    (tmp_path / "FILE.bin").write_bytes(numbers)
+    readme = (tmp_path / "README.md").read_text().partition("## Example")[2]
+    for command in re.findall("^    ((?!vip asm ).*)$", readme, re.MULTILINE):
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+    assert re.search(r"^state 2, cause 0", ran.stdout, re.MULTILINE)
+    written = re.findall("^[0-9a-f]{16}$", (tmp_path / "memory.out").read_text(), re.MULTILINE)
+    before = (tmp_path / "memory.mem").read_text().splitlines()
+    assert written[:5] == [*before[:4], "000000540030000c"]  # 84, 48, 12
+
+
+def test_a_memory_on_a_bus_has_no_example():
+    config = PRESETS["vault-axi"]
+    assert example(config.pe, component(config), "vault", ()) == ""
 
 
 @pytest.mark.parametrize("name", PRESETS)

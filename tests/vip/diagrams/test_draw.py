@@ -16,7 +16,7 @@ from vip.diagrams.links import DiagramBlock, DiagramLink, Links, find_links
     ("preset", "module", "columns"),
     [
         ("pe", None, 0),
-        ("pe-logistic", None, 0),
+        pytest.param("pe-logistic", None, 0, marks=pytest.mark.slow),
         ("vault", None, 0),
         ("vault", "controller", 0),
         ("tiny", None, 2),
