@@ -206,6 +206,8 @@ module dram(input clk, input valid, input [2:0] kind, input [BANK:0] bank, input
   end
 endmodule
 """
+#: Until the DRAM has what stores of a halted engine wrote.
+_SETTLE = "    repeat (1000) @(posedge clk);  // The controller may still hold writes.\n"
 _SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
 
 
@@ -444,6 +446,7 @@ def example(
         tasks = "".join(_AXI_TASKS.replace("PORT", port) for port in ("control", "data"))
         text = _DESIGN + tasks + _CHIP_HOST + _DRAM
     else:
+        host = host.replace("    $writememh", f"{_SETTLE}    $writememh")
         text = _DESIGN + host.replace("CONTROL__", "control__n__") + _DRAM
         values |= {"MEMORY": "memory.words", "COUNT": "pe_count"}
     joined = [f".{name}({('clk', 'rst')[at % 2]})" for at, name in enumerate(clocks)]

@@ -1,4 +1,4 @@
-"""Documents: links lead somewhere; decisions have an index, contents and short sections."""
+"""Documents: links lead somewhere; decisions have an index and short sections."""
 
 import re
 from pathlib import Path
@@ -72,9 +72,8 @@ def test_index_lists_every_page_of_decisions() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_pages_of_decisions_have_contents_and_short_sections(page: Path) -> None:
-    head, *sections = page.read_text(encoding="utf-8").split("\n## ")
-    titles = [section.split("\n")[0] for section in sections]
-    assert re.findall(r"^- \[(.*)\]\(#.*\)$", head, re.MULTILINE) == titles
+def test_pages_of_decisions_have_short_sections(page: Path) -> None:
+    _, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    assert sections
     for section in sections:
         assert len(section.splitlines()) <= SCREEN, section.split("\n")[0]

@@ -14,18 +14,19 @@ from soc.generate.presets import any_preset
 SOURCE = '''"""A dummy."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from .harness.experiment import Measurement, experiment
 
 
 @experiment(presets=("pe-small",), tools=("amaranth",), minutes=1)
-def dummy(size: int = 3, picture: str | None = None) -> Iterator[Measurement]:
+def dummy(size: int = 3, picture: Path | None = None) -> Iterator[Measurement]:
     """Numbers up to a size.
 
     Example: vip bench dummy --size 4
     """
     if picture is not None:
-        open(picture, "w").close()
+        picture.touch()
     for number in range(size):
         yield Measurement(f"number_{number}", number, "apples", more_is_better=True)
 '''
@@ -82,9 +83,9 @@ def test_it_runs_with_options_and_is_recorded(vip: Vip, tmp_path: Path) -> None:
     assert text == "stale: dummy: no record\n"
     code, _, err = vip("bench", "dummy", "--size", "2", "--record")
     assert (code, err) == (2, "vip: dummy: --record can't be combined with --size\n")
-    code, text, err = vip("bench", "dummy", "--record", "--picture", "picture")
+    code, text, err = vip("bench", "dummy", "--record", "--picture", "picture.png")
     assert code == 0, err
-    assert (tmp_path / "picture").exists()
+    assert (tmp_path / "picture.png").exists()
     results = tmp_path / "results"
     assert record.values("dummy", results) == {"number_0": 0, "number_1": 1, "number_2": 2}
     assert record.read_record("dummy", results).command == "vip bench dummy --record"
