@@ -54,6 +54,8 @@ def _run(words: Sequence[str]) -> NoReturn:
         code = 0
     except SystemExit as end:
         code = end.code or 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:

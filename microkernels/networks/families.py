@@ -15,7 +15,7 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, check_fraction
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
@@ -137,13 +137,19 @@ class SumLayer(WeightLayer):
     ) -> tuple[Layer, Weights | None]:
         if self.narrow is None:
             return super().scaled(fractions, parameters)
-        # Eight bits need no instruction that shifts sums.
-        narrow = min(fractions.shift, MOST_NARROW)
-        sums = fractions._replace(output=fractions.output + narrow)
+        # Eight bits need no instruction that shifts sums, which must hold the biases.
         real = parameters.real[self.name]
+        largest, out = float(np.abs(real.bias).max(initial=0.0)), fractions.output
+        narrow = min(fractions.shift, MOST_NARROW)
+        while narrow > max(0, fractions.shift - self.byte_fraction) and (
+            np.ldexp(largest, out + narrow) > HIGHEST / 2
+        ):
+            narrow -= 1
+        sums = fractions._replace(output=out + narrow)
+        half = 1 << narrow >> 1
         weights = Weights(
             weights=as_elements(real.weights, fractions.weights, self.bits),
-            bias=as_elements(real.bias, sums.output),
+            bias=np.minimum(as_elements(real.bias, sums.output), HIGHEST - half),
         )
         return replace(self, fraction=sums.shift, narrow=narrow), weights
 

@@ -83,7 +83,8 @@ class NetworkLayout:
     Parameters:
         plan: of the network.
         keep: every map keeps its memory, so that all activations can be read at the end; otherwise
-            memory is reused once the last layer that needs it has ended.
+            memory is reused once the last layer that needs it has ended, but for maps that layers
+            read with pixels around them.
 
     Attributes:
         plan: including what depends on places.
@@ -288,8 +289,9 @@ class NetworkLayout:
         constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
             memory.write(self.plan.ring.address(vault, self._constants), constants)
-        for maps in self.inputs.values():
-            if maps.surrounded:
+        for use, maps in self.inputs.items():
+            source = self.plan.network.sources[use.name][use.number]
+            if source != INPUT and maps.surrounded:
                 maps.surround(memory)
         for step in self._steps:
             step.write(memory, weights.get(step.layer_name))

@@ -258,7 +258,7 @@ class NetworkPlan:
 
 
 def _reads_in_place(plan: LayerPlan, user: LayerPlan) -> bool:
-    """Whether each vault reads for the next layer exactly the tile that it has written."""
+    """Whether each vault reads for the next layer nothing but what it has written."""
     return user.layer.reads_in_place(plan, user)
 
 

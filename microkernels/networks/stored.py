@@ -258,7 +258,8 @@ class StoredMaps:
         return any(self._outside(vault) for vault in range(self.ring.vaults))
 
     def surround(self, memory: Writable) -> None:
-        """Write the pixels around the map, and the same into the map, to all vaults."""
+        """Write the pixels around the map, and the same into the map, to the vaults that store
+        some."""
         around = np.full(
             (self.whole.height, self.whole.width, self.whole.channels), self.windows.around, ELEMENT
         )

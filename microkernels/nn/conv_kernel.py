@@ -29,8 +29,10 @@ timing of the memory:
   product, and the next pass's weights after the second instruction that follows their last product;
   for the last part a pad is the second.
 - *Store after vector*: a complete turn separates a pixel's last sum from its store.
-- *Load after store* in memory: partial sums are stored before they are loaded. A pass with no more
-  pixels than the pipeline holds ends with an empty pipeline.
+- *Load after store* in memory: partial sums are stored before they are loaded. A pass with fewer
+  pixels than the pipeline holds, or whose sums may become bytes, ends with an empty pipeline.
+- With one slice the biases stay in the scratchpad, those of a group in one of two places in turn: a
+  ``v.drain`` separates their load from the last pixel that read that place.
 """
 
 from contextlib import AbstractContextManager, nullcontext

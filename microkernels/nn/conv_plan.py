@@ -352,6 +352,16 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
     return [filters]
 
 
+def _check_narrow(narrow: int | None, out_depth: int) -> None:
+    if narrow is not None:
+        check_shifts(0, narrow)
+        if out_depth % _PAIR:
+            raise KernelError(
+                f"outputs of bytes need an even number of filters in a slice of the output, not "
+                f"{out_depth}"
+            )
+
+
 def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
     """``plan`` with as many slots as its ring can use in the scratchpad; None: too few fit."""
     slots = (scratchpad_bytes - plan.ring) // plan.slot_bytes - plan.repeated
@@ -401,13 +411,7 @@ def plan_conv(
             f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.down} channels"
         )
     joined = column * shape.kernel <= MAX_VL
-    if narrow is not None:
-        check_shifts(0, narrow)
-        if out_depth % _PAIR:
-            raise KernelError(
-                f"outputs of bytes need an even number of filters in a slice of the output, not "
-                f"{out_depth}"
-            )
+    _check_narrow(narrow, out_depth)
     candidates = _filter_counts(filters, out_depth, narrow)
     slides = shape.stride < shape.kernel
     kinds = [not joined and slides]
@@ -447,7 +451,12 @@ _LANES = 4
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def best_depth(
-    shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    shape: ConvShape,
+    *,
+    out_depth: int,
+    pairs: bool = False,
+    narrow: int | None = None,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> int:
     """Channels per input slice for which the layer is fastest, by estimate.
 
@@ -457,6 +466,7 @@ def best_depth(
         KernelError: no slice fits.
     """
     CHECK.at_least("out_depth", out_depth, 1)
+    _check_narrow(narrow, out_depth)
     limit = min(MAX_VL // shape.down, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
@@ -466,7 +476,12 @@ def best_depth(
             break
         try:
             plan = plan_conv(
-                shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
+                shape,
+                depth=depth,
+                out_depth=out_depth,
+                pairs=pairs,
+                narrow=narrow,
+                scratchpad_bytes=scratchpad_bytes,
             )
         except KernelError:
             continue

@@ -267,7 +267,7 @@ def pair_bytes(values: Elements) -> Elements:
 
 def split_pairs(elements: Elements, channels: int) -> Elements:
     """Unpack the bytes of elements, for the first ``channels`` channels."""
-    return np.ascontiguousarray(elements.astype(ELEMENT)).view(BYTE)[..., :channels]
+    return unpack(elements, 8)[..., :channels]
 
 
 def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:

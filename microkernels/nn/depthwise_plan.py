@@ -167,6 +167,10 @@ class Strip(NamedTuple):
         return start + max(taken, (lines * moved + sharers * changes * weights) / _BUS)
 
 
+#: Maximum vectors of a strip, each of which takes a register.
+_MOST_VECTORS = 16
+
+
 def _strips(shape: DepthwiseShape, depth: int, scratchpad_bytes: int) -> Iterator[Strip]:
     """All strips that fit."""
     most = MAX_VL // packed(shape.bits)
@@ -174,9 +178,9 @@ def _strips(shape: DepthwiseShape, depth: int, scratchpad_bytes: int) -> Iterato
         if depth % lanes:
             continue
         for together in range(1, min(shape.out_height, most // lanes) + 1):
-            for vectors in range(1, shape.out_height // together + 1):
+            for vectors in range(1, min(shape.out_height // together, _MOST_VECTORS) + 1):
                 strip = Strip(shape, depth, lanes, together, vectors)
-                long = vectors > 1 and strip.words > _MOST_WORDS
+                long = together * vectors > 1 and strip.words > _MOST_WORDS
                 if long or strip.scratchpad.used > scratchpad_bytes:
                     break
                 yield strip

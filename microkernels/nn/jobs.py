@@ -217,7 +217,13 @@ def conv_layout(
     if out_depth is None:
         out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
     if depth is None:
-        depth = best_depth(shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
+        depth = best_depth(
+            shape,
+            out_depth=out_depth,
+            pairs=pairs,
+            narrow=narrow,
+            scratchpad_bytes=scratchpad_bytes,
+        )
     plan = plan_conv(
         shape,
         depth=depth,

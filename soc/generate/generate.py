@@ -273,8 +273,9 @@ def _readme(
         "## Ports\n\n"
         "Streams (`payload`, `valid`, `ready`) and the channels of AXI move a payload at the rising"
         " edge at which `valid` and `ready` are 1; `valid` does not wait for `ready`, and an offer"
-        " stays until it is taken. Directions are the module's; fields are below their port. Hold"
-        f" the reset for two cycles{' (see above)' if second else ''}, and reset with the module"
+        " stays until it is taken. Directions are the module's; fields are below their port. "
+        + ("Reset" if second else "Hold the reset for two cycles, and reset")
+        + " with the module"
         " all that is connected to it: the memory, whose contents may stay, and the bus to it."
         f" `{emission.top}_ports.vh` has the bits of ports and fields as constants, to be included"
         f" in a module.{launch}\n\n"

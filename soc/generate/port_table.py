@@ -17,6 +17,7 @@ from amaranth.hdl import Shape, Value
 from amaranth.lib import data, stream, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
+from hdl.crossing import RESET_CYCLES
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand, DramPort
 from pe.config import PeConfig
@@ -94,7 +95,7 @@ _CONTROL_HOST = """@CODE@  integer n;
     for (n = 0; n < 4096; n = n + 1) MEMORY[n] = 0;
     $readmemh("memory.mem", MEMORY);
     COUNT <= ENGINES;
-    repeat (2) @(posedge clk);
+    repeat (RESET) @(posedge clk);
     rst <= 0;
 @LOAD@    CONTROL__launch__valid <= 1;
     <CONTROL__launch__payload.parameters> <=
@@ -158,7 +159,7 @@ _CHIP_HOST = """
     {control__bready, control__rready, data__bready, data__rready} = -1;
     control__wstrb = -1; data__wstrb = -1; data__wlast = 1;
     data__awsize = 3; data__arsize = 3; data__awburst = 1; data__arburst = 1;
-    repeat (2) @(posedge clk);
+    repeat (RESET) @(posedge clk);
     rst <= 0;
     // As many words as memory.mem has, here and at the end.
     for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
@@ -435,6 +436,8 @@ def example(
     """
     ports, members = ports_of(component), component.signature.members
     values = {"TOP": top, "MEMORY": "memory", "ENGINES": "1", "COUNT": "identity__pe_count"}
+    # A clock and its reset, or two of each.
+    values["RESET"] = str(RESET_CYCLES if clocks[2:] else 2)
     host = _CONTROL_HOST.replace("@CODE@", "" if config.program else _CODE)
     host = host.replace("@LOAD@", "" if config.program else _LOAD)
     host = host.replace("@CYCLES@", _CYCLES if config.counters else "")
@@ -474,10 +477,9 @@ def example(
 
 def _place(one_bit: Collection[tuple[str, str]], match: re.Match[str]) -> str:
     """The bits of a field, its lowest, or the address of a register."""
-    for block in BLOCKS:
-        for register in block.registers:
-            if (block.name, register.name) == (match[2], match[3]):
-                return str(block.base + register.offset)
+    blocks = {block.name: block for block in BLOCKS}
+    if match[2] in blocks:
+        return str(blocks[match[2]].address(match[3]))
     name = _constant(match[2], match[3])
     if match[1]:
         return name

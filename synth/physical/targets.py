@@ -82,7 +82,7 @@ class Target:
                     total[measure] += types[cell] * number
                     counted = True
             if not counted:
-                raise SynthesisError(f"target {self.name}: unknown type of cell {cell}")
+                raise SynthesisError(f"target {self.name}: unknown cell type {cell}")
         return total
 
 

@@ -100,7 +100,7 @@ def test_what_is_recorded_is_what_the_engine_does():
 
 
 def test_a_trace_is_of_one_engine():
-    with DramImage(1 << 20) as image, pytest.raises(ValueError, match="one engine, not of 2"):
+    with DramImage(1 << 20) as image, pytest.raises(ValueError, match="records 1 engine, not 2"):
         record_trace(None, image, config=tile_preset("vault-small"), accesses=1)
 
 

@@ -56,12 +56,15 @@ _parse = TyperCommand.parse_args
 def _parse_once(command: TyperCommand, ctx: Any, args: list[str]) -> list[str]:
     """As Typer parses, but an option of one value is refused the second time; Typer would silently
     drop the first."""
+    rest = _parse(command, ctx, list(args))
+    if ctx.resilient_parsing:
+        return rest
     _, _, options = command.make_parser(ctx).parse_args(args=list(args))
     for option, times in Counter(options).items():
         if times > 1 and isinstance(option, TyperOption) and not option.multiple | option.is_flag:
             name = max(option.opts, key=len)
             raise UserError(f"{words(ctx)}: {name} can be given only once")
-    return _parse(command, ctx, args)
+    return rest
 
 
 TyperCommand.parse_args = _parse_once  # type: ignore[method-assign, assignment]

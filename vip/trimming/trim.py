@@ -274,7 +274,7 @@ def _about(title: str, result: TrimResult) -> str:
     text = f"Trimmed to {title}. "
     text += f"A run that needs more faults: {sizes}." if sizes else "Its sizes hold for all data."
     if result.checks:
-        text += " Its runs gave the results of the full engine."
+        text += f" Its runs gave the results of the full {'vault' if result.vault else 'engine'}."
     if result.proof is not None:
         text += " It is proved to do what the full engine does."
     return text

@@ -13,16 +13,18 @@ from microkernels.networks.network import (
     Conv,
     Dense,
     Depthwise,
+    LayerInput,
     MapSize,
     Network,
     Pool,
 )
-from microkernels.networks.parameters import Weights
+from microkernels.networks.parameters import Fractions, RealParameters, Weights
+from microkernels.nn.conv_shape import rounding_bias
 from microkernels.runtime.job import STANDARD
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import chip_engines, run_on
 from soc.generate.presets import chip_preset
-from tests.microkernels.networks.test_networks import check, engines
+from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
 
 PAIRS = STANDARD | {"m.v.dot.add[16]"}
 #: Odd numbers of channels, several slices, bytes to bytes and bytes to sums.
@@ -108,6 +110,35 @@ def test_layers_that_read_other_numbers_than_written(
 ) -> None:
     with pytest.raises(KernelError, match=message):
         Network(input=MapSize(6, 6, 2), input_bits=8, layers=layers)
+
+
+def test_large_biases_leave_room_for_rounding() -> None:
+    layer = Conv(name="a", filters=2, kernel=1, fraction=0, bits=8, narrow=0, relu=False)
+    real = Weights(weights=np.full((2, 1, 1, 3), 0.9), bias=np.array([200.0, -200.0]))
+    parameters = RealParameters(real={"a": real}, bounds={}, affine={}, curves={}, epsilons={})
+    for source in range(9):
+        fractions = Fractions(sources=(source,), output=4, weights=7, ends=(0.0, 0.0))
+        scaled, weights = layer.scaled(fractions, parameters)
+        assert isinstance(scaled, Conv)
+        assert weights is not None
+        assert scaled.fraction + (scaled.narrow or 0) == fractions.shift
+        rounding_bias(weights.bias, 2, scaled.narrow)
+
+
+def test_regions_within_a_vaults_own_tile_are_read_in_place() -> None:
+    """A window that leaves a rest of the map reads a part of the tile where it was written."""
+    network = Network(
+        input=MapSize(9, 8, 3),
+        layers=(
+            Conv(name="conv", filters=8, padding=1, fraction=12),
+            Pool(name="pool", window=3, stride=2),
+            Conv(name="short", source="conv", filters=4, kernel=1, stride=2, fraction=12),
+        ),
+    )
+    job = job_of(network, engines(1, 1))
+    assert {LayerInput("pool", 0), LayerInput("short", 0)} <= job.plan.inputs_in_place
+    assert not launches_of_moves(job)
+    check(job)
 
 
 def test_layers_without_bytes() -> None:

@@ -93,6 +93,11 @@ def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
     assert found.dtype == BYTE
 
 
+def test_slices_chosen_for_outputs_of_bytes_fit() -> None:
+    shape = ConvShape(width=16, height=16, channels=130, filters=4)
+    assert conv_layout(shape, pairs=True, narrow=4).plan.narrow == 4
+
+
 def test_pairs_of_bytes() -> None:
     values = np.array([[1, -2, -128], [127, 0, 5]])
     assert pair_bytes(values).tolist() == [[0xFE01 - 65536, 0x80], [127, 5]]

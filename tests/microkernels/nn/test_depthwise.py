@@ -218,3 +218,19 @@ def test_windows_that_do_not_fit_are_refused() -> None:
         DepthwiseShape(width=6, height=6, channels=1, padding=1, fraction=0)
     with pytest.raises(KernelError, match="does not fit a map of 2 x 5"):
         DepthwiseShape(width=2, height=5, channels=1, fraction=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "depth"),
+    [
+        (DepthwiseShape(width=64, height=64, channels=8, across=1, down=1, fraction=0), 8),
+        (DepthwiseShape(width=9, height=513, channels=1, stride=2, stride_down=2, fraction=0), 1),
+    ],
+    ids=["one pixel", "stride"],
+)
+def test_tall_maps_have_programs_that_fit(shape: DepthwiseShape, depth: int) -> None:
+    job = layer(shape, depth, sharers=4)
+    assert len(job.launches[0].program.words) <= 1024
+    outputs, hazards = simulate(job)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards

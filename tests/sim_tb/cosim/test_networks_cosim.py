@@ -66,7 +66,7 @@ def test_a_network_on_verilog_is_exact_and_takes_the_models_cycles(
     verilog = run_on(job, TINY)
     assert verilog.match
     assert modelled.match
-    assert abs(verilog.cycles - modelled.cycles) < 0.01 * verilog.cycles
+    assert abs(verilog.cycles - modelled.cycles) < 0.02 * verilog.cycles
     assert [job.step_of(name) for name in verilog.results] == [
         ("conv1", False),
         ("conv2", True),

@@ -127,7 +127,7 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
     if result.vault and result.vault_areas:
         title = f"area of the vault: {result.vault.pes} engines and the memory controller"
         console.print(_areas(result.vault_areas, title))
-    if result.areas:
+    if result.areas and result.vault is None:
         note = "areas: each unit mapped alone; vip fit maps the engine as one netlist: less"
         console.print(note, style="dim")
     if result.checks:
