@@ -292,7 +292,10 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
 
         class Power(Anything):
             work = (what,)
-            rows = ()
+            rows = tuple(
+                SimpleNamespace(unit=unit, milliwatts=lambda mhz: 1.0)
+                for unit in ("counters", "scratchpad")
+            )
             total = SimpleNamespace(milliwatts=lambda mhz: 1.0)
 
             def at_thesis_node(self) -> "Power":
