@@ -134,10 +134,10 @@ def read_samples(path: Path) -> Samples:
             would lose bits or colours; one line.
         MissingExtraError: Pillow is not installed.
     """
-    need_decoder(path)
     content = read_content(path)
     if head := _PORTABLE.match(content):
         return _portable(path, head, content)
+    need("PIL", "pictures")
     try:
         with warnings.catch_warnings(action="ignore"):
             return _decoded(path, content)

@@ -35,7 +35,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
-from .conv_shape import MOST_NARROW, ConvShape, check_shifts
+from .conv_shape import MOST_NARROW, ConvShape, check_shifts, outputs_per_element
 
 __all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
 
@@ -43,8 +43,6 @@ __all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
 #: stored and one being stored.
 _COMPLETE = 2
 _STORED_AFTER = 3
-#: Bytes per element of a map of bytes.
-_PAIR = 2
 #: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
 #: needed for weights, earlier sums and stores.
 _MOST_LOADS = 12
@@ -205,7 +203,7 @@ class ConvPlan:
     @property
     def group_elements(self) -> int:
         """Elements per pixel that the filters at once write."""
-        return self.filters if self.narrow is None else self.filters // _PAIR
+        return self.filters // outputs_per_element(self.narrow)
 
     @property
     def out_channels(self) -> int:
@@ -342,7 +340,7 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
         KernelError: ``filters`` does not fit the output.
     """
     most = min(MAX_MR, out_depth)
-    step = 1 if narrow is None else _PAIR
+    step = outputs_per_element(narrow)
     if filters is None:
         return [count for count in range(step, most + 1, step) if out_depth % count == 0]
     if filters % step:
@@ -355,7 +353,7 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
 def _check_narrow(narrow: int | None, out_depth: int) -> None:
     if narrow is not None:
         check_shifts(0, narrow)
-        if out_depth % _PAIR:
+        if out_depth % outputs_per_element(narrow):
             raise KernelError(
                 f"outputs of bytes need an even number of filters in a slice of the output, not "
                 f"{out_depth}"

@@ -55,6 +55,7 @@ __all__ = [
     "convolve_bytes",
     "depthwise",
     "narrowed",
+    "outputs_per_element",
     "pair_bytes",
     "rounding_bias",
     "split_pairs",
@@ -268,6 +269,12 @@ def pair_bytes(values: Elements) -> Elements:
 def split_pairs(elements: Elements, channels: int) -> Elements:
     """Unpack the bytes of elements, for the first ``channels`` channels."""
     return unpack(elements, 8)[..., :channels]
+
+
+def outputs_per_element(narrow: int | None) -> int:
+    """Outputs in an element of memory, for sums that become bytes by ``narrow`` bits; None: they
+    stay sums."""
+    return 1 if narrow is None else 2
 
 
 def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:

@@ -42,7 +42,7 @@ from microkernels.common.fixed_point import (
     dot,
 )
 
-from .conv_shape import check_shifts, narrowed, rounding_bias
+from .conv_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
 
 __all__ = ["DensePlan", "DenseShape", "dense", "partial_sums", "plan_dense"]
 
@@ -176,7 +176,7 @@ class DensePlan:
     @property
     def packed(self) -> int:
         """Outputs per element; an engine computes a multiple of it."""
-        return 1 if self.narrow is None else 2
+        return outputs_per_element(self.narrow)
 
     @property
     def chunks(self) -> int:
@@ -317,13 +317,13 @@ def plan_dense(
         if not pairs:
             raise KernelError("narrow is for fully connected layers of bytes, with pairs")
     # Outputs of bytes are computed in pairs.
-    packed = 1 if narrow is None else 2
-    each = round_up(-(-shape.outputs // sharers), packed)
+    pair = outputs_per_element(narrow)
+    each = round_up(-(-shape.outputs // sharers), pair)
     # Sums of a vector, and another segment's; biases.
     places = shape.batch * min(2, segments) + 1
     room = max(1, scratchpad_bytes // _SUM_SHARE // (places * ELEMENT_BYTES))
     # Row groups of equal size, of at most as many outputs as one instruction completes.
-    group = round_up(-(-each // -(-each // min(room, MAX_VL))), packed)
+    group = round_up(-(-each // -(-each // min(room, MAX_VL))), pair)
     ringless = DensePlan(
         shape=shape,
         segments=segments,

@@ -26,6 +26,7 @@ from .conv_shape import (
     check_shifts,
     convolve,
     convolve_bytes,
+    outputs_per_element,
     pair_bytes,
     rounding_bias,
     split_pairs,
@@ -212,10 +213,9 @@ def conv_layout(
         raise KernelError("narrow is for convolutions of bytes, with pairs")
     if pairs:
         shape = replace(shape, channels=-(-shape.channels // 2))
-    #: Outputs per element.
-    packed = 1 if narrow is None else 2
+    per_element = outputs_per_element(narrow)
     if out_depth is None:
-        out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
+        out_depth = min(round_up(shape.filters, per_element), DEFAULT_OUT_DEPTH)
     if depth is None:
         depth = best_depth(
             shape,
@@ -246,7 +246,7 @@ def conv_layout(
         width=shape.out_width,
         height=shape.out_height,
         channels=plan.out_channels,
-        depth=out_depth // packed,
+        depth=out_depth // per_element,
         padding=out_padding,
     )
     return ConvLayout(

@@ -18,7 +18,8 @@ from microkernels.networks.parameters import real_of
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
-from microkernels.runtime.job import STANDARD, KernelJob, simulate
+from microkernels.runtime.job import simulate
+from tests.microkernels.nn.test_conv_bytes import INSTRUCTIONS, check
 
 FRACTION = 8
 
@@ -158,7 +159,6 @@ def test_vectors_that_do_not_fit() -> None:
         Vectors(base=0, length=24, batch=2, pitch=46)
 
 
-INSTRUCTIONS = STANDARD | {"m.v.dot.add[16]"}
 bytes_job = partial(dense_job, pairs=True)
 
 
@@ -176,12 +176,6 @@ def byte_data(shape: DenseShape, seed: int, *, extreme: bool = False) -> tuple[E
         values(-128, 127, shape.outputs, shape.inputs),
         values(-32000, 32000, shape.outputs),
     )
-
-
-def check_bytes(job: KernelJob, seed: int = 0) -> None:
-    outputs, hazards = simulate(job, seed=seed, instructions=INSTRUCTIONS)
-    assert np.array_equal(outputs, job.expected)
-    assert not hazards
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -210,14 +204,14 @@ def test_bytes_equal_the_golden_model(
     shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
     numbers = byte_data(shape, seed, extreme=extreme)
     more = {"fraction": fraction, "narrow": narrow, "relu": relu, "sharers": sharers}
-    check_bytes(bytes_job(shape, *numbers, **more), seed)  # type: ignore[arg-type]
+    check(bytes_job(shape, *numbers, **more), seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("narrow", [None, 0, 8])
 def test_sums_of_other_segments(narrow: int | None) -> None:
     shape = DenseShape(inputs=31, outputs=13, batch=3)
     others = np.random.default_rng(5).integers(-3000, 3000, (2, 3, 13))
-    check_bytes(
+    check(
         bytes_job(shape, *byte_data(shape, 4), fraction=3, narrow=narrow, others=others, sharers=2)
     )
 
@@ -226,7 +220,7 @@ def test_sums_of_other_segments(narrow: int | None) -> None:
 @pytest.mark.parametrize("narrow", [None, 5])
 def test_several_row_groups(outputs: int, narrow: int | None) -> None:
     shape = DenseShape(inputs=20, outputs=outputs, batch=2)
-    check_bytes(bytes_job(shape, *byte_data(shape, 6), fraction=2, narrow=narrow))
+    check(bytes_job(shape, *byte_data(shape, 6), fraction=2, narrow=narrow))
 
 
 @pytest.mark.parametrize("narrow", [0, 3, 8])
