@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,8 +128,7 @@ class Dense(SumLayer):
         return np.where(order[:, np.newaxis] < 0, -1, numbers).ravel()
 
     def step(self, maps: LayerMaps) -> LayerStep:
-        assert isinstance(maps.plan.part, DensePart)
-        return _DenseStep(maps=maps, layer=self, part=maps.plan.part)
+        return _DenseStep(maps=maps)
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
         if maps.target.tile(vault) is None:
@@ -158,16 +158,20 @@ class Dense(SumLayer):
         return np.maximum(sums, 0) if self.relu else sums
 
 
-@dataclass(frozen=True, kw_only=True)
 class _DenseStep(LayerStep):
-    """A step of a fully connected layer; each vault computes some of the outputs.
+    """A step of a fully connected layer; each vault computes some of the outputs."""
 
-    Attributes:
-        layer: of the network. part: a vault's part.
-    """
+    @property
+    def layer(self) -> Dense:
+        """The layer."""
+        return cast(Dense, self.maps.plan.layer)
 
-    layer: Dense
-    part: DensePart
+    @property
+    def part(self) -> DensePart:
+        """A vault's part."""
+        part = self.maps.plan.part
+        assert isinstance(part, DensePart)
+        return part
 
     def layout(self, vault: int) -> DenseLayout:
         """The layout in a vault."""

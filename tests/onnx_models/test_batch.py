@@ -196,8 +196,6 @@ def test_a_batch_of_numbers() -> None:
          "the operator is not supported"),
         ((5, 1, 4), [node("LSTM", "x", "w", "r", "", "long", hidden_size=6)],
          {"long": np.array([3], np.int32)}, "all sequences must be as long as its input"),
-        ((70, 1, 4), [node("LSTM", "x", "w", "r", hidden_size=6)], {},
-         "70 steps of 1 sequence in 1 direction are more than 64"),
     ],
 )  # fmt: skip
 def test_models_with_the_time_first_are_refused_for_what_they_lack(
