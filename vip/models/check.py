@@ -162,7 +162,7 @@ def _layer_checks(plan: NetworkPlan, mapped: MappedModel) -> tuple[LayerCheck, .
 
 
 def check_model(
-    model: Path,
+    model: Path | str,
     *,
     preset: str = "vault",
     batch: int | None = None,
@@ -182,6 +182,7 @@ def check_model(
         OSError: the file can't be read.
     """
     machine = model_machine(preset)
+    model = Path(model)
     progress("reading the model")
     coverage, session = read_model(model, batch)
     mapped = coverage.model
