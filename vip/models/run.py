@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -22,7 +22,7 @@ from microkernels.onnx_models.model import harmless, logistic_operands, of_image
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
-from support.errors import Shown
+from support.errors import Shown, counted
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
@@ -208,7 +208,8 @@ def compiled_job(
     images = elements.pop(INPUT)
     if len(images) != compiled.batch:
         raise ModelError(
-            f"the model was compiled for a batch of {compiled.batch} image(s), not {len(images)}"
+            f"the model was compiled for a batch of {counted(compiled.batch, 'image')}, "
+            f"not {len(images)}"
         )
     job = network_job(
         compiled.network,
@@ -259,35 +260,55 @@ def run_model(
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
-    launches: dict[str, int] = {}
-    instructions = loading = 0
-    if on != "golden":
-        state = zero_state(compiled, compiled.carry)
-        maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-        for frame in frames:
-            job = compiled_job(compiled, machine, {**frame, **state})
-            outputs_by_port, cycles, executed = _run(job, machine, on, progress)
-            if job.differing(outputs_by_port):
-                raise CosimError(f"{folder}: outputs differ from the golden model's")
-            layers = job.of_layers(outputs_by_port)
-            for port in compiled.outputs:
-                maps[port.tensor].append(layers[port.layer])
-            state = carried_elements(
-                compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
-            )
-            launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
-            instructions += executed
-            loading += _loading(job.launches)
-        outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
-    return ModelRun(
+    golden = ModelRun(
         on=on,
         preset=compiled.preset,
         outputs=outputs,
-        launches=launches,
-        loading=loading,
-        instructions=instructions,
+        launches={},
+        loading=0,
+        instructions=0,
         saturated=saturated,
         beyond=beyond,
+    )
+    return golden if on == "golden" else _simulated(golden, compiled, machine, frames, progress)
+
+
+def _simulated(
+    golden: ModelRun,
+    compiled: CompiledModel,
+    machine: ModelMachine,
+    frames: Sequence[Mapping[str, Elements]],
+    progress: Progress,
+) -> ModelRun:
+    """A run of ``frames``, one after the other, on the machine that ``golden`` names.
+
+    Raises:
+        CosimError: outputs of a frame differ from the golden model's.
+    """
+    state = zero_state(compiled, compiled.carry)
+    maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+    launches: Counter[str] = Counter()
+    instructions = loading = 0
+    for frame in frames:
+        job = compiled_job(compiled, machine, {**frame, **state})
+        outputs, cycles, executed = _run(job, machine, golden.on, progress)
+        if job.differing(outputs):
+            raise CosimError(f"{compiled.folder}: outputs differ from the golden model's")
+        layers = job.of_layers(outputs)
+        for port in compiled.outputs:
+            maps[port.tensor].append(layers[port.layer])
+        state = carried_elements(
+            compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
+        )
+        launches.update(cycles)
+        instructions += executed
+        loading += _loading(job.launches)
+    return replace(
+        golden,
+        outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),
+        launches=dict(launches),
+        loading=loading,
+        instructions=instructions,
     )
 
 
