@@ -1,6 +1,8 @@
 """Models with QuantizeLinear and DequantizeLinear around their layers."""
 
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -267,16 +269,11 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
     images = digits.train_images[:64].transpose(0, 3, 1, 2).astype(np.float32)
     (tmp_path / "cnn.onnx").write_bytes(digits_model(trained("CNN")).SerializeToString())
 
-    class Reader:
-        rest = iter(images)
-
-        def get_next(self) -> dict[str, Any] | None:
-            image = next(self.rest, None)
-            return None if image is None else {"x": image[np.newaxis]}
-
+    feeds = ({"x": image[np.newaxis]} for image in images)
+    reader: Any = SimpleNamespace(get_next=partial(next, feeds, None))
     kind = QuantType.QInt8 if symmetric else QuantType.QUInt8
     quantize_static(
-        str(tmp_path / "cnn.onnx"), str(tmp_path / "quantized.onnx"), Reader(),
+        str(tmp_path / "cnn.onnx"), str(tmp_path / "quantized.onnx"), reader,
         activation_type=kind, weight_type=QuantType.QInt8,
         extra_options={"ActivationSymmetric": symmetric, "WeightSymmetric": True},
     )  # fmt: skip
