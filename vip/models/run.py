@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -23,7 +23,7 @@ from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import On, Place
-from support.errors import Shown
+from support.errors import Shown, counted
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
@@ -227,7 +227,8 @@ def compiled_job(
     images = elements.pop(INPUT)
     if len(images) != compiled.batch:
         raise ModelError(
-            f"the model was compiled for a batch of {compiled.batch} image(s), not {len(images)}"
+            f"the model was compiled for a batch of {counted(compiled.batch, 'image')}, "
+            f"not {len(images)}"
         )
     job = network_job(
         compiled.network,
@@ -278,44 +279,67 @@ def run_model(
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
-    launches: Counter[str] = Counter()
-    done: dict[str, Counter[str]] = {}
-    instructions = loading = 0
-    if on != "golden":
-        state = zero_state(compiled, compiled.carry)
-        maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-        for frame in frames:
-            job = compiled_job(compiled, machine, {**frame, **state})
-            outcome = _run(job, machine, on, progress)
-            if job.differing(outcome.outputs):
-                raise CosimError(f"{folder}: outputs differ from the golden model's")
-            layers = job.of_layers(outcome.outputs)
-            for port in compiled.outputs:
-                maps[port.tensor].append(layers[port.layer])
-            state = carried_elements(
-                compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
-            )
-            ends = [end for result in outcome.results.values() for end in result.engines]
-            instructions += sum(end.executed for end in ends) if on == "iss" else 0
-            if on != "iss":
-                for launch, words in _loading(job.launches).items():
-                    result = outcome.results[launch]
-                    layer, _ = job.step_of(launch)
-                    launches[launch] += result.cycles
-                    loading += words
-                    cost = work(machine.config, result, loading=words)
-                    done.setdefault(layer, Counter()).update(cost)
-        outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
-    costs, no_energy = costs_of(machine.config, done)
-    return ModelRun(
+    golden = ModelRun(
         on=on,
         preset=compiled.preset,
         outputs=outputs,
-        launches=launches,
-        loading=loading,
-        instructions=instructions,
+        launches={},
+        loading=0,
+        instructions=0,
         saturated=saturated,
         beyond=beyond,
+        layers={},
+        no_energy="",
+    )
+    return golden if on == "golden" else _simulated(golden, compiled, machine, frames, progress)
+
+
+def _simulated(
+    golden: ModelRun,
+    compiled: CompiledModel,
+    machine: ModelMachine,
+    frames: Sequence[Mapping[str, Elements]],
+    progress: Progress,
+) -> ModelRun:
+    """A run of ``frames``, one after the other, on the machine that ``golden`` names.
+
+    Raises:
+        CosimError: outputs of a frame differ from the golden model's.
+    """
+    state = zero_state(compiled, compiled.carry)
+    maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+    launches: Counter[str] = Counter()
+    done: dict[str, Counter[str]] = {}
+    instructions = loading = 0
+    for frame in frames:
+        job = compiled_job(compiled, machine, {**frame, **state})
+        assert golden.on != "golden"
+        outcome = _run(job, machine, golden.on, progress)
+        if job.differing(outcome.outputs):
+            raise CosimError(f"{compiled.folder}: outputs differ from the golden model's")
+        layers = job.of_layers(outcome.outputs)
+        for port in compiled.outputs:
+            maps[port.tensor].append(layers[port.layer])
+        state = carried_elements(
+            compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
+        )
+        for launch, words in _loading(job.launches).items():
+            loading += words
+            result = outcome.results[launch]
+            if golden.on == "iss":
+                instructions += sum(end.executed for end in result.engines)
+                continue
+            launches[launch] += result.cycles
+            layer, _ = job.step_of(launch)
+            did = work(machine.config, result, loading=words)
+            done.setdefault(layer, Counter()).update(did)
+    costs, no_energy = costs_of(machine.config, done)
+    return replace(
+        golden,
+        outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),
+        launches=dict(launches),
+        loading=loading,
+        instructions=instructions,
         layers=costs,
         no_energy=no_energy,
     )

@@ -177,6 +177,10 @@ def compile_command(
         f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
         f"{report.predicted_cycles:,.0f} cycles"
     )
+    if report.requantised:
+        further = len(report.requantised) - 1
+        also = f" (and {further} more: --json lists them)" if further else ""
+        warn(f"requantised: {report.requantised[0]}{also}")
     _warn(
         {feature_map.layer: feature_map.saturated for feature_map in report.saturated},
         "on the calibration data",
