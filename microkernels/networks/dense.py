@@ -58,10 +58,6 @@ class Dense(SumLayer):
     reads_regions = False
     holds_inputs = True
     has_tiles = False
-    input_refused = (
-        "a fully connected layer can't take the network's input; use a convolution of the input's "
-        "size"
-    )
 
     outputs: int
 
@@ -103,8 +99,7 @@ class Dense(SumLayer):
         self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
     ) -> LayerPlan:
         (source,) = sources
-        assert source is not None
-        order = flat_order(source)
+        order = np.arange(plan.input.elements) if source is None else flat_order(source)
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -131,10 +126,9 @@ class Dense(SumLayer):
         return _DenseStep(maps=maps)
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        if maps.target.tile(vault) is None:
-            return []
         (source,) = maps.sources
-        assert source is not None
+        if source is None or maps.target.tile(vault) is None:
+            return []
         assert isinstance(step, _DenseStep)
         return flat_moves(source, step.layout(vault).inputs)
 
@@ -202,6 +196,12 @@ class _DenseStep(LayerStep):
 
     def declared(self, launch: Launch) -> Declared:
         return self.layout(0).declared
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        for vault in range(self.ring.vaults):
+            if self.maps.target.tile(vault) is not None:
+                self.layout(vault).inputs.store(memory, flat)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -241,6 +241,11 @@ class LayerStep(ABC):
             weights: of the layer; None: it has no weights.
         """
 
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
+        a layer that reads it but no regions."""
+        raise AssertionError(f"{self.layer_name} reads regions")
+
     def _part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
         tile = self.maps.target.tile(vault)

@@ -259,3 +259,18 @@ def test_a_constant_before_the_input_of_a_model_without_a_batch(tmp_path: Path) 
     x = drawn(1, 4, 6)
     output = run(tmp_path, proto, 8, x)
     np.testing.assert_allclose(output, reference(proto, x)[0], atol=2e-3)
+
+
+def test_a_first_fully_connected_layer_takes_all_images_together(tmp_path: Path) -> None:
+    weights = {"w": drawn(784, 384), "c": drawn(384)}
+    proto = model([node("Gemm", "x", "w", "c")], ("n", 784), weights)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    x = drawn(16, 784)
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", batch=16)
+    ran = vip.run_model(tmp_path / "m", {"x": x}, on="model")
+    np.testing.assert_array_equal(
+        ran.outputs["y"], vip.run_model(tmp_path / "m", {"x": x}, on="golden").outputs["y"]
+    )
+    (cycles,) = ran.launches.values()
+    # Four engines multiply four elements per cycle.
+    assert x.size * 384 / 16 > 0.8 * cycles

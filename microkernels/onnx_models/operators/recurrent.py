@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from microkernels.networks.network import INPUT, Dense, MapSize, Recurrent
+from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
@@ -172,7 +172,7 @@ class _Sequences:
         weights = self.weights[direction, list(order)].reshape(-1, self.weights.shape[-1])
         bias = biases[0].ravel()
         shape = self.shape(self.steps, self.sequences, len(bias))
-        if self.steps == self.sequences == 1 and self.input.layer != INPUT:
+        if self.steps == self.sequences == 1:
             of_input = importer.weigh(
                 node,
                 Dense,

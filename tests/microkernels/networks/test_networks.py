@@ -86,6 +86,18 @@ def test_batches(batch: int) -> None:
     check(job_of(LITTLE, engines(2, 2), batch=batch))
 
 
+@pytest.mark.parametrize(("batch", "columns"), [(1, 1), (5, 1), (3, 4)])
+def test_a_dense_layer_on_the_input(batch: int, columns: int) -> None:
+    network = Network(
+        input=MapSize(7, 5, 3),
+        layers=(
+            Dense(name="fc1", outputs=50, fraction=12),
+            Dense(name="fc2", outputs=10, fraction=12, relu=False),
+        ),
+    )
+    check(job_of(network, engines(columns, 1), batch=batch))
+
+
 def test_vgg16_of_fewer_channels_on_eight_vaults() -> None:
     job = job_of(vgg16(32, narrower=8), engines(4, 2, pes=4))
     parts = [plan.part for plan in job.plan.layers.values()]
