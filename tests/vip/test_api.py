@@ -193,7 +193,7 @@ def test_programs_and_memories_have_any_usual_form(
         vip.run(COUNT)
     with pytest.raises(VipError, match="bytes, an array or a file, not of type list"):
         vip.run("count.s", memory=[1, 2])  # type: ignore[arg-type]
-    with pytest.raises(VipError, match="on is iss, model, rtl, not 'sim'"):
+    with pytest.raises(VipError, match="on is iss, model, rtl, netlist, not 'sim'"):
         vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 
 
