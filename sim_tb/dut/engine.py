@@ -88,7 +88,7 @@ def build_engine(
 
     Parameters:
         trace: "" or the format of waveform files that it can write.
-        netlist: Verilog to simulate in place of that of ``config``, with the same ports.
+        netlist: Verilog to simulate instead of that of ``config``, with the same ports.
         config, ports_only, watched: see :func:`engine_design`.
 
     Raises:

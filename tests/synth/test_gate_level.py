@@ -242,7 +242,7 @@ def test_a_trimmed_engine_does_so_too(target: str) -> None:
 
 @pytest.mark.slow
 def test_one_wrong_cell_is_found(tmp_path: Path) -> None:
-    """A NOR gate in place of a NAND gate of the scalar unit."""
+    """A NOR gate instead of a NAND gate of the scalar unit."""
     config, netlist = mapped_verilog(preset("pe-small"), "generic")
     before, scalar, after = netlist.partition("\nmodule scalar(")
     assert scalar

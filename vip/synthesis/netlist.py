@@ -1,4 +1,4 @@
-"""The netlist of an engine, for runs in place of its Verilog."""
+"""The netlist of an engine, to run instead of its Verilog."""
 
 from typing import Unpack
 
