@@ -3,7 +3,6 @@
 import random
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,6 @@ from tests.soc.four_states.icarus import icarus
 LIBRARY = parse_library(liberty_text())
 TARGETS = ("nangate45", "xc7", "ecp5")
 PROGRAMS = 300
-#: Belief propagation has 438 words.
-SMALL = replace(preset("pe-small"), instruction_words=512)
 #: Cell, width of its port that writes, and of its port that reads.
 RAMS = (
     *(("RAMB18E1", width, width) for width in (1, 4, 9, 18, 36)),
@@ -220,16 +217,16 @@ def test_multipliers_multiply(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_mapped_engine_runs_programs(target: str, tmp_path: Path) -> None:
-    config, netlist = mapped_verilog(SMALL, target)
+    config, netlist = mapped_verilog(preset("pe"), target)
     report = check_programs(
         config, programs=PROGRAMS, seed=46, netlist=netlist, disturbed=0.2, folder=tmp_path
     )
     assert (report.programs, report.different) == (PROGRAMS, ())
     assert report.faulting > PROGRAMS // 10
     scene = vip.stereo_pair(width=8, height=4, labels=8)
-    ran = vip.cosim_bp(SMALL, scene, iterations=2, on="netlist", target=target)
+    ran = vip.cosim_bp("pe", scene, iterations=2, on="netlist", target=target)
     assert ran.match
-    assert ran.outcome.cycles == vip.cosim_bp(SMALL, scene, iterations=2, on="model").outcome.cycles
+    assert ran.outcome.cycles == vip.cosim_bp("pe", scene, iterations=2, on="model").outcome.cycles
 
 
 @pytest.mark.slow
@@ -246,7 +243,7 @@ def test_a_trimmed_engine_does_so_too(target: str) -> None:
 @pytest.mark.slow
 def test_one_wrong_cell_is_found(tmp_path: Path) -> None:
     """A NOR gate instead of a NAND gate of the scalar unit."""
-    config, netlist = mapped_verilog(SMALL, "generic")
+    config, netlist = mapped_verilog(preset("pe-small"), "generic")
     before, scalar, after = netlist.partition("\nmodule scalar(")
     assert scalar
     wrong = before + scalar + after.replace("  NAND2 ", "  NOR2 ", 1)
