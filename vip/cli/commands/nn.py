@@ -105,7 +105,7 @@ def check(
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
         layers.add_section()
-        layers.add_row("moves between vaults", "", "", f"{report.moved_cycles:,.0f}")
+        layers.add_row("moves between layers", "", "", f"{report.moved_cycles:,.0f}")
         layers.add_row("all", "", "", f"{report.cycles:,.0f}")
         console.print(layers)
         console.print(
