@@ -17,7 +17,7 @@ from support.files import write_atomically
 __all__ = ["Checkpoint"]
 
 #: Increases with each change of the file format or of :class:`isa.run.RunResult`.
-_FORMAT = 3
+_FORMAT = 4
 #: Address and length of a block of the DRAM, stored before its bytes.
 _BLOCK = struct.Struct("<QQ")
 #: Seconds of simulation after which a checkpoint is worth the time to write it.
