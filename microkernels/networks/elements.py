@@ -27,7 +27,7 @@ from microkernels.nn.element_shape import (
 
 from .curves import UNFITTED, evaluated, fitted
 from .families import PixelLayer
-from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
+from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
@@ -53,8 +53,10 @@ class ElementWise(PixelLayer):
         return self.shape(MapSize(1, 1, 1)).operation in OF_BYTES
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        maps = len(self.sources) + 1
-        return plan.timed(maps * plan.tile.elements * ELEMENT_BYTES / MEMORY_BYTES, work)
+        elements = plan.tile.elements
+        memory = (len(self.sources) + 1) * elements * ELEMENT_BYTES / MEMORY_BYTES
+        vectors = elements * self.shape(plan.tile).operations / LANES / work.engines.pes
+        return plan.timed(max(memory, vectors), work)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import vip
+from microkernels.common.fixed_point import count_saturation
 from microkernels.networks.curves import Function, evaluated, fitted
 from microkernels.networks.network import Activation
 from microkernels.nn.curves import MOST_PIECES, curve
@@ -196,3 +197,11 @@ def test_logistic_functions_without_their_unit(op: str, tmp_path: Path) -> None:
         assert vip.evaluate_model(out, {"x": x}).error < 1e-3
         # It refuses outputs that are not the golden model's.
         vip.run_model(out, {"x": x[:1]}, on="iss")
+
+
+def test_ends_of_pieces_are_not_counted_as_saturated() -> None:
+    function = fitted(Function("tanh"), -4, 4, 12, 15)
+    assert len(function.pieces) > 1
+    with count_saturation() as count:
+        curve(function, np.arange(-32768, 32768).astype(np.int16))
+    assert count.values == 0
