@@ -22,6 +22,7 @@ from microkernels.nn.dense_plan import DensePlan
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
+from .curves import Function
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
@@ -552,9 +553,9 @@ class Layer(ABC):
         """Whether other libraries compute the layer with an error of their own."""
         return False
 
-    def by_curve(self) -> "Layer":
-        """A function as a curve to be fitted."""
-        return self
+    def formula(self, parameters: RealParameters) -> Function | None:
+        """The function of elements that the layer computes; None: it is none."""
+        return None
 
     @property
     def long_program(self) -> tuple[str, float] | None:
