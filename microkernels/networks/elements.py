@@ -1,7 +1,7 @@
 """Element-wise layers, whose inputs and output have the same size."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from microkernels.nn.element_shape import (
     element,
 )
 
-from .curves import Function, evaluated, fitted
+from .curves import UNFITTED, Function, evaluated, fitted
 from .families import PixelLayer
 from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
@@ -248,6 +248,11 @@ class Activation(ElementWise, ElementConstants):
     @property
     def transcendental(self) -> bool:
         return self.function in ("erf", "gelu", "curve", *LOGISTIC)
+
+    def without(self, functions: Collection[str]) -> Layer:
+        if self.logistic not in functions:
+            return self
+        return replace(self, function="curve", fraction=None, curve=UNFITTED)
 
     @property
     def long_program(self) -> tuple[str, float] | None:

@@ -2,7 +2,7 @@
 importer ask of it. Each kind of layer implements it in one class."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -241,6 +241,11 @@ class LayerStep(ABC):
         Parameters:
             weights: of the layer; None: it has no weights.
         """
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
+        a layer that reads it but no regions."""
+        raise AssertionError(f"{self.layer_name} reads regions")
 
     def _part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
@@ -495,6 +500,14 @@ class Layer(ABC):
         """Whether the layer shifts products right."""
         return False
 
+    def shift(self, fractions: Fractions) -> int:
+        """Bits by which it does."""
+        return fractions.shift
+
+    def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of its sources whose maps have the fraction bits of its output."""
+        return () if self.scales else sources
+
     @property
     def output_limits(self) -> tuple[int, int] | None:
         """Minimum and maximum fraction bits of the output; None: any."""
@@ -556,6 +569,11 @@ class Layer(ABC):
     def formula(self, parameters: RealParameters) -> Function | None:
         """The function of elements that the layer computes; None: it is none."""
         return None
+
+    def without(self, functions: Collection[str]) -> "Layer":
+        """The layer without these functions of the logistic unit: an activation becomes a curve to
+        be fitted."""
+        return self
 
     @property
     def long_program(self) -> tuple[str, float] | None:

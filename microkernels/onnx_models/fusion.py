@@ -55,7 +55,7 @@ def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
             source, curves[name], before = chain
             gone |= before
             layer = Activation(name=name, source=source, function="curve", curve=UNFITTED)
-        layers.append(layer)
+        layers.append(layer.without(functions))
     return replace(
         model,
         network=replace(model.network, layers=tuple(reversed(layers))),
