@@ -133,6 +133,14 @@ def compile_command(
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
     carry: CarryOption = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Error of the outputs on the calibration data, of their magnitude; on presets "
+            "with bytes, maps whose bytes exceed it keep 16 bits.",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.
@@ -151,6 +159,7 @@ def compile_command(
             preset=preset_name,
             batch=batch,
             carry=carried(carry or ()),
+            budget=budget,
             progress=progress,
         )
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
@@ -177,6 +186,11 @@ def compile_command(
         f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
         f"{report.predicted_cycles:,.0f} cycles"
     )
+    if report.widened:
+        console.print(
+            f"{counted(len(report.widened), 'map')} in 16 bits for the budget, without which the "
+            f"error is {report.error_in_bytes:.1f} %: {', '.join(report.widened)}"
+        )
     if report.requantised:
         further = len(report.requantised) - 1
         also = f" (and {further} more: --json lists them)" if further else ""
