@@ -240,5 +240,6 @@ def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | 
         ring=ring,
         pes=config.slots if pes is None else pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
         cut=cut,
     )

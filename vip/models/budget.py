@@ -1,8 +1,8 @@
 """Maps of bytes as far as an error budget allows; the others keep 16 bits.
 
-All maps that can be bytes are bytes at first. Then those where rounding adds most to the error keep
-16 bits. The golden model decides how many: it is run with half of those in question, again and
-again.
+All maps that can be bytes are bytes at first. Then those where rounding adds most to the error, for
+the cycles that bytes save, keep 16 bits. The golden model decides how many: it is run with half of
+those in question, again and again.
 """
 
 from collections.abc import Callable, Collection
@@ -71,21 +71,28 @@ def _added(trial: Trial) -> dict[str, float]:
     }
 
 
-def _noisy(trial: Trial) -> list[set[str]]:
-    """Sets of maps of bytes that have the same bits, those with the largest error first: that of
-    layers that write them, and of those that multiply them by weights of bytes."""
+def _noisy(trial: Trial, wide: Trial) -> list[set[str]]:
+    """Sets of maps of bytes that have the same bits, those with the largest error per cycle that
+    they save first: of layers that write them, and of those that multiply them by weights of bytes.
+
+    Parameters:
+        trial: with bytes. wide: with 16 bits.
+    """
     network = trial.calibrated.model.network
     added, sets = _added(trial), network.equal_bits
     noise: dict[str, float] = {}
+    saved: dict[str, float] = {}
     for name, error in added.items():
+        cycles = wide.plan.layers[name].cycles - trial.plan.layers[name].cycles
         for group in {sets[name], *(sets[source] for source in network.sources[name])}:
             noise[group] = noise.get(group, 0.0) + error
+            saved[group] = saved.get(group, 0.0) + cycles
     members: dict[str, set[str]] = {}
     for name, group in sets.items():
         if network.bits[name] == BYTE_BITS:
             members.setdefault(group, set()).add(name)
-    order = sorted(members, key=lambda group: noise.get(group, 0.0), reverse=True)
-    return [members[group] for group in order]
+    rate = {group: noise.get(group, 0.0) / max(saved.get(group, 0.0), 1.0) for group in members}
+    return [members[group] for group in sorted(members, key=rate.__getitem__, reverse=True)]
 
 
 def _widened(model: MappedModel, names: Collection[str]) -> MappedModel:
@@ -106,9 +113,8 @@ def within_budget(budget: float, bytes_: Trial, trial: Callable[[MappedModel], T
     """
     if bytes_.error <= budget:
         return bytes_
-    model, sets = bytes_.calibrated.model, _noisy(bytes_)
-    too_few, enough = 0, len(sets)
-    best = trial(_widened(model, set().union(*sets)))
+    model = bytes_.calibrated.model
+    best = trial(_widened(model, model.network.sizes))
     if best.error > budget:
         added = _added(best)
         worst = max(added, key=added.__getitem__)
@@ -118,6 +124,8 @@ def within_budget(budget: float, bytes_: Trial, trial: Callable[[MappedModel], T
             f"{100 * added[worst] ** 0.5:.2f} % of its map; give a larger budget, or calibration "
             "data of the range in use"
         )
+    sets = _noisy(bytes_, best)
+    too_few, enough = 0, len(sets)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         tried = trial(_widened(model, set().union(*sets[:middle])))
