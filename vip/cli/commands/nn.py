@@ -59,9 +59,9 @@ FolderArgument = Annotated[
 ]
 
 
-#: What predicted cycles are.
 #: Names of maps that are shown.
 _SHOWN = 8
+#: What predicted cycles are.
 _ESTIMATE = (
     f"cycles: an estimate with {LAUNCH_CYCLES:,} for each launch; vip nn run --on model counts them"
 )
