@@ -135,8 +135,8 @@ def hyperbolic_constants(fraction: int) -> tuple[int, ...]:
 
 
 def hyperbolic(image: Elements, fraction: int) -> Elements:
-    """Golden model of the hyperbolic tangent by a polynomial, bit-exact, within 1e-4 and 2 units in
-    the last place; parameters as for :func:`polynomial` and :func:`hyperbolic_constants`."""
+    """Golden model of the hyperbolic tangent by a polynomial, bit-exact, within 1.5e-4 and a unit
+    in the last place; parameters as for :func:`polynomial` and :func:`hyperbolic_constants`."""
     minus, limit, offset, factor, first, *coefficients, _, unity = (
         np.array(constant, np.int16) for constant in hyperbolic_constants(fraction)
     )

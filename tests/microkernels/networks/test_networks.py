@@ -86,6 +86,17 @@ def test_batches(batch: int) -> None:
     check(job_of(LITTLE, engines(2, 2), batch=batch))
 
 
+def test_recurrent_programs_read_no_result_too_early() -> None:
+    layers = (
+        Conv(name="sums", filters=18, kernel=1, fraction=11, relu=False),
+        Recurrent(name="states", cell="gru", cells=6, steps=2, fraction=12, unit=False),
+    )
+    job = job_of(Network(input=MapSize(2, 1, 6), layers=layers), engines(1, 1))
+    outputs, hazards = simulate(job)
+    assert (outputs == job.expected).all()
+    assert not hazards
+
+
 @pytest.mark.parametrize(("batch", "columns"), [(1, 1), (5, 1), (3, 4)])
 def test_a_dense_layer_on_the_input(batch: int, columns: int) -> None:
     network = Network(
