@@ -77,6 +77,8 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "softplus": _softplus,
     "softsign": lambda x: np.asarray(x / (1 + np.abs(x))),
     "mish": lambda x: np.asarray(x * np.tanh(_softplus(x))),
+    "positive": lambda x: np.asarray(np.where(x > 0, 1.0, 0.0)),
+    "inverse": lambda x: np.asarray(np.where(x == 0, 0.0, np.reciprocal(x))),
     "power": _power,
     "root_from": _root_from,
 }  # fmt: skip
@@ -119,7 +121,12 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         scaled = np.ldexp(evaluated(function, real), fraction)
         return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
 
+    if function.name == "positive":
+        return Curve(0, (_step(0, lambda _: np.ldexp(np.ones(1), fraction), 0),))
     edges = [low, high]
+    if function.name == "inverse":
+        # Its steps lie between adjacent elements.
+        edges = sorted({low, high, *(end for end in (-1, 0, 1) if low <= end <= high)})
     best, smallest = _through(edges, target), np.inf
     while True:
         candidate = _through(edges, target)
@@ -153,10 +160,21 @@ def _through(edges: Sequence[int], target: Callable[[_Reals], _Reals]) -> Curve:
     pieces: list[Piece] = []
     before = start
     for low, high in pairwise(edges):
-        piece = _piece(low, high, target, before)
+        step = high - low == 1
+        piece = _step(low, target, before) if step else _piece(low, high, target, before)
         before += int(part(piece, np.array([high], np.int16))[0])
         pieces.append(piece)
     return Curve(start, tuple(pieces))
+
+
+def _step(low: int, target: Callable[[_Reals], _Reals], less: int) -> Piece:
+    """The piece that equals ``target`` minus a number at the argument after ``low``, and 0 at
+    ``low``."""
+    height = int(np.floor(target(np.array([low + 1.0]))[0] + 0.5)) - less
+    # The argument is mapped to -1 and 0; a larger coefficient times -1 would be rounded.
+    shift = max(abs(height).bit_length() - UNIT_FRACTION + 1, 0)
+    part_height = height >> shift
+    return Piece(low, low + 1, HIGHEST, 0, 1 << shift, 0, (part_height, part_height))
 
 
 def _piece(low: int, high: int, target: Callable[[_Reals], _Reals], less: int) -> Piece:

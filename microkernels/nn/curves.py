@@ -115,6 +115,8 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
 MOST_PIECES = 8
 _MOST_COEFFICIENTS = 8
+#: Coefficients of a line.
+_LINE = 2
 
 
 class Piece(NamedTuple):
@@ -211,7 +213,10 @@ def part(piece: Piece, image: Elements) -> Elements:
 
 
 def arguments_beyond(function: Curve, image: Elements) -> int:
-    """Number of elements outside the range of all pieces, where the curve keeps its end values."""
+    """Number of elements outside the range of all pieces, where the curve keeps its end values; a
+    step, which is a line of its own, has the right values there."""
+    if len(function.pieces) == 1 and len(function.pieces[0].coefficients) == _LINE:
+        return 0
     low, high = function.pieces[0].low, function.pieces[-1].high
     return int(np.count_nonzero((image < low) | (image > high)))
 

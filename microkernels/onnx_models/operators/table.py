@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from microkernels.networks.curves import Function
 from microkernels.onnx_models.importer import Operator
 
-from . import arrange, axes, elements, integers, linear, pooling, products, recurrent
+from . import arrange, axes, elements, integers, linear, logic, pooling, products, recurrent
 
 __all__ = ["OPERATORS"]
 
@@ -16,6 +16,9 @@ OPERATORS: Mapping[str, Operator] = {
     "Acos": elements.unary("arccos"),
     "Acosh": elements.unary("arccosh"),
     "Add": elements.combined("add"),
+    "And": elements.combined("minimum"),
+    "ArgMax": logic.argument("max"),
+    "ArgMin": logic.argument("min"),
     "Asin": elements.unary("arcsin"),
     "Asinh": elements.unary("arcsinh"),
     "Atan": elements.unary("arctan"),
@@ -39,6 +42,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Div": elements.combined("divide"),
     "Dropout": elements.dropout,
     "Elu": elements.elu,
+    "Equal": logic.comparison("equal"),
     "Erf": elements.function("erf"),
     "Exp": elements.unary("exp"),
     "Expand": arrange.movement,
@@ -50,6 +54,8 @@ OPERATORS: Mapping[str, Operator] = {
     "Gemm": products.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
+    "Greater": logic.comparison("greater"),
+    "GreaterOrEqual": logic.comparison("at least"),
     "GroupNormalization": axes.group_normalization,
     "GRU": recurrent.gru,
     "HardSigmoid": elements.hard_sigmoid,
@@ -58,6 +64,8 @@ OPERATORS: Mapping[str, Operator] = {
     "InstanceNormalization": axes.group_normalization,
     "LayerNormalization": axes.normalization("layer"),
     "LeakyRelu": elements.leaky_relu,
+    "Less": logic.comparison("less"),
+    "LessOrEqual": logic.comparison("at most"),
     "Log": elements.unary("log"),
     "LogSoftmax": axes.log_softmax,
     "LpNormalization": axes.lp_normalization,
@@ -74,11 +82,13 @@ OPERATORS: Mapping[str, Operator] = {
     "Mish": elements.unary("mish"),
     "Mul": elements.combined("multiply"),
     "Neg": elements.negative,
+    "Not": logic.negation,
+    "Or": elements.combined("maximum"),
     "Pad": pooling.pad,
     "Pow": elements.power,
+    "PRelu": elements.p_relu,
     "QLinearConv": integers.qlinear_conv,
     "QLinearMatMul": integers.qlinear_matmul,
-    "PRelu": elements.p_relu,
     "QuantizeLinear": integers.quantize,
     "Reciprocal": elements.unary("reciprocal"),
     "ReduceL1": axes.reduction("l1"),
@@ -95,7 +105,9 @@ OPERATORS: Mapping[str, Operator] = {
     "Resize": arrange.movement,
     "RMSNormalization": axes.normalization("rms"),
     "Selu": elements.elu,
+    "Shrink": logic.shrink,
     "Sigmoid": elements.function("sigmoid"),
+    "Sign": logic.sign,
     "Sin": elements.unary("sin"),
     "Sinh": elements.unary("sinh"),
     "Slice": arrange.movement,
@@ -111,9 +123,12 @@ OPERATORS: Mapping[str, Operator] = {
     "Swish": elements.swish,
     "Tan": elements.unary("tan"),
     "Tanh": elements.function("tanh"),
+    "ThresholdedRelu": logic.shrink,
     "Tile": arrange.movement,
     "Transpose": arrange.movement,
     "Trilu": arrange.movement,
     "Unsqueeze": elements.unsqueeze,
     "Upsample": arrange.movement,
+    "Where": logic.choice,
+    "Xor": logic.exclusive,
 }
