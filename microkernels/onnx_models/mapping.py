@@ -28,6 +28,7 @@ _TAKES = frozenset(
         "MaxPool", "Min", "Mul", "Neg", "Not", "Or", "Pad", "QLinearConv", "QLinearMatMul",
         "ReduceMax", "ReduceMin", "Relu", "Reshape", "Sign", "Slice", "SpaceToDepth", "Split",
         "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+        "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
     )
 )  # fmt: skip
 
@@ -154,6 +155,7 @@ def _model(importer: Importer) -> MappedModel:
         norms=of_layers(importer.norms),
         integers=frozenset(_integer_layers(importer) & {INPUT, *layers}),
         rounded=frozenset(importer.rounded & set(layers)),
+        steps=of_layers(importer.steps),
         exact=_exact_layers(importer),
         inner=_inner(importer, layers),
         approximation=importer.approximation,

@@ -131,4 +131,6 @@ OPERATORS: Mapping[str, Operator] = {
     "Upsample": arrange.movement,
     "Where": logic.choice,
     "Xor": logic.exclusive,
+    "com.microsoft.QGemm": integers.qgemm,
+    "com.microsoft.QLinearAdd": integers.qlinear_add,
 }
