@@ -22,12 +22,15 @@ ValueT = TypeVar("ValueT")
 _TAKES = frozenset(
     (
         "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "CenterCropPad", "Clip",
-        "Compress", "Concat", "ConvInteger", "DepthToSpace", "DequantizeLinear", "Dropout", "Equal",
-        "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater",
-        "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "MatMul", "MatMulInteger", "Max",
-        "MaxPool", "Min", "Mul", "Neg", "Not", "Or", "Pad", "QLinearConv", "QLinearMatMul",
-        "ReduceMax", "ReduceMin", "Relu", "Reshape", "Sign", "Slice", "SpaceToDepth", "Split",
-        "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+        "Compress", "Concat", "ConvInteger", "CumSum", "DepthToSpace", "DequantizeLinear",
+        "Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+        "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "Less", "LessOrEqual",
+        "MatMul", "MatMulInteger", "Max", "MaxPool", "Min", "Mul", "Neg", "Not", "OneHot", "Or",
+        "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+        "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu",
+        "Unsqueeze", "Where", "Xor", "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer",
+        "ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Scaler",
         "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
     )
 )  # fmt: skip

@@ -112,6 +112,8 @@ _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
 _OLDEST_OPSET = 6
+#: That of a model without any of ONNX's own operators.
+_USUAL_OPSET = 17
 #: What some exporters write for an open size, where others write 0.
 _OPEN = -1
 #: Maximum elements of a constant that shape inference may use.
@@ -292,7 +294,8 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
         raise ModelError(f"the model is not valid: {one_line(error)}") from error
     model = _replaced(model)
     opset = next(
-        (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0
+        (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")),
+        _USUAL_OPSET,
     )
     newest = defs.onnx_opset_version()
     if not _OLDEST_OPSET <= opset <= newest:
