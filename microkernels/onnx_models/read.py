@@ -150,8 +150,8 @@ def need_onnx() -> None:
             need(package, "models")
 
 
-def load_proto(path: Path) -> "ModelProto":
-    """The model in a file, unchecked.
+def load_proto(path: Path | bytes) -> "ModelProto":
+    """The model in a file, or in contents of one, unchecked.
 
     Raises:
         ModelError: the file is not a model.
@@ -162,14 +162,15 @@ def load_proto(path: Path) -> "ModelProto":
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import ModelProto
 
-    content = read_bytes(path, _MOST_BYTES)
+    content = path if isinstance(path, bytes) else read_bytes(path, _MOST_BYTES)
+    label = "the model" if isinstance(path, bytes) else path
     model = ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise ModelError(f"{path}: not an ONNX model, or truncated") from error
+        raise ModelError(f"{label}: not an ONNX model, or truncated") from error
     if not model.graph.node and not model.graph.output:
-        raise ModelError(f"{path}: not an ONNX model: it has no graph")
+        raise ModelError(f"{label}: not an ONNX model: it has no graph")
     return model
 
 

@@ -1,6 +1,6 @@
 """The verb ``compile`` of models: programs, memory, launches and a manifest."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +24,7 @@ from vip.progress import Progress, silent
 
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
+from .chosen import part_of
 from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
@@ -186,6 +187,8 @@ def compile_model(
     preset: str = "vault",
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress = silent,
 ) -> CompileReport:
     """Compile a model for a vault or a chip.
@@ -201,6 +204,8 @@ def compile_model(
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
             state of a recurrent network; zeros for the first.
+        outputs: tensors to compute, in this order; none: the model's outputs.
+        shapes: of inputs that leave sizes open, by name.
         progress: called with the stage of the work.
 
     Raises:
@@ -212,8 +217,9 @@ def compile_model(
     model, folder = Path(model), Path(folder)
     check_new(folder)
     progress("reading the model")
-    content = read_bytes(model, _MOST_BYTES)
-    read, session = _supported(model, batch)
+    part = part_of(model, outputs, shapes or {})
+    content = part if isinstance(part, bytes) else read_bytes(part, _MOST_BYTES)
+    read, session = _supported(part, batch)
     mapped = for_machine(machine, read)
     carry = carry or {}
     check_carry(mapped, carry)
@@ -222,7 +228,7 @@ def compile_model(
     images = spread(mapped, data, label, carry.values())
     images |= carried_inputs(mapped, images, carry)
     progress("comparing with onnxruntime")
-    check_mapping(model, session, mapped, images)
+    check_mapping(part, session, mapped, images)
     progress("planning")
     plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
     keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
@@ -231,7 +237,7 @@ def compile_model(
         raise ModelError(why)
     progress("calibrating")
     calibrated = calibrate(mapped, layout, images)
-    outputs = _compared(session, calibrated, arrays, images)
+    compared = _compared(session, calibrated, arrays, images)
     progress("writing")
     job = _zero_job(calibrated, machine, keep=keep)
     layers = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
@@ -254,12 +260,12 @@ def compile_model(
         vault_bytes=job.end,
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
-        outputs=outputs,
+        outputs=compared,
         requantised=requantised(read, mapped, calibrated.formats),
     )
 
 
-def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
+def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, OnnxModel]:
     """The mapped model, and the model in onnxruntime.
 
     Raises:

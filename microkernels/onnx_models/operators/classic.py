@@ -42,9 +42,7 @@ def normalizer(importer: Importer, node: GraphNode) -> None:
     parts("Mul", x, parts("Inverse", total), last=True)
 
 
-def _scores(
-    importer: Importer, node: GraphNode, parts: Parts, outputs: int, output: str
-) -> str:
+def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, output: str) -> str:
     """A linear model and what follows it."""
     weights = np.asarray(attribute(node, "coefficients", []), np.float64)
     if not weights.size or weights.size % outputs:
@@ -79,10 +77,7 @@ def _labels(importer: Importer, node: GraphNode) -> Reals | None:
 def classifier(importer: Importer, node: GraphNode) -> None:
     """LinearClassifier with a score for each label."""
     labels = _labels(importer, node)
-    names = next(
-        (names for name in ("classlabels_ints", "classlabels_strings")
-         if (names := attribute(node, name, []))), []
-    )  # fmt: skip
+    names = attribute(node, "classlabels_ints", []) or attribute(node, "classlabels_strings", [])
     parts = Parts(importer, node)
     output = node.outputs[1] if len(node.outputs) > 1 else ""
     scores = _scores(importer, node, parts, len(names), output)

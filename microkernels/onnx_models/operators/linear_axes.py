@@ -88,9 +88,7 @@ def _interpolated(parts: Parts, tensor: str, matrix: Reals, axis: int, rank: int
     return total
 
 
-def _matrices(
-    importer: Importer, node: GraphNode, shape: tuple[int, ...]
-) -> dict[int, Reals]:
+def _matrices(importer: Importer, node: GraphNode, shape: tuple[int, ...]) -> dict[int, Reals]:
     """The matrix along each axis, inputs x outputs."""
     rank = len(shape)
     attributes = dict(node.attributes)
@@ -109,7 +107,7 @@ def _matrices(
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
         scales, sizes = [ratio] * len(axes), None
         sizes = [int(np.floor(ratio * shape[axis] + 0.5)) for axis in axes]
-    matrices = {}
+    matrices: dict[int, Reals] = {}
     for number, axis in enumerate(axes):
         count = shape[axis]
         if count > _MOST_RESIZED:

@@ -18,7 +18,14 @@ from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
-from .option_groups.models import BatchOption, CarryOption, carried
+from .option_groups.models import (
+    BatchOption,
+    CarryOption,
+    OutputsOption,
+    ShapeOption,
+    carried,
+    shaped,
+)
 from .options import JsonOption, PresetOption, filling, reading, writing
 
 __all__ = ["app"]
@@ -69,6 +76,8 @@ def check(
     model: ModelArgument,
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
     json: JsonOption = None,
 ) -> None:
     """Report which nodes of a model are supported, and predict its cycles and memory.
@@ -79,7 +88,14 @@ def check(
     Example: vip nn check model.onnx --preset thesis
     """
     with shown() as progress:
-        report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
+        report = vip.check_model(
+            model,
+            preset=preset_name,
+            batch=batch,
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
+            progress=progress,
+        )
     heads = ("operator", "nodes", "supported")
     operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
@@ -133,6 +149,8 @@ def compile_command(
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
     carry: CarryOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.
@@ -151,6 +169,8 @@ def compile_command(
             preset=preset_name,
             batch=batch,
             carry=carried(carry or ()),
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
             progress=progress,
         )
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
