@@ -11,6 +11,7 @@ import warnings
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,6 @@ def methods() -> dict[str, Any]:
 PASSING = supported()
 #: A part of them, of every operator, in the default suite.
 _EVERY = 24
-#: Why an operator without a kernel is refused.
-_ABSENT = "the operator is not supported"
 #: Tests among which the cases that do not pass are divided.
 _PARTS = 4
 
@@ -245,7 +244,7 @@ def write_page() -> None:
         cases, good = counts[name]
         mark = "yes" if name in OPERATORS or name in EXPANDED else ""
         reason = reasons.get(name, "").replace("|", "/")[:150]
-        if reason == _ABSENT and not good:
+        if not mark and not good:
             absent.append(f"`{name}` ({cases})")
         elif mark and good == cases:
             whole.append(f"`{name}` ({cases})")
@@ -254,8 +253,9 @@ def write_page() -> None:
     lines += ["", f"Supported, and all of so many cases pass: {', '.join(whole)}."]
     lines += ["", f"Not supported, of so many cases: {', '.join(absent)}."]
     lines += ["", "## Cases that pass", ""]
-    for name in sorted(passed):
-        lines.append(f"- {name}: " + ", ".join(f"`{each}`" for each in passed[name]))
+    for initial, names in groupby(sorted(passed), lambda name: name[0]):
+        cases = [f"{name} " + ", ".join(f"`{each}`" for each in passed[name]) for name in names]
+        lines.append(f"- {initial}: " + "; ".join(cases))
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

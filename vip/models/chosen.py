@@ -39,7 +39,7 @@ def part_of(
 
 
 def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
-    from onnx import helper
+    from onnx import TensorProto, helper, shape_inference
 
     graph = proto.graph
     declared = {item.name: item for item in graph.output}
@@ -47,9 +47,12 @@ def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
     for name in outputs:
         if name not in tensors:
             raise ModelError(unknown("output", name, sorted(declared)))
-    inner = {item.name: item for item in graph.value_info}
+    inner = {item.name: item for item in shape_inference.infer_shapes(proto).graph.value_info}
+    # Operators without inference have real numbers there.
     chosen = [
-        declared.get(name) or inner.get(name) or helper.make_empty_tensor_value_info(name)
+        declared.get(name)
+        or inner.get(name)
+        or helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
         for name in outputs
     ]
     needed = set(outputs)
