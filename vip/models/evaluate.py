@@ -203,15 +203,14 @@ def evaluate_model(
     images = len(next(iter(inputs.values())))
     port = compiled.outputs[0]
     scores = port.size.elements
-    proto = load_proto(compiled.model)
-    chooses = scores == 1 and is_label(proto, port.tensor)
+    chooses = scores == 1 and is_label(load_proto(compiled.model), port.tensor)
     labels = None
     if "y" in arrays and "y" not in inputs:
         most = int(np.iinfo(np.int16).max) if chooses else scores
         labels = checked_labels(arrays["y"], images, most, label)
     threshold = None
     if scores == 1 and not chooses:
-        threshold = score_threshold(proto, port.tensor)
+        threshold = score_threshold(load_proto(compiled.model), port.tensor)
     machine = model_machine(compiled.preset)
     maps = spread(compiled, arrays, label, carried)
     outputs, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
