@@ -129,6 +129,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Resize": linear_axes.resize,
     "ReverseSequence": arrange.movement,
     "RMSNormalization": axes.normalization("rms"),
+    "RNN": recurrent.rnn,
     "Scatter": arrange.movement,
     "ScatterElements": arrange.movement,
     "ScatterND": arrange.movement,
