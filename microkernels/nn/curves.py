@@ -25,6 +25,7 @@ from microkernels.common.fixed_point import (
     Elements,
     add,
     multiply,
+    round_shift,
     subtract,
 )
 
@@ -247,10 +248,10 @@ def check_curve(curve: Curve) -> None:
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
     first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
-    # The ends of a piece are limits on purpose, which do not count as saturated.
+    # These saturate where the piece ends, which is not counted.
     moved = np.clip(image.astype(np.int64) - piece.middle, LOWEST, HIGHEST)
-    rounded = (moved * piece.factor + (1 << piece.shift >> 1)) >> piece.shift
-    unit = np.clip(rounded, LOWEST, HIGHEST).astype(image.dtype)
+    scaled = round_shift(moved * piece.factor, piece.shift)
+    unit = np.clip(scaled, LOWEST, HIGHEST).astype(np.int16)
     sums = multiply(unit, first, UNIT_FRACTION)
     for coefficient in middle:
         sums = multiply(add(sums, coefficient), unit, UNIT_FRACTION)

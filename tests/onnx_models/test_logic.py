@@ -167,3 +167,19 @@ def test_outputs_may_be_constants(tmp_path: Path) -> None:
     outputs = vip.run_model(tmp_path / "m", {"x": x}, on="iss").outputs
     np.testing.assert_array_equal(outputs["s"].ravel(), [1, 2, 3])
     np.testing.assert_allclose(outputs["t"].ravel(), np.sin([0, 1, 2, 3]), atol=1e-3)
+
+
+def test_steps_stay_exact_among_other_functions(tmp_path: Path) -> None:
+    nodes = [
+        _node("Mul", "x", "two", output="a"),
+        _node("Exp", "a", output="e"),
+        _node("Greater", "e", "c", output="g"),
+        _node("Cast", "g", output="f", to=TensorProto.FLOAT),
+        _node("Mul", "f", "two", output="b"),
+        _node("Add", "b", "c"),
+    ]
+    constants = {"two": np.float32(2), "c": np.float32(1.5)}
+    onnx.save(model(nodes, SHAPE, constants), tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": X}, tmp_path / "m")
+    y = vip.run_model(tmp_path / "m", {"x": X}, on="iss").outputs["y"]
+    np.testing.assert_allclose(y.reshape(SHAPE), np.where(np.exp(2 * X) > 1.5, 3.5, 1.5), atol=1e-3)
