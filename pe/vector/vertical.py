@@ -209,7 +209,14 @@ class VectorVertical(Component):
         m.submodules.sums = shared_instance(sums, platform)
         partial = Signal(PRODUCTS_BITS, reset_less=True)
         carries = Signal(PRODUCTS_BITS, reset_less=True)
-        m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
+        factor: Value = b
+        if self.config.sram == "macro" and self.needs.plain.rows:
+            # Zeros keep the gates of the multipliers still, of which other operations need none.
+            # The multipliers of an FPGA would lose their own registers.
+            fields = ResultFields.of(self.config, beat.value.result)
+            product = is_product(fields.product, self.needs)
+            factor = b & copies(m, product, WORD_BITS)
+        m.d.comb += [multiply.a.eq(a), multiply.b.eq(factor)]
         m.d.comb += [
             multiply.width.eq(numbers_of(self.config, beat.value)),
             multiply.carry.eq(carry),
