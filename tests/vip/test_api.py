@@ -134,10 +134,12 @@ def test_results_show_themselves() -> None:
     run = vip.run(program, memory=memory)
     ran = vip.cosim(program, memory=memory, on="model")
     job = array_job("none", program, {}, 0, lambda: np.zeros(1, "<i2"), 1)
-    lines = [repr(one) for one in (program, run, ran, job, vip.presets())]
+    lines = [repr(one) for one in (program, run, ran, job, vip.presets(), ran.result.engine)]
     assert lines[0] == "Program 'sums.s': 20 words, 1 label, 5 constants"
     assert lines[1].startswith("ProgramRun 'sums.s': halted, pc 19, 50 instructions")
     assert lines[2].startswith("CosimRun 'sums.s': model, halted, pc 19, 356 cycles")
+    assert lines[5].startswith("EngineEnd: halted, pc 19, memory error: no, 356 cycles")
+    assert '>state</td><td style="text-align:left">halted<' in ran.result.engine._repr_html_()
     assert max(map(len, lines)) <= 100
     table = run._repr_html_()
     assert '>instructions</td><td style="text-align:right">50</td>' in table

@@ -17,6 +17,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel
+from microkernels.onnx_models.steps import requantised
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
@@ -41,6 +42,7 @@ class CompileReport(Compilation):
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
+        requantised: what of a model's own bytes is rounded again, a line each.
     """
 
     folder: str
@@ -49,6 +51,7 @@ class CompileReport(Compilation):
     vault_bytes: int
     predicted_cycles: float
     outputs: tuple[OutputDeviation, ...]
+    requantised: tuple[str, ...]
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -193,8 +196,8 @@ def compile_model(
     check_new(folder)
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
-    mapped, session = _supported(model, batch)
-    mapped = for_machine(machine, mapped)
+    read, session = _supported(model, batch)
+    mapped = for_machine(machine, read)
     carry = carry or {}
     check_carry(mapped, carry)
     data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
@@ -236,6 +239,7 @@ def compile_model(
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,
+        requantised=requantised(read, mapped, calibrated.formats),
     )
 
 

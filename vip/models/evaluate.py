@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
-from support.errors import Shown
+from support.errors import Shown, counted
 from support.extras import need
 from vip.progress import Progress, silent
 
@@ -57,8 +57,8 @@ def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -
     wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
     if wrong.size:
         raise ModelError(
-            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
-            f"score(s); there is {wrong[0]}"
+            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has "
+            f"{counted(scores, 'score')}; there is {wrong[0]}"
         )
     return labels.astype(np.int64)
 

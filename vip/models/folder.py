@@ -309,6 +309,7 @@ def _port(content: Any) -> ModelPort:
         size=MapSize(*content["size"]),
         turned=bool(content.get("turned", False)),
         integers=bool(content.get("integers", False)),
+        step=float(content.get("step", 1)),
     )
 
 
