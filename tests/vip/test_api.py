@@ -193,6 +193,21 @@ def test_programs_and_memories_have_any_usual_form(
         vip.run(COUNT)
     with pytest.raises(VipError, match="bytes, an array or a file, not of type list"):
         vip.run("count.s", memory=[1, 2])  # type: ignore[arg-type]
+    memory = bytearray(numbers.tobytes())
+    assert vip.run("count.s", SMALL, memory=memory, **settings).dumped == b"\x2a\0"
+    for array, why in (
+        (np.zeros(4), "the machine computes with integers"),
+        (np.array([None]), "elements of object"),
+        (np.zeros(4, ">i2"), r"little-endian: \.astype\('<i2'\)"),
+    ):
+        with pytest.raises(VipError, match=why):
+            vip.run("count.s", memory=array)
+    with pytest.raises(VipError, match=r"a\.npy: a memory image is bytes alone"):
+        vip.run("count.s", memory="a.npy")
+    with pytest.raises(VipError, match="a Program or a file, not of type list"):
+        vip.run([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(VipError, match="a photograph is a file, not of type ndarray"):
+        vip.stereo_pair(array, array)
     with pytest.raises(VipError, match="on is iss, model, rtl, not 'sim'"):
         vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 

@@ -165,7 +165,7 @@ def _layer_checks(plan: NetworkPlan, mapped: MappedModel) -> tuple[LayerCheck, .
 
 
 def check_model(
-    model: Path,
+    model: Path | str,
     *,
     preset: str = "vault",
     batch: int | None = None,
@@ -185,6 +185,7 @@ def check_model(
         OSError: the file can't be read.
     """
     machine = model_machine(preset)
+    model = Path(model)
     progress("reading the model")
     coverage, session = read_model(model, batch)
     mapped = coverage.model

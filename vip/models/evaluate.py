@@ -15,7 +15,7 @@ from support.errors import Shown, counted
 from support.extras import need
 from vip.progress import Progress, silent
 
-from .compile import images_of, input_arrays, spread
+from .compile import Images, images_of, input_arrays, spread
 from .folder import load_folder
 from .machine import model_machine
 from .reference import onnx_outputs, output_error
@@ -167,8 +167,8 @@ class Evaluation(Shown):
 
 
 def evaluate_model(
-    folder: Path,
-    data: Path | Mapping[str, NDArray[Any]],
+    folder: Path | str,
+    data: Images,
     *,
     progress: Progress = silent,
 ) -> Evaluation:
@@ -186,9 +186,8 @@ def evaluate_model(
         OSError: a file can't be read.
     """
     need("onnxruntime", "comparisons with floating point")
-    compiled = load_folder(folder)
-    arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
-    label = str(data) if isinstance(data, Path) else "the data"
+    compiled = load_folder(Path(folder))
+    arrays, label = input_arrays(data, "the data")
     carried = compiled.carry.values()
     inputs = images_of(compiled, arrays, label, carried)
     images = len(next(iter(inputs.values())))

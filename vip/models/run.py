@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isa.run import Launch
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
@@ -28,7 +27,7 @@ from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
-from .compile import input_arrays, spread
+from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
 
@@ -247,8 +246,8 @@ def compiled_job(
 
 
 def run_model(
-    folder: Path,
-    inputs: Path | Mapping[str, NDArray[Any]],
+    folder: Path | str,
+    inputs: Images,
     *,
     on: Place = "golden",
     progress: Progress = silent,
@@ -257,8 +256,8 @@ def run_model(
 
     Parameters:
         folder: of :func:`vip.models.compile.compile_model`.
-        inputs: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
-            single input; as many as the batch, on the golden model any number.
+        inputs: images of each input by its name, those of a single input, or a file: ``.npz`` or
+            ``.npy``; as many as the batch, on the golden model any number.
         on: ``golden``, ``iss`` (the instruction set simulator), ``model`` (the timing model) or
             ``rtl`` (Verilog).
         progress: called with launches, cycles or images so far.
@@ -270,12 +269,9 @@ def run_model(
     """
     if on not in get_args(Place):
         raise ModelError(f"on must be one of {', '.join(get_args(Place))}, not {on!r}")
-    compiled = load_folder(folder)
+    compiled = load_folder(Path(folder))
     machine = model_machine(compiled.preset)
-    if isinstance(inputs, Path):
-        images = spread(compiled, input_arrays(inputs), str(inputs), compiled.carry.values())
-    else:
-        images = spread(compiled, inputs, "the inputs", compiled.carry.values())
+    images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
