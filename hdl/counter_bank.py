@@ -55,7 +55,7 @@ class CounterBank(Component):
                     for number, largest in enumerate(max_steps)
                     if largest
                 },
-                "settle": In(1, init=1),
+                "settle": In(1, init=1),  # type: ignore[call-arg]
                 "clear": In(1),
                 "index": In(self._index_bits),
                 "value": Out(COUNTER_BITS),

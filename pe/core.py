@@ -156,7 +156,6 @@ class Pe(Component):
             units.load_store,
         )
         loaded = Signal()
-        m.d.comb += operands.written.eq(registers.written)
         for number in range(READ_PORTS):
             m.d.comb += [
                 registers.index[number].eq(operands.index[number]),

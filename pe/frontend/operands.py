@@ -63,8 +63,8 @@ class Operands(Component):
             it is to be discarded.
         word: out; instruction here. decoded: in; the same, decoded
             (:func:`pe.frontend.decode.decoded`).
-        index, read: out, and value, written: in; see
-            :class:`pe.frontend.register_file.RegisterFile`. valid: in; its valid bits.
+        index, read: out, and value: in; see :class:`pe.frontend.register_file.RegisterFile`. valid:
+            in; its valid bits.
         ahead: in, register A of the instruction ahead, at issue. writes: in; a scalar instruction
             that writes it, with ``result``, in, when it executes. loads: in; a load that writes it
             later.
@@ -86,7 +86,6 @@ class Operands(Component):
                 "decoded": In(decoded(config)),
                 "index": Out(config.register_bits).array(READ_PORTS),
                 "read": Out(1).array(READ_PORTS),
-                "written": In(1),
                 "value": In(config.register_width).array(READ_PORTS),
                 "valid": In(config.registers),
                 "ahead": In(config.register_bits),
@@ -148,9 +147,9 @@ class Operands(Component):
             ),
             self.waits.eq(occupied & (waits | again) & ~self.redirect),
         ]
-        # Registers are read again after a cycle in which one of them lacked its value, and only
-        # then: nothing else changes them meanwhile. So the choice of an address depends on a
-        # register. What changes them is a write in the cycle before.
+        # Registers are read again when all have their values after a cycle in which one did not,
+        # and only then: nothing else changes them meanwhile. So the choice of an address depends on
+        # a register.
         m.d.sync += again.eq(occupied & waits & self.run & ~self.redirect)
         # They are also read when the instruction here begins to wait. That is harmless, as they are
         # read again, and an exact condition would be slower.
@@ -159,7 +158,7 @@ class Operands(Component):
         for number, (old, new) in enumerate(zip(numbers, following, strict=True)):
             m.d.comb += [
                 self.index[number].eq(Mux(again, old, new)),
-                self.read[number].eq(Mux(again, self.written, comes & needs[number])),
+                self.read[number].eq(Mux(again, ~waits, comes & needs[number])),
             ]
 
         self._offer(m, occupied & ~waits & ~again, same, pc, outside)

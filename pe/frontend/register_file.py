@@ -25,7 +25,6 @@ class RegisterFile(Component):
         read: in, array; read this port. index: in, array; register of each port. value: out, array;
             in the next cycle, the registers as they are after the writes of the cycle of ``read``;
             held while no port is read, undefined if only others are.
-        written: out; a register was written in the cycle before.
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
@@ -48,7 +47,6 @@ class RegisterFile(Component):
                 "data": In(config.register_width),
                 "invalidate": In(1),
                 "pending": In(config.register_bits),
-                "written": Out(1),
                 "valid": Out(config.registers, init=-1),  # type: ignore[call-arg]
             }
         )
@@ -71,7 +69,6 @@ class RegisterFile(Component):
             write.address.eq(self.target),
             write.data.eq(self.data),
         ]
-        m.d.sync += self.written.eq(self.write)
         read = Signal()
         m.d.comb += read.eq(Cat(self.read).any())
         with m.If(read & self.write):

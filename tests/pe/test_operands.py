@@ -30,7 +30,6 @@ class Bench:
         m.d.comb += [
             decode.word.eq(self.dut.word),
             self.dut.decoded.eq(decode.out),
-            self.dut.written.eq(self.registers.written),
             self.dut.valid.eq(self.registers.valid),
         ]
         for port in range(3):
