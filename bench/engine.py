@@ -1,12 +1,21 @@
 """One engine: Verilog, belief propagation, area, clock and power; areas of all presets."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.jobs import conv_job
+from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from soc.generate.generate import generate as write_verilog
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS, preset
@@ -14,6 +23,7 @@ from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.power.power import THESIS_MHZ
 from synth.sram import GATE_UM2
+from vip.energy import MEASURED_ENGINE, STATES
 from vip.preset_list import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
@@ -136,9 +146,12 @@ def placement() -> Iterator[Measurement]:
     yield Measurement("copies", report.device.copies(report.used), "engines", 0.0, True)
 
 
-@experiment(presets=("pe",), tools=(*CELLS, *SIMULATION[1:]), minutes=4)
+@experiment(presets=("pe", "pe-int8"), tools=(*CELLS, *SIMULATION[1:]), minutes=8)
 def power() -> Iterator[Measurement]:
-    """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node."""
+    """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node.
+
+    And what a cycle of an engine that multiplies bytes costs there, by what it does.
+    """
     config = preset("pe")
     for kernel in KERNELS:
         spent = engine_power([record(kernel, config)], config, _CELLS)
@@ -154,6 +167,94 @@ def power() -> Iterator[Measurement]:
         for row in scaled.rows:
             mw = round(row.milliwatts(THESIS_MHZ), 3)
             yield Measurement(f"{kernel}_mw_at_28_nm_{row.unit}", mw, "mW", 0.05)
+    for state, pj in _cycles().items():
+        yield Measurement(f"{state}_pj_per_cycle", round(pj, 3), "pJ", 0.02)
+
+
+#: Programs that do one thing: load and store, and wait for registers from memory.
+_PROGRAMS = {
+    "moving": """
+    li r6, #128
+    li r7, #1024
+    li r10, #0
+    li r11, #256
+    li r12, #64
+again:
+    ld.sram [16-bit] r10, r5, r6
+    st.sram [16-bit] r7, r11, r6
+    add r5, r5, #256
+    add r7, r7, #256
+    sub r12, r12, #1
+    bne r12, r0, again
+    halt
+""",
+    "waiting": """
+    li r12, #64
+again:
+    ld.reg [64-bit] r10, r5
+    add r11, r10, r10
+    sub r12, r12, #1
+    bne r12, r0, again
+    halt
+""",
+}
+#: Bytes of memory of these programs, where they load from, and latency in cycles.
+_DATA, _LOADED, _LATENCY = 1 << 17, 1 << 16, 60
+#: Cycles after ``halt`` until all is at rest, and from then on that count.
+_REST, _HALTED = 10, 1000
+#: Pixels across and down, channels and filters of a layer: some ten thousand cycles in bytes.
+_LAYER = (4, 64, 8)
+
+
+def _cycles() -> dict[str, float]:
+    """pJ of a cycle of an engine at 28 nm in each of :data:`vip.energy.STATES`."""
+    config = preset(MEASURED_ENGINE)
+
+    def spent(run: RecordedRun) -> tuple[float, int]:
+        report = engine_power([run], config, _CELLS).at_thesis_node()
+        return 1000 * report.total.milliwatts(THESIS_MHZ) / THESIS_MHZ, report.cycles
+
+    pj: dict[str, float] = {}
+    for state, text in _PROGRAMS.items():
+        with DramImage(_DATA) as memory:
+            memory.write(0, np.random.default_rng(1).bytes(_DATA))
+            run = record_program(
+                assemble(text),
+                memory,
+                config,
+                _DATA,
+                parameters=_LOADED,
+                behaviour=MemoryBehaviour(latency=_LATENCY),
+            )
+        pj[state], _ = spent(run)
+    # Before the host reads the counters, in the second cycle after the end.
+    end = run.running[1] + 2
+    signals = {
+        name: [*values[:end], *([values[end - 1]] * (_REST + _HALTED))]
+        for name, values in run.signals.items()
+    }
+    counted = (end + _REST, end + _REST + _HALTED)
+    pj["halted"], _ = spent(replace(run, signals=signals, running=counted))
+    for state, pairs in (("products", False), ("products_of_bytes", True)):
+        job = _layer(pairs)
+        (result,) = exact(run_on(job, config), job.name).results.values()
+        busy = result.engine.counters["VECTOR_BUSY"]
+        mean, cycles = spent(record_job(job, config, {}))
+        pj[state] = (mean * cycles - pj["moving"] * (cycles - busy)) / busy
+    return {state: pj[state] for state in STATES}
+
+
+def _layer(pairs: bool) -> KernelJob:
+    """A convolution of 3 x 3 on values as after ReLU, half of them 0; ``pairs``: in bytes."""
+    side, channels, filters = _LAYER
+    shape = ConvShape(
+        width=side, height=side, channels=channels, filters=filters, kernel=3, padding=1
+    )
+    random = np.random.default_rng(1)
+    image = np.clip(random.normal(0, 40, (side, side, channels)), 0, 127).astype(int)
+    weights = np.clip(random.normal(0, 12, (filters, 3, 3, channels)), -128, 127).astype(int)
+    bias = random.integers(-1000, 1000, filters)
+    return conv_job(shape, image, weights, bias, fraction=4, sharers=1, pairs=pairs)
 
 
 @experiment(presets=tuple(PRESETS), tools=SYNTHESIS, minutes=40)

@@ -51,7 +51,7 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineEnd:
+class EngineEnd(Shown):
     """The state in which a run leaves an engine.
 
     Attributes:

@@ -116,15 +116,16 @@ class Shown:
 
 
 def _plain(value: object) -> str:
-    """A number, text or truth value as a cell; "" of anything else."""
+    """A number, text or truth value as a cell, a member of an enumeration by its name; "" of
+    anything else."""
+    name = str(value) if isinstance(value, PurePath) else getattr(value, "name", value)
+    if isinstance(name, str):
+        return name if name != "NONE" else ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    name = str(value) if isinstance(value, PurePath) else getattr(value, "name", value)
-    return name if isinstance(name, str) and name != "NONE" else ""
+    return f"{value:,}" if isinstance(value, int) else ""
 
 
 def _is_collection(value: object) -> TypeGuard[Sized]:

@@ -5,14 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from microkernels.onnx_models.read import need_onnx
 from support.errors import Shown
 from support.extras import together
 from support.scratch import owned_folder
 
-from .models.compile import CompileReport, compile_model, input_arrays
+from .models.compile import CompileReport, Images, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
@@ -47,13 +45,13 @@ class BuiltModel(Shown):
 
 def build_model(
     model: Path,
-    calibration: Path | Mapping[str, NDArray[Any]],
+    calibration: Images,
     output: Path | str,
     *,
     preset: str = "vault",
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
-    inputs: Path | Mapping[str, NDArray[Any]] | None = None,
+    inputs: Images | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> BuiltModel:
@@ -76,7 +74,7 @@ def build_model(
         need_onnx()
     folder = Path(output)
     check_new(folder)
-    arrays = input_arrays(calibration) if isinstance(calibration, Path) else calibration
+    arrays, _ = input_arrays(calibration, "the calibration data")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(folder.parent, f".{folder.name}-") as scratch:
         new = scratch / "new"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.config import SramKind
+from soc.generate.configuration_file import read_about
 from soc.generate.designs import Configuration
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
@@ -40,7 +41,8 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
     """Write Verilog, one file per module, with its configuration and lint waivers.
 
     ``generate("pe", "build/pe", memories="macro")`` writes one engine with memory macros. See
-    :func:`soc.generate.generate.generate` for the files.
+    :func:`soc.generate.generate.generate` for the files. What ``vip.json`` of a generated directory
+    says of its design, such as what it was trimmed to, the new directory says, too.
 
     Parameters:
         config: a configuration, the name of a preset, or a JSON file with a configuration.
@@ -54,4 +56,5 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
     chosen = design(config)
     if memories is not None:
         chosen = chosen.with_sram(memories)
-    return Generated(config=chosen, report=write_verilog(chosen, output))
+    about = read_about(config) if isinstance(config, Path) else ""
+    return Generated(config=chosen, report=write_verilog(chosen, output, about=about))

@@ -33,6 +33,23 @@ __all__ = [
 LIMIT = 100_000_000
 #: Endings of assembly files.
 ENDINGS = (".s", ".asm")
+#: Endings of files that look like a memory image to those who made them.
+_NO_IMAGES = frozenset(
+    (
+        ".npy",
+        ".npz",
+        ".csv",
+        ".txt",
+        ".hex",
+        ".mem",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".onnx",
+        ".vip",
+        *ENDINGS,
+    )
+)
 
 
 class DumpError(VipError):
@@ -75,19 +92,48 @@ class Dump(NamedTuple):
         return b""
 
 
-def memory_contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes | Path | None:
+def memory_contents(
+    memory: "bytes | bytearray | NDArray[Any] | Path | str | None",
+) -> bytes | Path | None:
     """The bytes of ``memory``, or the path of its file; None: there are none.
 
     Raises:
-        VipError: ``memory`` is something else.
+        VipError: ``memory`` is something else, its elements are not little-endian integers, or the
+            name of its file ends as that of a picture, a program, or an array of NumPy's.
     """
-    if memory is None or isinstance(memory, bytes | Path):
+    if memory is None or isinstance(memory, bytes):
         return memory
-    if isinstance(memory, str):
+    if isinstance(memory, bytearray):
+        return bytes(memory)
+    if isinstance(memory, Path | str):
+        if Path(memory).suffix.lower() in _NO_IMAGES:
+            raise VipError(
+                f"{memory}: a memory image is bytes alone; array.tofile('image.bin') of NumPy "
+                "writes one"
+            )
         return Path(memory)
     if hasattr(memory, "tobytes"):
+        _check_elements(getattr(memory, "dtype", None))
         return memory.tobytes()
     raise VipError(f"memory is bytes, an array or a file, not of type {type(memory).__name__}")
+
+
+def _check_elements(dtype: Any) -> None:
+    """Refuse elements that the machine can't compute with; None: plain bytes.
+
+    Raises:
+        VipError: ``dtype`` is of floating point, objects and the like, or big-endian.
+    """
+    if getattr(dtype, "kind", "u") in "fcOMmU":
+        raise VipError(
+            f"memory has elements of {dtype}; the machine computes with integers: scale them to "
+            "fixed point, then .astype('<i2') for elements of 16 bits"
+        )
+    if getattr(dtype, "byteorder", "<") == ">":
+        raise VipError(
+            f"memory has elements of {dtype}; those of the machine are little-endian: "
+            f".astype('<{dtype.str[1:]}')"
+        )
 
 
 def check_size(memory: bytes | Path | None, size: int) -> None:
@@ -143,6 +189,10 @@ def assemble(
         program = assemble_file(source, constants=constants, max_words=max_words)
     else:
         program = assemble_text(source, constants=constants, max_words=max_words)
+    if not isinstance(program, Program):
+        raise ProgramError(
+            f"a program is a Program or a file, not of type {type(program).__name__}"
+        )
     if not program.words:
         where = source if isinstance(source, Path) else "<assembly>"
         raise ProgramError(f"{where}: there is no instruction in it")
@@ -170,6 +220,10 @@ def load_program(program: Program | Path | str, words: int | None = None) -> Pro
             program = assemble(program, max_words=None)
         else:
             program = Program.load(program)
+    if not isinstance(program, Program):
+        raise ProgramError(
+            f"a program is a Program or a file, not of type {type(program).__name__}"
+        )
     if not program.words:
         raise ProgramError(f"{where}there is no instruction in it")
     if words is not None and len(program.words) > words:

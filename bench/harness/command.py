@@ -72,17 +72,24 @@ def _say_stale(name: str, experiment: Experiment) -> None:
 
 
 def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
-    """Show results beside the record; returns whether any got worse."""
-    rows = table("figure", "value", "recorded", "unit", "", left=("figure", "unit", ""), title=name)
+    """Show results, beside the record if there is one; returns whether any got worse."""
+    heads = ("recorded", "") if recorded.format else ()
+    rows = table("figure", "value", "unit", *heads, left=("figure", "unit", ""), title=name)
     worse = False
     for item in results:
-        before = recorded.results.get(item.name, {}).get("value")
-        judged = verdict(item, before) if recorded.format else ""
-        worse |= judged == "WORSE"
-        old = "" if before is None else f"{before:,.2f}"
-        rows.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
+        cells = [item.name, _figure(item.value), item.unit]
+        if recorded.format:
+            before = recorded.results.get(item.name, {}).get("value")
+            judged = verdict(item, before)
+            worse |= judged == "WORSE"
+            cells += ["" if before is None else _figure(before), judged]
+        rows.add_row(*cells)
     console.print(rows)
     return worse
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.5g}"
 
 
 def _measure(

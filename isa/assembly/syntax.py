@@ -321,7 +321,7 @@ def _syntax_error(text: str, error: UnexpectedInput) -> LineError:
             return LineError(f"unexpected {token!r}; comments begin with ;", error.column)
     if "COMMA" in error.expected and error.token.type in ("NAME", "NUMBER", "HASH"):
         return LineError(f"a comma is missing before {token!r}", error.column)
-    if token.startswith("["):
+    if token.startswith(("[", "(")):
         return LineError(f"unexpected {token!r}; an address has no brackets", error.column)
     names = [_EXPECTED[name] for name in sorted(error.expected) if name in _EXPECTED]
     hint = f"; expected {' or '.join(names)}" if names else ""

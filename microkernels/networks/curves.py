@@ -1,25 +1,25 @@
 """Element-wise functions as curves (:mod:`microkernels.nn.curves`).
 
-A curve is fitted, in elements, on the range of its argument in the calibration data. Its pieces are
-polynomials of degree 5; the piece with the largest error is divided until that error is 1.5 units
-in the last place, or until the curve has its maximum number of pieces.
+A curve is fitted, in elements, on the range of its argument in the calibration data. Its pieces,
+from left to right, are those with the fewest operations whose error is at most 1.5 units in the
+last place or 7e-5 of the largest result; if there are too many of them, the error may be 1.25 times
+as large, and so on. Each piece is a polynomial of degree 1 to 7 that reaches as far as this error
+allows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, LOWEST
+from microkernels.common.fixed_point import HIGHEST, LOWEST
 from microkernels.nn.curves import (
     MOST_PIECES,
     UNIT_FRACTION,
     Curve,
     Piece,
-    curve,
     part,
 )
 
@@ -27,16 +27,21 @@ __all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole
 
 _Reals = NDArray[np.floating[Any]]
 
-_DEGREE = 5
-#: Error in units in the last place below which a piece is not divided.
-_GOOD = 1.5
+_DEGREES = range(1, 8)
+#: Error of a piece that is looked for first: units in the last place, and part of the largest
+#: result; the larger one.
+_GOOD, _GOOD_PART = 1.5, 7e-5
+#: Factor of the next one.
+_WORSE = 1.25
+#: Part of it that a polynomial with real coefficients may have.
+_BEFORE_ROUNDING = 0.75
 #: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
-_NODES, _SAMPLES = 16, 129
-#: Weights of these arguments in the fit: an error at an end applies to all arguments beyond it.
-_WEIGHTS = np.array([100.0, *(1.0,) * (_NODES - 2), 100.0])
+_NODES, _SAMPLES = 24, 385
 _ONE = 1 << UNIT_FRACTION
-#: Candidate points for dividing a piece, as fractions of it; functions are steep at the ends.
-_SHARES = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 15 / 16)
+#: Most lengths that are tried with rounded coefficients.
+_TRIALS = 6
+#: A piece's end is found to within this part of its length.
+_RESOLUTION = 16
 
 
 class Function(NamedTuple):
@@ -82,7 +87,22 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
 }  # fmt: skip
 
 #: Placeholder until calibration, as large as a curve may be.
-UNFITTED = Curve(0, (Piece(0, 0, 0, 0, 0, 0, (0,) * (_DEGREE + 1)),) * MOST_PIECES)
+UNFITTED = Curve(0, 0, 0, (Piece(0, 0, 0, 0, 0, (0,) * 6),) * MOST_PIECES)
+
+#: The function in elements.
+_Target = Callable[[_Reals], _Reals]
+
+
+class _Front(NamedTuple):
+    """Pieces from the left end of a curve.
+
+    Attributes:
+        place: the last one's end. value: of all pieces beyond it.
+    """
+
+    place: int
+    value: int
+    pieces: tuple[Piece, ...] = ()
 
 
 def evaluated(function: Function, values: _Reals) -> _Reals:
@@ -114,82 +134,147 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         for edge in (np.floor(np.ldexp(least, source)), np.ceil(np.ldexp(greatest, source)))
     )
 
-    def target(elements: NDArray[np.floating[Any]]) -> _Reals:
+    def target(elements: _Reals) -> _Reals:
         real = np.clip(np.ldexp(elements, -source), least, greatest)
         scaled = np.ldexp(evaluated(function, real), fraction)
         return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
 
-    edges = [low, high]
-    best, smallest = _through(edges, target), np.inf
-    while True:
-        candidate = _through(edges, target)
-        errors = [_error(candidate, *ends, target) for ends in pairwise(edges)]
-        if max(errors) < smallest:
-            best, smallest = candidate, max(errors)
-        wide = [
-            error if last - first > 1 else 0.0
-            for error, (first, last) in zip(errors, pairwise(edges), strict=True)
-        ]
-        if max(wide) <= _GOOD or len(errors) == MOST_PIECES:
-            return best
-        at = int(np.argmax(wide))
-        edges.insert(at + 1, _divided(edges[at], edges[at + 1], target))
+    first, last = _even(low, high, target)
+    start = int(np.floor(target(np.array([float(first)]))[0] + 0.5))
+    largest = np.abs(target(np.linspace(first, last, _SAMPLES))).max()
+    error, pieces = max(_GOOD, _GOOD_PART * float(largest)), None
+    while pieces is None:
+        pieces = _cheapest(_Front(first, start), last, target, error)
+        error *= _WORSE
+    return Curve(start, low, high, pieces)
 
 
-def _divided(low: int, high: int, target: Callable[[_Reals], _Reals]) -> int:
-    """Where to divide a piece so that the larger error of its two parts is smallest."""
-    places = {round(low + share * (high - low)) for share in _SHARES}
+def _even(low: int, high: int, target: _Target) -> tuple[int, int]:
+    """Ends of the pieces, an even number of elements apart, at least 2.
 
-    def error(place: int) -> float:
-        halves = ((low, place), (place, high))
-        return max(_error(_through(ends, target), *ends, target) for ends in halves)
-
-    return min(sorted(places - {low, high}), key=error)
-
-
-def _through(edges: Sequence[int], target: Callable[[_Reals], _Reals]) -> Curve:
-    """The curve with pieces between these arguments."""
-    start = int(np.floor(target(np.array([float(edges[0])]))[0] + 0.5))
-    pieces: list[Piece] = []
-    before = start
-    for low, high in pairwise(edges):
-        piece = _piece(low, high, target, before)
-        before += int(part(piece, np.array([high], np.int16))[0])
-        pieces.append(piece)
-    return Curve(start, tuple(pieces))
+    One element is left out, if any, at the end where the function is less steep.
+    """
+    if (high - low) % 2:
+        left, right = np.abs(np.diff(target(np.array([[low, low + 1.0], [high - 1.0, high]]))))
+        low, high = (low + 1, high) if left < right else (low, high - 1)
+    if high == low:
+        low = min(max(low - 1, LOWEST), HIGHEST - 2)
+        high = low + 2
+    return low, high
 
 
-def _piece(low: int, high: int, target: Callable[[_Reals], _Reals], less: int) -> Piece:
-    """The piece that equals ``target`` minus a number from ``low`` to ``high``, and 0 at
-    ``low``."""
-    middle = (low + high + 1) >> 1
-    half = max(high - middle, middle - low, 1)
-    shift = min(half.bit_length() - 1, FRACTION_LIMIT)
-    factor = min((HIGHEST << shift) // half, HIGHEST)
-    nodes = np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))
-    arguments = np.clip(middle + nodes * _ONE * (1 << shift) / factor, low, high)
-    units = (arguments - middle) * factor / (1 << shift) / _ONE
-    powers = np.vander(units, _DEGREE + 1) * _WEIGHTS[:, np.newaxis]
-    real = np.linalg.lstsq(powers, (target(arguments) - less) * _WEIGHTS, rcond=None)[0]
+def _cheapest(front: _Front, end: int, target: _Target, error: float) -> tuple[Piece, ...] | None:
+    """Pieces up to ``end`` with the fewest operations; None: too many."""
+    # Operations -> the farthest front with as many.
+    fronts, reached = {0: front}, front.place - 1
+    for operations in range(UNFITTED.operations + 1):
+        front = fronts.get(operations, front)
+        if front.place <= reached:
+            continue
+        reached = front.place
+        if reached == end:
+            return front.pieces
+        if len(front.pieces) == MOST_PIECES:
+            continue
+        for farther in _farther(front, end, target, error):
+            needed = operations + farther.pieces[-1].operations
+            if needed not in fronts or fronts[needed].place < farther.place:
+                fronts[needed] = farther
+    return None
+
+
+def _farther(front: _Front, end: int, target: _Target, error: float) -> Iterator[_Front]:
+    """``front`` with a piece of each degree that reaches farther than those of lower degree, as far
+    as ``error`` allows."""
+    # Half a piece's length.
+    most, reached = (end - front.place) // 2, 0
+    for degree in _DEGREES:
+        good, bad = reached, most + 1
+        # The first trial is the whole rest, or twice the length of a lower degree.
+        half = min(2 * reached, most) or most
+        while good < half < bad:
+            if _polynomial(front, half, target, degree)[1] <= _BEFORE_ROUNDING * error:
+                good = half
+            else:
+                bad = half
+            if bad - good <= good // _RESOLUTION:
+                break
+            half = min(2 * good, most) if bad > most else (good + bad) // 2
+        # Rounded coefficients may need a shorter piece.
+        for _ in range(_TRIALS):
+            if good <= reached:
+                break
+            piece = _piece(front, good, target, degree)
+            if _error(piece, front, good, target) <= error:
+                place = front.place + 2 * good
+                added = int(part(piece, np.array([place], np.int16))[0])
+                yield _Front(place, front.value + added, (*front.pieces, piece))
+                reached = good
+                break
+            good -= good // 8 + 1
+        if reached == most:
+            return
+
+
+@cache
+def _solver(degree: int, half: int) -> tuple[_Reals, _Reals, _Reals]:
+    """How polynomials are fitted to pieces of ``2 * half`` elements, from -1 to 1.
+
+    Returns:
+        The arguments; the matrix from values there to the coefficients of least squares, by
+        descending power; the matrix from these to the polynomial's values.
+    """
+    count = min(2 * half + 1, _NODES)
+    # A short piece is fitted at its elements alone.
+    nodes = np.linspace(1, -1, count) if count < _NODES else _between(_NODES)
+    powers = np.vander(nodes, degree + 1)
+    # An error at an end applies to all arguments beyond it.
+    weights = np.array([100.0, *(1.0,) * (count - 2), 100.0])
+    return nodes, np.linalg.pinv(powers * weights[:, np.newaxis]) * weights, powers
+
+
+def _between(count: int) -> _Reals:
+    """Places from 1 to -1, denser at the ends, where errors are largest."""
+    return np.cos(np.pi * np.arange(count) / (count - 1))
+
+
+def _scale(half: int) -> tuple[int, int]:
+    """Factor and shift from ``half`` to 1, which saturates except for a ``half`` of 1."""
+    shift = max((half - 1).bit_length() - 1, 0)
+    return min(-(-(_ONE << shift) // half), HIGHEST), shift
+
+
+def _polynomial(front: _Front, half: int, target: _Target, degree: int) -> tuple[_Reals, float]:
+    """Coefficients for the ``2 * half`` elements from ``front`` on, and their largest error."""
+    factor, shift = _scale(half)
+    nodes, solver, powers = _solver(degree, min(half, _NODES))
+    ratio = _ONE * (1 << shift) / factor if 2 * half + 1 >= _NODES else half
+    wanted = target(front.place + half + nodes * ratio) - front.value
+    coefficients = solver @ wanted
+    return coefficients, float(np.abs(powers @ coefficients - wanted).max())
+
+
+def _piece(front: _Front, half: int, target: _Target, degree: int) -> Piece:
+    """The piece on the ``2 * half`` elements from ``front`` on, which adds nothing at its start."""
+    real, _ = _polynomial(front, half, target, degree)
+    nodes = _between(_NODES)
     # Every step of Horner's rule must stay below 1.
-    bound, sums = 0.0, np.zeros_like(units)
+    bound, sums = 0.0, np.zeros_like(nodes)
     for coefficient in real:
-        sums = sums * units + coefficient
+        sums = sums * nodes + coefficient
         bound = max(bound, float(np.abs(sums).max()), abs(float(coefficient)))
     room = int(np.ceil(np.log2(max(bound * 1.01 + 1, 1.0))))
     scale, right = (1, UNIT_FRACTION - room) if room <= UNIT_FRACTION else (1 << room - 15, 0)
-    coefficients = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
-    coefficients = np.clip(coefficients, LOWEST, HIGHEST)
-    piece = Piece(low, high, factor, shift, scale, right, tuple(coefficients.tolist()))
-    # It adds nothing at its start.
-    plain = piece._replace(scale=1, result_shift=0)
-    moved = int(part(plain, np.array([low], np.int16))[0])
-    last = int(np.clip(coefficients[-1] - moved, LOWEST, HIGHEST))
-    return piece._replace(coefficients=(*piece.coefficients[:-1], last))
+    numbers = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
+    *first, last = map(int, np.clip(numbers, LOWEST, HIGHEST))
+    piece = Piece(front.place + half, *_scale(half), 1, 0, (*first, last))
+    last -= int(part(piece, np.array([front.place], np.int16))[0])
+    last = min(max(last, LOWEST), HIGHEST)
+    return piece._replace(scale=scale, result_shift=right, coefficients=(*first, last))
 
 
-def _error(candidate: Curve, low: int, high: int, target: Callable[[_Reals], _Reals]) -> float:
-    """Largest error from ``low`` to ``high``."""
-    elements = np.unique(np.linspace(low, high, _SAMPLES).astype(np.int16))
-    values = curve(candidate, elements).astype(np.float64)
+def _error(piece: Piece, front: _Front, half: int, target: _Target) -> float:
+    """Largest error of ``front`` and ``piece`` on these elements."""
+    elements = np.unique((front.place + half * (1 + _between(_SAMPLES))).astype(np.int16))
+    values = part(piece, elements).astype(np.float64) + front.value
     return float(np.abs(values - target(elements.astype(np.float64))).max())

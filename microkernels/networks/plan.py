@@ -231,7 +231,7 @@ class NetworkPlan:
             use
             for name, plan in self.layers.items()
             for use in self.network.users(name)
-            if _reads_in_place(plan, self.layers[use.name])
+            if self.layers[use.name].layer.reads_in_place(plan, self.layers[use.name])
         )
 
     @cached_property
@@ -255,11 +255,6 @@ class NetworkPlan:
             if covering:
                 into[name] = max(covering, key=lambda use: users[use].region.elements)
         return into
-
-
-def _reads_in_place(plan: LayerPlan, user: LayerPlan) -> bool:
-    """Whether each vault reads for the next layer nothing but what it has written."""
-    return user.layer.reads_in_place(plan, user)
 
 
 class _Planner:
@@ -298,7 +293,7 @@ class _Planner:
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
         """Predicted cycles of the moves of a layer's input."""
-        if before is None or _reads_in_place(before, plan):
+        if before is None or plan.layer.reads_in_place(before, plan):
             return 0.0
         inputs = len(self.network.sources[plan.layer.name])
         elements = plan.layer.moved_elements(before, plan, self.work, inputs)

@@ -5,10 +5,10 @@ gelu and erf have a part that depends only on the magnitude and is about 0 beyon
 erfc(|x|)``. The part is a polynomial, by Horner's rule, of the limited magnitude mapped to -1 to 1.
 Compared with real numbers, the results are off by at most 2e-4 plus one unit in the last place.
 
-A curve is the sum of a start value and of *pieces*: each limits the argument to its own range, and
-is a polynomial there, by Horner's rule, of the argument mapped to -1 to 1. Below its range a piece
-adds nothing; above it, it adds its value at the end. Short pieces where a function is steep
-therefore need no selection between them. Both need only instructions of the plain engine.
+A curve is the sum of a start value and of *pieces*. Each maps its own range of the argument to -1
+to 1, by a product that saturates beyond, and is a polynomial of that, by Horner's rule. Below its
+range a piece therefore adds nothing; above it, it adds its value at the end. Short pieces where a
+function is steep need no selection between them. Both need only instructions of the plain engine.
 """
 
 from collections.abc import Sequence
@@ -121,15 +121,13 @@ class Piece(NamedTuple):
     """A part of a curve; all numbers are elements except the shifts, which are 0..15.
 
     Attributes:
-        low, high: range of the argument, ``low`` at most ``high``.
-        factor, shift: convert the difference from the middle to -1 to 1 with :data:`UNIT_FRACTION`
-            bits: it is multiplied, and the product is shifted right.
+        middle: of its range. factor, shift: the difference from the middle is multiplied and
+            shifted right; the result, with :data:`UNIT_FRACTION` bits, saturates at the ends.
         scale, result_shift: factor and shift that convert the polynomial to a part of the result.
         coefficients: by descending power, with :data:`UNIT_FRACTION` bits, 2 to 8.
     """
 
-    low: int
-    high: int
+    middle: int
     factor: int
     shift: int
     scale: int
@@ -137,14 +135,20 @@ class Piece(NamedTuple):
     coefficients: tuple[int, ...]
 
     @property
-    def middle(self) -> int:
-        """Middle of the range."""
-        return (self.low + self.high + 1) >> 1
+    def scaled(self) -> bool:
+        """Whether the polynomial is not yet the part of the result."""
+        return (self.scale, self.result_shift) != (1, 0)
 
     @property
     def constants(self) -> tuple[int, ...]:
         """Elements that the kernel needs, in order of use."""
-        return (self.low, self.high, -self.middle, self.factor, *self.coefficients, self.scale)
+        scale = (self.scale,) if self.scaled else ()
+        return (-self.middle, self.factor, *self.coefficients, *scale)
+
+    @property
+    def operations(self) -> int:
+        """Operations per element, with the sum that the piece is added to."""
+        return 2 * len(self.coefficients) + 2 + self.scaled
 
 
 class Curve(NamedTuple):
@@ -152,10 +156,13 @@ class Curve(NamedTuple):
 
     Attributes:
         start: element to which the pieces are added.
+        low, high: smallest and largest argument; beyond, the value is that at the end.
         pieces: 1 to :data:`MOST_PIECES`, by ascending range.
     """
 
     start: int
+    low: int
+    high: int
     pieces: tuple[Piece, ...]
 
     @property
@@ -167,17 +174,17 @@ class Curve(NamedTuple):
     @property
     def operations(self) -> int:
         """Operations per element."""
-        return sum(2 * len(piece.coefficients) + 5 for piece in self.pieces)
+        return sum(piece.operations for piece in self.pieces)
 
 
-def curve_of(start: int, pieces: Sequence[Sequence[Any]]) -> Curve:
+def curve_of(start: int, low: int, high: int, pieces: Sequence[Sequence[Any]]) -> Curve:
     """The curve from plain data.
 
     Raises:
         TypeError: the data is not a curve.
     """
     parts = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
-    return Curve(start, tuple(parts))
+    return Curve(start, low, high, tuple(parts))
 
 
 def check_curve(curve: Curve) -> None:
@@ -192,28 +199,29 @@ def check_curve(curve: Curve) -> None:
         CHECK.within("coefficients of a piece", len(piece.coefficients), 2, _MOST_COEFFICIENTS)
         for shift in (piece.shift, piece.result_shift):
             CHECK.within("shift", shift, 0, FRACTION_LIMIT)
-        if piece.low > piece.high:
-            raise KernelError(f"low must be at most high, {piece.high}, not {piece.low}")
-    for value in curve.constants:
+    if curve.low > curve.high:
+        raise KernelError(f"low must be at most high, {curve.high}, not {curve.low}")
+    for value in (curve.low, curve.high, *curve.constants):
         CHECK.within("number of a curve", value, LOWEST, HIGHEST)
 
 
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
-    low, high, offset, factor, first, *coefficients, scale = (
-        np.array(constant, np.int16) for constant in piece.constants
-    )
-    unit = multiply(add(np.minimum(np.maximum(image, low), high), offset), factor, piece.shift)
+    first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
+    offset, factor = np.array(-piece.middle, np.int16), np.array(piece.factor, np.int16)
+    unit = multiply(add(image, offset), factor, piece.shift)
     sums = multiply(unit, first, UNIT_FRACTION)
-    for coefficient in coefficients[:-1]:
+    for coefficient in middle:
         sums = multiply(add(sums, coefficient), unit, UNIT_FRACTION)
-    return multiply(add(sums, coefficients[-1]), scale, piece.result_shift)
+    sums = add(sums, last)
+    if not piece.scaled:
+        return sums
+    return multiply(sums, np.array(piece.scale, np.int16), piece.result_shift)
 
 
 def arguments_beyond(function: Curve, image: Elements) -> int:
-    """Number of elements outside the range of all pieces, where the curve keeps its end values."""
-    low, high = function.pieces[0].low, function.pieces[-1].high
-    return int(np.count_nonzero((image < low) | (image > high)))
+    """Number of elements outside the range of a curve, where it has its values at the ends."""
+    return int(np.count_nonzero((image < function.low) | (image > function.high)))
 
 
 def curve(function: Curve, image: Elements) -> Elements:

@@ -349,9 +349,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         for turn, piece in enumerate(curve.pieces):
             # The first part starts the result.
             part = self.part if turn else result
-            self._with_next("v.s.max", unit, self.slot, note=f"part {turn}")
-            self._with_next("v.s.min", unit, unit)
-            self._with_next("v.s.add", unit, unit)
+            self._with_next("v.s.add", unit, self.slot, note=f"part {turn}")
             self._set("fx", piece.shift)
             self._with_next("v.s.mul", unit, unit)
             self._set("fx", UNIT_FRACTION)
@@ -360,8 +358,9 @@ class _ElementKernel(StreamKernel[ElementLayout]):
                 self._with_next("v.s.add", part, part)
                 w.vector("v.v.mul", part, part, unit)
             self._with_next("v.s.add", part, part)
-            self._set("fx", piece.result_shift)
-            self._with_next("v.s.mul", part, part)
+            if piece.scaled:
+                self._set("fx", piece.result_shift)
+                self._with_next("v.s.mul", part, part)
             if turn:
                 w.vector("v.v.add", result, result, part)
             else:

@@ -136,8 +136,8 @@ class _Calibration:
             name: of_images(constant, places) for name, constant in model.constants.items()
         }
         self.given = {name: values[chosen] for name, values in inputs.items()} | constants
-        # Groups of integers that must be exact.
-        self.kept = {self.group[name] for name in model.exact}
+        # Groups of integers.
+        self.kept = {self.group[name] for name in (*model.exact, *model.rounded)}
         #: Of the weights of each layer.
         self.bits = {layer.name: layer.bits for layer in model.network.layers}
         self.fractions = self._fitting()

@@ -90,8 +90,8 @@ class Importer:
         graph, batch: the parameters.
         inputs: of the model. values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, approximation:
-            see :class:`microkernels.onnx_models.model.MappedModel`.
+        real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, steps,
+            approximation: see :class:`microkernels.onnx_models.model.MappedModel`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers of integers that are not tensors of the model.
     """
@@ -112,6 +112,7 @@ class Importer:
         self.origins: dict[str, str] = {}
         self.norms: dict[str, Norm] = {}
         self.rounded: set[str] = set()
+        self.steps: dict[str, tuple[float, float]] = {}
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
         self.approximation = graph.rounding

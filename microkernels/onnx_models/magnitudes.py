@@ -109,7 +109,7 @@ def _pairs(model: MappedModel) -> list[tuple[str, str]]:
     pairs = []
     for layer in network.layers:
         users = network.users(layer.name)
-        if not layer.mixes_channels or len(users) != 1 or layer.name in outputs:
+        if not layer.mixes_channels or len(users) != 1 or layer.name in outputs | model.rounded:
             continue
         if layers[users[0].name].mixes_channels:
             pairs.append((layer.name, users[0].name))

@@ -24,7 +24,8 @@ _TAKES = frozenset(
         "GatherElements", "GatherND", "GlobalMaxPool", "Identity", "MatMul", "MatMulInteger", "Max",
         "MaxPool", "Min", "Mul", "Neg", "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax",
         "ReduceMin", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum",
-        "Tile", "Transpose", "Trilu", "Unsqueeze",
+        "Tile", "Transpose", "Trilu", "Unsqueeze", "com.microsoft.QGemm",
+        "com.microsoft.QLinearAdd",
     )
 )  # fmt: skip
 
@@ -152,6 +153,7 @@ def _model(importer: Importer) -> MappedModel:
         norms=of_layers(importer.norms),
         integers=frozenset(_integer_layers(importer) & {INPUT, *layers}),
         rounded=frozenset(importer.rounded & set(layers)),
+        steps=of_layers(importer.steps),
         exact=_exact_layers(importer),
         inner=_inner(importer, layers),
         approximation=importer.approximation,

@@ -12,6 +12,7 @@ from microkernels.common.fixed_point import ELEMENT, Elements
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
 from microkernels.networks.parameters import RealParameters, Reals
+from microkernels.networks.stored import BYTE_BITS
 
 from .errors import ModelError
 
@@ -32,6 +33,7 @@ __all__ = [
 #: Operands of logistic functions beyond this can be clipped to it: a sigmoid is then 3e-4 from its
 #: limit, about a step of the remaining 12 fraction bits.
 LOGISTIC_LIMIT = 7.99
+_BYTES = np.iinfo(np.int8)
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
@@ -62,6 +64,7 @@ class ModelPort:
         size: of its map.
         turned: an image's elements are ordered by column, then by pixel.
         integers: it has an integer type.
+        step: real number for which 1 in the map stands.
     """
 
     tensor: str
@@ -70,6 +73,7 @@ class ModelPort:
     size: MapSize
     turned: bool = False
     integers: bool = False
+    step: float = 1.0
 
     @property
     def inner(self) -> tuple[int, ...]:
@@ -81,7 +85,7 @@ class ModelPort:
     def images(self, maps: Reals) -> Reals:
         """Convert images x height x width x channels to ONNX's order: images x their shape."""
         order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
-        return maps.transpose(order).reshape(len(maps), *self.inner)
+        return self.step * maps.transpose(order).reshape(len(maps), *self.inner)
 
     def zeros(self, count: int) -> Elements:
         """Maps of ``count`` images of zeros."""
@@ -97,7 +101,8 @@ class ModelPort:
         Raises:
             ModelError: as for :func:`to_maps`.
         """
-        return to_maps(name or self.tensor, values, count, self.size, turned=self.turned)
+        label = name or self.tensor
+        return to_maps(label, values, count, self.size, turned=self.turned) / self.step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,7 +117,9 @@ class MappedModel(RealParameters):
         origins: layer -> node from which it comes.
         norms: layers that limit magnitudes for a norm of small ones.
         integers: layers and inputs with maps of integers; those in ``rounded`` round real numbers
-            to the nearest integer.
+            to the nearest integer, limited to bytes if the map has bytes.
+        steps: layers that limit real numbers to integers of 8 bits -> the step of these, and how
+            far their zero point is from the middle of their range.
         exact: layers and inputs that affect integer outputs -> the tensor, and the type of its
             integers.
         inner: tensors of real numbers between inputs and outputs that are outputs of layers, in the
@@ -130,6 +137,7 @@ class MappedModel(RealParameters):
     norms: Mapping[str, Norm]
     integers: frozenset[str]
     rounded: frozenset[str]
+    steps: Mapping[str, tuple[float, float]]
     exact: Mapping[str, tuple[str, str]]
     inner: tuple[ModelPort, ...]
     approximation: float
@@ -143,7 +151,15 @@ def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tup
         inputs: images x height x width x channels real numbers of each input, by its layer.
     """
     network = model.network
-    maps = dict(inputs)
+    bits = network.bits
+
+    def stepped(name: str, values: Reals) -> Reals:
+        if name not in model.rounded:
+            return values
+        whole: Reals = np.rint(values)
+        return whole if bits[name] > BYTE_BITS else np.clip(whole, _BYTES.min, _BYTES.max)
+
+    maps = {name: stepped(name, values) for name, values in inputs.items()}
     last = {
         source: layer.name for layer in network.layers for source in network.sources[layer.name]
     }
@@ -152,7 +168,7 @@ def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tup
             continue
         sources = [maps[source] for source in network.sources[layer.name]]
         values = layer.real(sources, network.sizes[layer.name], model)
-        maps[layer.name] = np.rint(values) if layer.name in model.rounded else values
+        maps[layer.name] = stepped(layer.name, values)
         yield layer, maps[layer.name]
         for source in network.sources[layer.name]:
             if source != INPUT and last[source] == layer.name:

@@ -20,6 +20,7 @@ __all__ = [
     "configuration_as",
     "configuration_of",
     "configuration_text",
+    "read_about",
     "read_configuration",
     "write_configuration",
 ]
@@ -57,11 +58,8 @@ def read_configuration(path: Path) -> Configuration:
             begins with ``path``.
         OSError: it can't be read.
     """
-    try:
-        raw = json.loads(read_bytes(path, CONFIGURATION_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: not a JSON file: {error}") from None
-    if isinstance(raw, dict) and raw.get("generator") == "vip":
+    raw = _read(path)
+    if _is_manifest(raw):
         raw = raw.get("configuration")
     try:
         return configuration_of(raw)
@@ -69,6 +67,32 @@ def read_configuration(path: Path) -> Configuration:
         raise ConfigurationError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigurationError(f"{path}: nested too deeply") from None
+
+
+def read_about(path: Path) -> str:
+    """What the design in a manifest is for, as of :func:`soc.generate.generate.generate`; "" of any
+    other configuration file.
+
+    Raises:
+        ConfigurationError: the file is not JSON, or says it in something else than a line.
+        OSError: it can't be read.
+    """
+    raw = _read(path)
+    about = raw.get("about", "") if _is_manifest(raw) else ""
+    if not isinstance(about, str) or not about.isprintable():
+        raise ConfigurationError(f"{path}: about must be a line of text, not {about!r:.60}")
+    return about
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(read_bytes(path, CONFIGURATION_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not a JSON file: {error}") from None
+
+
+def _is_manifest(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("generator") == "vip"
 
 
 def configuration_of(raw: object) -> Configuration:

@@ -48,6 +48,7 @@ _UNNAMED = {*_LETTERS, "payload"}
 _DESIGN = """`timescale 1ns/1ps
 module example;
   parameter PARAMETERS = 0;  // of the launch
+  parameter WORDS = 4096;  // of 64 bits, in the memory
 `include "TOP_ports.vh"
   reg clk = 0, rst = 1;
   always #5 clk = !clk;
@@ -55,9 +56,8 @@ DECLARATIONS
   TOP machine (CONNECTIONS);
 
 """
-_ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
-  reg [63:0] memory [0:4095];
-  reg [11:0] place;
+_ENGINE_MEMORY = """  // A memory that serves one request at a time.
+  reg [63:0] memory [0:WORDS - 1], place;
   integer left, lane;
   always begin
     memory__request__ready <= 1;
@@ -65,6 +65,7 @@ _ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
     if (memory__request__valid && memory__request__ready) begin
       place = <memory__request__payload.address> >> 3;
       left = <memory__request__payload.words> + 1;
+      if (place + (<memory__request__payload.write> ? 1 : left) > WORDS) BEYOND
       if (<memory__request__payload.write>) begin
         for (lane = 0; lane < 8; lane = lane + 1)
           if (memory__request__payload[<low memory__request__payload.strobe> + lane])
@@ -92,7 +93,7 @@ _ENGINE_MEMORY = """  // A memory of 32 KiB that serves one request at a time.
 #: Launches a program on the engine with the ports ``CONTROL``.
 _CONTROL_HOST = """@CODE@  integer n;
   initial begin
-    for (n = 0; n < 4096; n = n + 1) MEMORY[n] = 0;
+    for (n = 0; n < WORDS; n = n + 1) MEMORY[n] = 0;
     $readmemh("memory.mem", MEMORY);
     COUNT <= ENGINES;
     repeat (RESET) @(posedge clk);
@@ -150,7 +151,7 @@ _AXI_TASKS = """
 """
 #: Launches a program on the first engine of a chip, by its registers.
 _CHIP_HOST = """
-  reg [63:0] memory [0:4095], value;
+  reg [63:0] memory [0:WORDS - 1], value;
   reg [31:0] code [0:8191];
   integer n;
   initial begin
@@ -162,7 +163,7 @@ _CHIP_HOST = """
     repeat (RESET) @(posedge clk);
     rst <= 0;
     // As many words as memory.mem has, here and at the end.
-    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
+    for (n = 0; n < WORDS && memory[n] !== 64'bx; n = n + 1) data_write(8 * n, memory[n]);
     control_write(<CHIP.SELECT>, 1);
     for (n = 0; n < 8192 && code[n] !== 32'bx; n = n + 1)
       control_write(<CHIP.PROGRAM> + 4 * n, code[n]);
@@ -172,7 +173,7 @@ _CHIP_HOST = """
     while (value[0]) control_read(<CHIP.RUNNING>, value);
     control_read(<PE.STATUS>, value);
     $display("state %0d, cause %0d", value[1:0], value[15:8]);
-    for (n = 0; n < 4096 && memory[n] !== 64'bx; n = n + 1) data_read(8 * n, memory[n]);
+    for (n = 0; n < WORDS && memory[n] !== 64'bx; n = n + 1) data_read(8 * n, memory[n]);
     $writememh("memory.out", memory);
     $finish;
   end
@@ -180,15 +181,16 @@ endmodule
 """
 #: The memory of a vault, with words of a column in the order of their addresses.
 _DRAM = """
-// A DRAM of which 32 KiB exist: 64-bit words by their byte address in the vault.
-module dram(input clk, input valid, input [2:0] kind, input [BANK:0] bank, input [ROW:0] row,
+// A DRAM of which WORDS exist: of 64 bits, by their byte address in the vault.
+module dram #(parameter WORDS = 4096) (
+  input clk, input valid, input [2:0] kind, input [BANK:0] bank, input [ROW:0] row,
   input [COLUMN:0] column, input [63:0] write_data, input [7:0] write_strobe,
   output reg [63:0] read_data);
-  reg [63:0] words [0:4095];
+  reg [63:0] words [0:WORDS - 1];
   reg [ROW:0] open [0:(2 << BANK) - 1];
   // Of the bus, by the cycle modulo 128: whether a word is written, and its place.
   reg [127:0] writes = 0;
-  reg [11:0] place [0:127];
+  reg [63:0] place [0:127];
   reg [6:0] now = 0, at;
   integer n;
   always @(posedge clk) begin
@@ -201,12 +203,18 @@ module dram(input clk, input valid, input [2:0] kind, input [BANK:0] bank, input
         at = now + n + (kind == READ ? TCL : TCWL);
         writes[at] = kind == WRITE;
         place[at] = {PLACE, n[1:0]};
+        if (place[at] >= WORDS) BEYOND
       end
     now = now + 1;
     read_data <= words[place[now]];
   end
 endmodule
 """
+#: Ends a run that accesses what is not there.
+_BEYOND = """begin
+          $display("error: an access is beyond the WORDS = %0d words of the memory", WORDS);
+          $finish;
+        end"""
 #: Until the DRAM has what stores of a halted engine wrote.
 _SETTLE = "    repeat (1000) @(posedge clk);  // The controller may still hold writes.\n"
 _SECTION = re.compile(r"^(?:Parameters|Members|Raises):$", re.MULTILINE)
@@ -437,7 +445,7 @@ def example(
     ports, members = ports_of(component), component.signature.members
     values = {"TOP": top, "MEMORY": "memory", "ENGINES": "1", "COUNT": "identity__pe_count"}
     # A clock and its reset, or two of each.
-    values["RESET"] = str(RESET_CYCLES if clocks[2:] else 2)
+    values |= {"BEYOND": _BEYOND, "RESET": str(RESET_CYCLES if clocks[2:] else 2)}
     host = _CONTROL_HOST.replace("@CODE@", "" if config.program else _CODE)
     host = host.replace("@LOAD@", "" if config.program else _LOAD)
     host = host.replace("@CYCLES@", _CYCLES if config.counters else "")
@@ -504,7 +512,7 @@ def _dram_instance(port: str) -> str:
     """An instance of :data:`_DRAM` at a port: ``memory``, or with its number."""
     joined = (f".{name}({port}__{name})" for name in DramPort(VaultConfig()).members)
     name = port.replace("dram", "memory").replace("__", "_")
-    return f"  dram {name} (.clk(clk),\n    {f',{chr(10)}    '.join(joined)});"
+    return f"  dram #(WORDS) {name} (.clk(clk),\n    {f',{chr(10)}    '.join(joined)});"
 
 
 def verilog_names(port: PortRow) -> list[str]:

@@ -33,6 +33,7 @@ from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite
 from pe.interface import PeCounter
+from sim_tb.cosim.recorded import RecordedRun
 from sim_tb.harness.network import Destinations
 from sim_tb.workloads.certificate import CertifiedRun
 from sim_tb.workloads.traffic import TRAFFICS
@@ -40,6 +41,7 @@ from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.physical.devices import find_device
 from synth.physical.units import units
+from vip.energy import STATES
 
 Set = Callable[[Any, str, Any], None]
 
@@ -287,7 +289,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(engine, "place", place)
     check("placement")
 
-    def power(runs: list[str], config: object, target: str) -> Any:
+    def power(runs: list[Any], config: object, target: str) -> Any:
         what = "message update" if runs == ["bp"] else "multiply-accumulate"
 
         class Power(Anything):
@@ -306,9 +308,18 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
 
         return Power()
 
+    recorded = RecordedRun({"port": [0, 0, 1]}, (0, 1), {})
+    outcome = Anything(
+        match=True, results={"": Anything(engine=Anything(counters={"VECTOR_BUSY": 1}))}
+    )
     monkeypatch.setattr(engine, "record", lambda kernel, config: kernel)
+    monkeypatch.setattr(engine, "record_program", lambda *_, **__: recorded)
+    monkeypatch.setattr(engine, "record_job", lambda *_: recorded)
+    monkeypatch.setattr(engine, "run_on", lambda *_: outcome)
     monkeypatch.setattr(engine, "engine_power", power)
-    check("power")
+    found = check("power")
+    # Of each cycle the power is the same: 1 mW at 1,250 MHz.
+    assert {found[f"{state}_pj_per_cycle"] for state in STATES} == {0.8}
 
 
 def _units() -> Iterator[str]:

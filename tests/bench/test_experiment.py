@@ -76,6 +76,7 @@ def test_it_runs_with_options_and_is_recorded(vip: Vip, tmp_path: Path) -> None:
     assert code == 0, err
     assert "number_1" in text
     assert "number_2" not in text
+    assert "recorded" not in text
     report = json.loads((tmp_path / "dummy.json").read_text())["experiments"]["dummy"]
     assert report["results"]["number_1"] == {"value": 1, "unit": "apples"}
     assert report["configurations"]["pe-small"]["registers"] == any_preset("pe-small").registers

@@ -30,8 +30,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np
     held = load_digits()
     (folder / "cnn.onnx").write_bytes(digits_model(trained("CNN")).SerializeToString())
     images = held.train_images[:200].transpose(0, 3, 1, 2).astype(np.float32)
-    report = vip.compile_model(folder / "cnn.onnx", {"x": images}, folder / "cnn")
+    report = vip.compile_model(str(folder / "cnn.onnx"), images, str(folder / "cnn"))
     assert not report.saturated
+    assert repr(report).startswith("CompileReport: vault, batch 1, 5 maps, ")
     test = held.test_images.transpose(0, 3, 1, 2).astype(np.float32)
     return folder, {"x": test, "y": held.test_labels}
 
@@ -77,7 +78,9 @@ def test_a_model_in_bytes_is_as_accurate_and_faster(
 )
 def test_machines_agree(digits: tuple[Path, dict[str, np.ndarray]], on: str) -> None:
     folder, test = digits
-    run = vip.run_model(folder / "cnn", {"x": test["x"][:1]}, on=on)  # type: ignore[arg-type]
+    run = vip.run_model(str(folder / "cnn"), test["x"][:1], on=on)  # type: ignore[arg-type]
+    with pytest.raises(VipError, match="the inputs: an array, arrays by name, or a file"):
+        vip.run_model(folder / "cnn", [1])  # type: ignore[arg-type]
     exact = vip.run_model(folder / "cnn", {"x": test["x"][:1]}, on="golden")
     np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
     assert (run.cycles > 0) == (on in ("model", "rtl"))
@@ -215,7 +218,7 @@ def test_changed_files_are_refused(
             copy.parent.mkdir(exist_ok=True)
             copy.write_bytes(path.read_bytes())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["schema"] == "vip-model-2"
+    assert manifest["schema"] == "vip-model-3"
     program = tmp_path / manifest["launches"][0]["program"]
     program.write_bytes(program.read_bytes() + b" ")
     with pytest.raises(VipError, match="it was changed; compile the model again"):

@@ -24,18 +24,19 @@ RANDOM = np.random.default_rng(17)
 #: Function, ends of the argument, most pieces, and the largest error, of the largest result.
 RANGES = [
     (Function("exp"), -3, 3, 3, 1e-4),
-    (Function("exp"), -12, 0, 5, 1e-4),
+    (Function("exp"), -12, 0, 3, 1e-4),
     (Function("exp"), 2, 2, 1, 1e-4),
-    (Function("sqrt"), 0, 900, 8, 2e-4),
-    (Function("log"), 0.01, 5, 8, 2e-4),
-    (Function("reciprocal"), 0.02, 4, 8, 3e-4),
-    (Function("reciprocal"), -9, -0.5, 6, 2e-4),
+    (Function("sqrt"), 0, 900, 6, 1e-4),
+    (Function("log"), 0.01, 5, 6, 1e-4),
+    (Function("reciprocal"), 0.02, 4, 6, 1e-4),
+    (Function("reciprocal"), -9, -0.5, 4, 1e-4),
     (Function("power", (-0.75,)), 1, 3, 2, 1e-4),
-    (Function("softplus"), -20, 20, 5, 1e-4),
-    (Function("mish"), -6, 6, 8, 1e-4),
-    (Function("sin"), -3.2, 3.2, 5, 3e-4),
-    (Function("arctan"), -40, 40, 8, 5e-4),
+    (Function("softplus"), -20, 20, 4, 1e-4),
+    (Function("mish"), -6, 6, 4, 1e-4),
+    (Function("sin"), -3.2, 3.2, 4, 2e-4),
+    (Function("arctan"), -40, 40, 8, 1e-4),
     (Function("elu", (1.0, 1.0, 1.0)), -4, 4, 3, 1e-4),
+    (Function("tanh"), -4, 4, 5, 1e-4),
 ]
 
 

@@ -10,6 +10,7 @@ from hdl.config import ConfigurationError
 from memory.timing import DramTiming
 from soc.generate.configuration_file import (
     configuration_of,
+    read_about,
     read_configuration,
     write_configuration,
 )
@@ -86,3 +87,11 @@ def test_manifest_without_configuration(tmp_path: Path) -> None:
     path.write_text(json.dumps({"generator": "vip"}))
     with pytest.raises(ConfigurationError, match="must be an object, not None"):
         read_configuration(path)
+
+
+@pytest.mark.parametrize("about", [3, ["a"], "two\nlines", "\x1b[31m"])
+def test_what_a_design_is_for_is_a_line(about: object, tmp_path: Path) -> None:
+    path = tmp_path / MANIFEST
+    path.write_text(json.dumps({"generator": "vip", "about": about}))
+    with pytest.raises(ConfigurationError, match="about must be a line of text"):
+        read_about(path)

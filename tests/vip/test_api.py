@@ -134,10 +134,12 @@ def test_results_show_themselves() -> None:
     run = vip.run(program, memory=memory)
     ran = vip.cosim(program, memory=memory, on="model")
     job = array_job("none", program, {}, 0, lambda: np.zeros(1, "<i2"), 1)
-    lines = [repr(one) for one in (program, run, ran, job, vip.presets())]
+    lines = [repr(one) for one in (program, run, ran, job, vip.presets(), ran.result.engine)]
     assert lines[0] == "Program 'sums.s': 20 words, 1 label, 5 constants"
     assert lines[1].startswith("ProgramRun 'sums.s': halted, pc 19, 50 instructions")
     assert lines[2].startswith("CosimRun 'sums.s': model, halted, pc 19, 356 cycles")
+    assert lines[5].startswith("EngineEnd: halted, pc 19, memory error: no, 356 cycles")
+    assert '>state</td><td style="text-align:left">halted<' in ran.result.engine._repr_html_()
     assert max(map(len, lines)) <= 100
     table = run._repr_html_()
     assert '>instructions</td><td style="text-align:right">50</td>' in table
@@ -191,6 +193,21 @@ def test_programs_and_memories_have_any_usual_form(
         vip.run(COUNT)
     with pytest.raises(VipError, match="bytes, an array or a file, not of type list"):
         vip.run("count.s", memory=[1, 2])  # type: ignore[arg-type]
+    memory = bytearray(numbers.tobytes())
+    assert vip.run("count.s", SMALL, memory=memory, **settings).dumped == b"\x2a\0"
+    for array, why in (
+        (np.zeros(4), "the machine computes with integers"),
+        (np.array([None]), "elements of object"),
+        (np.zeros(4, ">i2"), r"little-endian: \.astype\('<i2'\)"),
+    ):
+        with pytest.raises(VipError, match=why):
+            vip.run("count.s", memory=array)
+    with pytest.raises(VipError, match=r"a\.npy: a memory image is bytes alone"):
+        vip.run("count.s", memory="a.npy")
+    with pytest.raises(VipError, match="a Program or a file, not of type list"):
+        vip.run([1, 2])  # type: ignore[arg-type]
+    with pytest.raises(VipError, match="a photograph is a file, not of type ndarray"):
+        vip.stereo_pair(array, array)
     with pytest.raises(VipError, match="on is iss, model, rtl, not 'sim'"):
         vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 

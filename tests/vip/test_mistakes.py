@@ -16,6 +16,7 @@ _SOURCES = {
     "loop2.s": "loop add r1, r1, r1\nhalt\n",
     "sp.s": "li r1, #4096\nmov r2, #8\nset.vl r2\nld.sram [16-bit] r1, r0, r2\nv.drain\nhalt\n",
     "sig.s": "mov r1, #8\nv.sigmoid [16-bit] r1, r1\nhalt\n",
+    "offset.s": "ld.reg [64-bit] r1, 0(r2)\nhalt\n",
     "file": "x",
     "cut.json": '{"kind": "engine", ',
     "typo.json": '{"scratchpad_byte": 4096}',

@@ -50,6 +50,18 @@ _FOR_FILES: dict[str, dict[str, str]] = {
     "nn": {".onnx": "nn check {}"},
 }
 
+#: What other programs call a command -> what VIP calls it.
+_CALLED = {
+    "assemble": "asm",
+    "build": "generate",
+    "compile": "nn compile",
+    "help": "--help",
+    "sim": "run or vip cosim",
+    "simulate": "run or vip cosim",
+    "stereo": "mrf stereo",
+    "verilog": "generate",
+    "version": "--version",
+}
 #: Options of several values, which the library says without the command -> how they are written.
 _SEVERAL = {"--dump": "--dump ADDRESS BYTES FILE"}
 #: The library's description of a value -> the same in fewer words.
@@ -82,6 +94,8 @@ def no_command(group: str, name: str, commands: Sequence[str]) -> str:
         if name.endswith(ending):
             return f"{name} is not a command; did you mean vip {command.format(name)}?"
     shown = repr(clipped(name, 40))
+    if not group and name in _CALLED:
+        return f"there is no command {shown}; did you mean vip {_CALLED[name]}?"
     hint = suggestion(name, commands) or f"; there are: {', '.join(commands)}"
     return f"{group}: there is no command {shown}{hint}".removeprefix(": ")
 

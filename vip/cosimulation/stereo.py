@@ -124,8 +124,8 @@ class BpRun(Shown):
 
 
 def stereo_pair(
-    left: Path | None = None,
-    right: Path | None = None,
+    left: Path | str | None = None,
+    right: Path | str | None = None,
     *,
     config: Design = "pe",
     width: int | None = None,
@@ -154,13 +154,16 @@ def stereo_pair(
         return motorcycle(across, down, labels)
     if left is None or right is None:
         raise StereoError("left and right photographs go together")
+    for one in (left, right):
+        if not isinstance(one, Path | str):
+            raise StereoError(f"a photograph is a file, not of type {type(one).__name__}")
     return stereo_scene(
-        *read_pair(left, right),
+        *read_pair(Path(left), Path(right)),
         width=across,
         height=down,
         labels=labels,
         disparities=disparities,
-        name=left.stem,
+        name=Path(left).stem,
     )
 
 

@@ -11,6 +11,7 @@ from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
+from microkernels.onnx_models.steps import in_steps
 from pe.config import PAIRS
 from support.errors import Shown, VipError
 from vip.progress import Progress, silent
@@ -123,7 +124,9 @@ def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
     model = by_curves(model, lacking) if lacking else model
     if PAIRS not in machine.instructions:
         return model
-    return replace(model, network=model.network.in_bytes({*model.integers, *model.rounded}))
+    wide = {*model.integers, *model.rounded}
+    model = in_steps(model, model.network.in_bytes(wide).bits)
+    return replace(model, network=model.network.in_bytes(wide))
 
 
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
@@ -162,7 +165,7 @@ def _layer_checks(plan: NetworkPlan, mapped: MappedModel) -> tuple[LayerCheck, .
 
 
 def check_model(
-    model: Path,
+    model: Path | str,
     *,
     preset: str = "vault",
     batch: int | None = None,
@@ -182,6 +185,7 @@ def check_model(
         OSError: the file can't be read.
     """
     machine = model_machine(preset)
+    model = Path(model)
     progress("reading the model")
     coverage, session = read_model(model, batch)
     mapped = coverage.model

@@ -17,6 +17,8 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel
+from microkernels.onnx_models.steps import requantised
+from support.errors import Shown
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
@@ -27,13 +29,16 @@ from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
-__all__ = ["CompileReport", "compile_model", "images_of", "input_arrays", "spread"]
+__all__ = ["CompileReport", "Images", "compile_model", "images_of", "input_arrays", "spread"]
+
+#: Images of each input by its name, those of a single input, or a file of either.
+Images = Mapping[str, NDArray[Any]] | NDArray[Any] | Path | str
 
 _MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileReport(Compilation):
+class CompileReport(Shown, Compilation):
     """A model that was compiled.
 
     Attributes:
@@ -41,6 +46,7 @@ class CompileReport(Compilation):
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
+        requantised: what of a model's own bytes is rounded again, a line each.
     """
 
     folder: str
@@ -49,6 +55,7 @@ class CompileReport(Compilation):
     vault_bytes: int
     predicted_cycles: float
     outputs: tuple[OutputDeviation, ...]
+    requantised: tuple[str, ...]
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -65,13 +72,25 @@ class CompileReport(Compilation):
         return asdict(self)
 
 
-def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Arrays in a file of NumPy's: by name of a ``.npz``, or "" for the only one of a ``.npy``.
+def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]], str]:
+    """Arrays by name, "" for one alone, and what messages call them: ``label``, or the file.
 
     Raises:
-        ModelError: no such file.
+        ModelError: something else, or no such file.
         OSError: it can't be read.
     """
+    if isinstance(images, Path | str):
+        return _arrays_in(Path(images)), str(images)
+    if isinstance(images, np.ndarray):
+        return {"": images}, label
+    if not isinstance(images, Mapping):
+        raise ModelError(
+            f"{label}: an array, arrays by name, or a file of them, not {type(images).__name__}"
+        )
+    return images, label
+
+
+def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
     content = BytesIO(read_bytes(path, _MOST_BYTES))
     try:
         if is_zipfile(content):
@@ -160,9 +179,9 @@ def spread(
 
 
 def compile_model(
-    model: Path,
-    calibration: Path | Mapping[str, NDArray[Any]],
-    folder: Path,
+    model: Path | str,
+    calibration: Images,
+    folder: Path | str,
     *,
     preset: str = "vault",
     batch: int | None = None,
@@ -173,8 +192,8 @@ def compile_model(
 
     Parameters:
         model: ONNX file.
-        calibration: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
-            single input. Fraction bits are chosen so that they do not saturate.
+        calibration: images of each input by its name, those of a single input, or a file: ``.npz``
+            or ``.npy``. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
         preset: of a vault or chip. With engines that multiply bytes (``vault-int8``,
             ``thesis-int8``) maps and weights are bytes wherever layers have them.
@@ -190,15 +209,15 @@ def compile_model(
         OSError: a file can't be read or written.
     """
     machine = model_machine(preset)
+    model, folder = Path(model), Path(folder)
     check_new(folder)
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
-    mapped, session = _supported(model, batch)
-    mapped = for_machine(machine, mapped)
+    read, session = _supported(model, batch)
+    mapped = for_machine(machine, read)
     carry = carry or {}
     check_carry(mapped, carry)
-    data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
-    label = str(calibration) if isinstance(calibration, Path) else "the calibration data"
+    data, label = input_arrays(calibration, "the calibration data")
     arrays = images_of(mapped, data, label, carry.values())
     images = spread(mapped, data, label, carry.values())
     images |= carried_inputs(mapped, images, carry)
@@ -236,6 +255,7 @@ def compile_model(
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,
+        requantised=requantised(read, mapped, calibrated.formats),
     )
 
 

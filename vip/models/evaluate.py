@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
-from support.errors import Shown
+from support.errors import Shown, counted
 from support.extras import need
 from vip.progress import Progress, silent
 
-from .compile import images_of, input_arrays, spread
+from .compile import Images, images_of, input_arrays, spread
 from .folder import load_folder
 from .machine import model_machine
 from .reference import onnx_outputs, output_error
@@ -57,8 +57,8 @@ def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -
     wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
     if wrong.size:
         raise ModelError(
-            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
-            f"score(s); there is {wrong[0]}"
+            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has "
+            f"{counted(scores, 'score')}; there is {wrong[0]}"
         )
     return labels.astype(np.int64)
 
@@ -167,8 +167,8 @@ class Evaluation(Shown):
 
 
 def evaluate_model(
-    folder: Path,
-    data: Path | Mapping[str, NDArray[Any]],
+    folder: Path | str,
+    data: Images,
     *,
     progress: Progress = silent,
 ) -> Evaluation:
@@ -186,9 +186,8 @@ def evaluate_model(
         OSError: a file can't be read.
     """
     need("onnxruntime", "comparisons with floating point")
-    compiled = load_folder(folder)
-    arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
-    label = str(data) if isinstance(data, Path) else "the data"
+    compiled = load_folder(Path(folder))
+    arrays, label = input_arrays(data, "the data")
     carried = compiled.carry.values()
     inputs = images_of(compiled, arrays, label, carried)
     images = len(next(iter(inputs.values())))

@@ -123,7 +123,7 @@ def load_arrays(content: bytes) -> tuple[dict[str, Weights], dict[str, Elements]
 
 
 #: Version of the manifest's schema.
-SCHEMA = "vip-model-2"
+SCHEMA = "vip-model-3"
 _MOST_BYTES = 1 << 32
 _MANIFEST = "manifest.json"
 
@@ -309,6 +309,7 @@ def _port(content: Any) -> ModelPort:
         size=MapSize(*content["size"]),
         turned=bool(content.get("turned", False)),
         integers=bool(content.get("integers", False)),
+        step=float(content.get("step", 1)),
     )
 
 

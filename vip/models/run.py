@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isa.run import Launch
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
@@ -19,14 +18,16 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import harmless, logistic_operands, of_images
+from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
-from sim_tb.cosim.machine import Place
-from support.errors import Shown
+from sim_tb.cosim.machine import On, Place
+from support.errors import Shown, counted
+from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
-from .compile import input_arrays, spread
+from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
 
@@ -57,6 +58,10 @@ class ModelRun(Shown):
         saturated: values limited on the way, by layer, or input; only those with some.
         beyond: arguments of functions outside the range that they had on the calibration data, by
             layer; only those with some. The function has its value at the end of the range there.
+        layers: bytes of DRAM that each layer, with the moves before it, reads and writes, and its
+            microjoules by part of the machine (:mod:`vip.energy`); no layers on the golden model
+            and the simulator.
+        no_energy: why layers have no microjoules; empty if they have.
     """
 
     on: Place
@@ -67,11 +72,21 @@ class ModelRun(Shown):
     instructions: int
     saturated: Mapping[str, int]
     beyond: Mapping[str, int]
+    layers: Mapping[str, Mapping[str, float]]
+    no_energy: str
 
     @property
     def cycles(self) -> int:
         """Cycles of all launches."""
         return sum(self.launches.values())
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        """Of all layers together."""
+        total: Counter[str] = Counter()
+        for costs in self.layers.values():
+            total.update(costs)
+        return total
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
@@ -85,6 +100,9 @@ class ModelRun(Shown):
             "instructions": self.instructions,
             "saturated": dict(self.saturated),
             "beyond": dict(self.beyond),
+            "layers": {name: dict(costs) for name, costs in self.layers.items()},
+            "costs": dict(self.costs),
+            "no_energy": self.no_energy,
         }
 
 
@@ -208,7 +226,8 @@ def compiled_job(
     images = elements.pop(INPUT)
     if len(images) != compiled.batch:
         raise ModelError(
-            f"the model was compiled for a batch of {compiled.batch} image(s), not {len(images)}"
+            f"the model was compiled for a batch of {counted(compiled.batch, 'image')}, "
+            f"not {len(images)}"
         )
     job = network_job(
         compiled.network,
@@ -227,8 +246,8 @@ def compiled_job(
 
 
 def run_model(
-    folder: Path,
-    inputs: Path | Mapping[str, NDArray[Any]],
+    folder: Path | str,
+    inputs: Images,
     *,
     on: Place = "golden",
     progress: Progress = silent,
@@ -237,8 +256,8 @@ def run_model(
 
     Parameters:
         folder: of :func:`vip.models.compile.compile_model`.
-        inputs: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
-            single input; as many as the batch, on the golden model any number.
+        inputs: images of each input by its name, those of a single input, or a file: ``.npz`` or
+            ``.npy``; as many as the batch, on the golden model any number.
         on: ``golden``, ``iss`` (the instruction set simulator), ``model`` (the timing model) or
             ``rtl`` (Verilog).
         progress: called with launches, cycles or images so far.
@@ -250,51 +269,85 @@ def run_model(
     """
     if on not in get_args(Place):
         raise ModelError(f"on must be one of {', '.join(get_args(Place))}, not {on!r}")
-    compiled = load_folder(folder)
+    compiled = load_folder(Path(folder))
     machine = model_machine(compiled.preset)
-    if isinstance(inputs, Path):
-        images = spread(compiled, input_arrays(inputs), str(inputs), compiled.carry.values())
-    else:
-        images = spread(compiled, inputs, "the inputs", compiled.carry.values())
+    images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, images)
     outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
-    launches: dict[str, int] = {}
-    instructions = loading = 0
-    if on != "golden":
-        state = zero_state(compiled, compiled.carry)
-        maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-        for frame in frames:
-            job = compiled_job(compiled, machine, {**frame, **state})
-            outputs_by_port, cycles, executed = _run(job, machine, on, progress)
-            if job.differing(outputs_by_port):
-                raise CosimError(f"{folder}: outputs differ from the golden model's")
-            layers = job.of_layers(outputs_by_port)
-            for port in compiled.outputs:
-                maps[port.tensor].append(layers[port.layer])
-            state = carried_elements(
-                compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
-            )
-            launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
-            instructions += executed
-            loading += _loading(job.launches)
-        outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
-    return ModelRun(
+    golden = ModelRun(
         on=on,
         preset=compiled.preset,
         outputs=outputs,
-        launches=launches,
-        loading=loading,
-        instructions=instructions,
+        launches={},
+        loading=0,
+        instructions=0,
         saturated=saturated,
         beyond=beyond,
+        layers={},
+        no_energy="",
+    )
+    return golden if on == "golden" else _simulated(golden, compiled, machine, frames, progress)
+
+
+def _simulated(
+    golden: ModelRun,
+    compiled: CompiledModel,
+    machine: ModelMachine,
+    frames: Sequence[Mapping[str, Elements]],
+    progress: Progress,
+) -> ModelRun:
+    """A run of ``frames``, one after the other, on the machine that ``golden`` names.
+
+    Raises:
+        CosimError: outputs of a frame differ from the golden model's.
+    """
+    state = zero_state(compiled, compiled.carry)
+    maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+    launches: Counter[str] = Counter()
+    done: dict[str, Counter[str]] = {}
+    instructions = loading = 0
+    for frame in frames:
+        job = compiled_job(compiled, machine, {**frame, **state})
+        assert golden.on != "golden"
+        outcome = _run(job, machine, golden.on, progress)
+        if job.differing(outcome.outputs):
+            raise CosimError(f"{compiled.folder}: outputs differ from the golden model's")
+        layers = job.of_layers(outcome.outputs)
+        for port in compiled.outputs:
+            maps[port.tensor].append(layers[port.layer])
+        state = carried_elements(
+            compiled, compiled.carry, compiled.fractions, compiled.network.bits, layers
+        )
+        for launch, words in _loading(job.launches).items():
+            loading += words
+            result = outcome.results[launch]
+            if golden.on == "iss":
+                instructions += sum(end.executed for end in result.engines)
+                continue
+            launches[launch] += result.cycles
+            layer, _ = job.step_of(launch)
+            did = work(machine.config, result, loading=words)
+            done.setdefault(layer, Counter()).update(did)
+    costs, no_energy = costs_of(machine.config, done)
+    return replace(
+        golden,
+        outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),
+        launches=dict(launches),
+        loading=loading,
+        instructions=instructions,
+        layers=costs,
+        no_energy=no_energy,
     )
 
 
-def _loading(launches: Sequence[Launch]) -> int:
-    """Cycles in which programs are loaded, as of :class:`ModelRun`."""
+def _loading(launches: Sequence[Launch]) -> dict[str, int]:
+    """Cycles in which the program of each launch is loaded, as of :class:`ModelRun`."""
     programs = [(), *(launch.program.words for launch in launches)]
-    return sum(len(words) for before, words in pairwise(programs) if words != before)
+    return {
+        launch.name: len(words) if words != before else 0
+        for launch, (before, words) in zip(launches, pairwise(programs), strict=True)
+    }
 
 
 def _frames(
@@ -316,14 +369,10 @@ def _frames(
     return frames
 
 
-def _run(
-    job: NetworkJob, machine: ModelMachine, on: Place, progress: Progress
-) -> tuple[Elements, dict[str, int], int]:
-    """Outputs of a job, cycles of its launches, and instructions."""
-    assert on != "golden"
+def _run(job: NetworkJob, machine: ModelMachine, on: On, progress: Progress) -> KernelOutcome:
     unit = "instructions" if on == "iss" else "cycles"
     several = machine.config.vaults > 1
-    outcome = run_on(
+    return run_on(
         job,
         machine.config,
         on=on,
@@ -331,8 +380,3 @@ def _run(
         begins=naming(progress, "launches") if several else None,
         progress=None if several else counting(progress, f"a launch ({unit})"),
     )
-    results = outcome.results
-    executed = sum(end.executed for result in results.values() for end in result.engines)
-    if on == "iss":
-        return outcome.outputs, {}, executed
-    return outcome.outputs, {name: run.cycles for name, run in results.items()}, 0

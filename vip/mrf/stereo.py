@@ -44,13 +44,14 @@ class MrfStereo(Shown):
         """Errors against the ground truth, in pixels of the files; empty without one."""
         return self.field.errors(self.run.labels)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the disparities; the ending of ``path`` chooses the format
         (:func:`microkernels.mrf.disparities.encoded`).
 
         Raises:
             OSError: the file can't be written.
         """
+        path = Path(path)
         write_atomically(path, encoded(self.disparities, path.suffix.lower()))
 
     def to_json(self) -> dict[str, object]:
@@ -64,8 +65,8 @@ class MrfStereo(Shown):
 
 
 def mrf_stereo(
-    left: Path,
-    right: Path,
+    left: Path | str,
+    right: Path | str,
     options: PairOptions | None = None,
     config: Design = "pe",
     *,
@@ -76,12 +77,12 @@ def mrf_stereo(
     on: Place = "golden",
     form: Form = "auto",
     damping: int = 0,
-    truth: Path | None = None,
+    truth: Path | str | None = None,
     truth_factor: float | None = None,
-    mask: Path | None = None,
+    mask: Path | str | None = None,
     progress: Progress = silent,
 ) -> MrfStereo:
-    """Disparities of two rectified photographs: ``mrf_stereo(left, right).save(Path("d.png"))``.
+    """Disparities of two rectified photographs: ``mrf_stereo(left, right).save("d.png")``.
 
     Parameters:
         left, right: image files of equal size.
@@ -94,7 +95,12 @@ def mrf_stereo(
         VipError: as for these two.
     """
     field = stereo_field(
-        left, right, options or PairOptions(), truth=truth, truth_factor=truth_factor, mask=mask
+        Path(left),
+        Path(right),
+        options or PairOptions(),
+        truth=None if truth is None else Path(truth),
+        truth_factor=truth_factor,
+        mask=None if mask is None else Path(mask),
     )
     run = solve_mrf(
         field.problem,

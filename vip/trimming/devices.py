@@ -147,7 +147,7 @@ def _unplaced(device: Device, needed: Mapping[str, float], placements: int) -> s
     if not device.placer:
         return f"nextpnr does not place on {device.name}"
     if not placements:
-        return "no placement was requested"
+        return "no placement was requested (--placements)"
     if device.shortage(needed):
         return f"the design does not fit {device.name}"
     try:

@@ -1,12 +1,9 @@
 """The verb ``trim_model``: trims the engines of a vault to the programs of a model."""
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdl.config import ConfigurationError
 from isa.image import DramImage
@@ -23,7 +20,7 @@ from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known, TrimReport
 from synth.errors import TrimError
 from vip.models.carry import zero_state
-from vip.models.compile import input_arrays, spread
+from vip.models.compile import Images, input_arrays, spread
 from vip.models.folder import CompiledModel, load_folder
 from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of
@@ -45,10 +42,10 @@ _OF_MODELS = frozenset({"basis", "keep_counters", "slower"})
 
 
 def trim_model(
-    folder: Path,
+    folder: Path | str,
     output: Path | str | None = None,
     *,
-    inputs: Path | Mapping[str, NDArray[Any]] | None = None,
+    inputs: Images | None = None,
     sizes: Sizes | None = None,
     check: bool = True,
     area: bool = True,
@@ -89,7 +86,7 @@ def trim_model(
     if sizes.basis == "tight":
         raise TrimError("basis 'tight' is for programs, not for a model")
     need_tools(check=check, synthesis=area or prove or output is not None)
-    compiled = load_folder(folder)
+    compiled = load_folder(Path(folder))
     machine = model_machine(compiled.preset)
     if not isinstance(machine.config, VaultTileConfig):
         raise ConfigurationError(
@@ -175,9 +172,7 @@ class _ModelWork:
         return checks, without_fault(cut.trimmed, removed)
 
 
-def _elements(
-    compiled: CompiledModel, inputs: Path | Mapping[str, NDArray[Any]] | None
-) -> dict[str, Elements]:
+def _elements(compiled: CompiledModel, inputs: Images | None) -> dict[str, Elements]:
     """Images of each input, by its layer."""
     if inputs is None:
         random = np.random.default_rng(1)
@@ -189,9 +184,7 @@ def _elements(
             ).astype(ELEMENT)
             for port in compiled.inputs
         }
-    arrays = input_arrays(inputs) if isinstance(inputs, Path) else inputs
-    source = str(inputs) if isinstance(inputs, Path) else "the inputs"
-    images = spread(compiled, arrays, source, compiled.carry.values())
+    images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
     elements = {
         name: values[: compiled.batch] for name, values in elements_of(compiled, images).items()
     }

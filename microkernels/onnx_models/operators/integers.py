@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 
 from microkernels.networks.parameters import Reals
+from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.importer import Importer, Value
 from microkernels.onnx_models.read import GraphNode, attribute
 
-from .elements import affine, limited
+from .elements import affine, combine, limited
 from .linear import conv
-from .products import matmul
+from .products import gemm, matmul
 
 __all__ = [
     "conv_integer",
     "dequantize",
     "matmul_integer",
+    "qgemm",
+    "qlinear_add",
     "qlinear_conv",
     "qlinear_matmul",
     "quantize",
@@ -30,9 +33,18 @@ __all__ = [
 
 #: Operators that produce integers with a scale -> number of the scale's input; the zero point is
 #: the next one.
-_MAKES = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
-#: Operators that accept such integers.
-_TAKES = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
+_MAKES = {
+    "QuantizeLinear": 1,
+    "QLinearConv": 6,
+    "QLinearMatMul": 6,
+    "com.microsoft.QGemm": 7,
+    "com.microsoft.QLinearAdd": 6,
+}
+#: Operators that accept such integers, and those that pass them on.
+_TAKES = frozenset(_MAKES) - {"QuantizeLinear"} | {"DequantizeLinear"}
+_PASSES = frozenset(
+    ("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+)
 
 
 def _made(node: GraphNode, op: str, inputs: list[str], output: str, **attributes: Any) -> GraphNode:
@@ -47,11 +59,21 @@ def _with_constant(importer: Importer, name: str, values: Reals) -> str:
     return name
 
 
+def _passed_on(importer: Importer, tensor: str) -> tuple[set[str], bool]:
+    """A tensor of integers and those to which it is passed on, and whether only layers that know
+    its scale use them, so that they stand for real numbers."""
+    tensors, known = {tensor}, tensor not in importer.graph.outputs
+    for node in importer.graph.nodes:
+        if tensor in node.inputs and node.op in _PASSES:
+            further, also = _passed_on(importer, node.outputs[0])
+            tensors, known = tensors | further, known and also
+        elif tensor in node.inputs:
+            known = known and node.op in _TAKES
+    return tensors, known
+
+
 def _stands_for_reals(importer: Importer, tensor: str) -> bool:
-    """Whether only layers that know its scale use a tensor of integers."""
-    users = [user for user in importer.graph.nodes if tensor in user.inputs]
-    outside = tensor in importer.graph.outputs
-    return not outside and all(user.op in _TAKES for user in users)
+    return _passed_on(importer, tensor)[1]
 
 
 def _one(importer: Importer, node: GraphNode, number: int, label: str) -> float:
@@ -151,14 +173,14 @@ def matmul_integer(importer: Importer, node: GraphNode) -> None:
 def _output_factor(importer: Importer, node: GraphNode) -> float:
     """Factor for results, which are real numbers: it counts steps of integers if the output has
     integers."""
-    scale = _one(importer, node, 6, "scale")
+    scale = _one(importer, node, _MAKES[node.op], "scale")
     return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
 
 
 def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
-    """The output, with scale and zero point in inputs 6 and 7, from a tensor of real numbers or
-    steps."""
-    inputs = [tensor, *node.inputs[6:8]]
+    """The output from a tensor of real numbers or steps."""
+    first = _MAKES[node.op]
+    inputs = [tensor, *node.inputs[first : first + 2]]
     rounding = _made(node, "QuantizeLinear", inputs, node.outputs[0])
     if _stands_for_reals(importer, node.outputs[0]):
         quantize(importer, rounding)
@@ -211,6 +233,43 @@ def qlinear_matmul(importer: Importer, node: GraphNode) -> None:
     _finished(importer, node, real_node.outputs[0])
 
 
+def qlinear_add(importer: Importer, node: GraphNode) -> None:
+    """onnxruntime's QLinearAdd."""
+    out = node.outputs[0]
+    left = _output_factor(importer, node)
+    terms = []
+    for number in (0, 3):
+        tensor, factor = _operand(importer, node, number)
+        value = importer.values.get(tensor)
+        if value is None:
+            raise node.refused(f"input {number} must depend on the model's inputs")
+        scaled = factor * left != 1
+        terms.append(
+            affine(importer, node, value, factor * left, 0.0, last=False) if scaled else value
+        )
+    importer.name_output(node, f"{out} real", combine(importer, node, "add", *terms, last=False))
+    _finished(importer, node, f"{out} real")
+
+
+def qgemm(importer: Importer, node: GraphNode) -> None:
+    """onnxruntime's QGemm with constant weights."""
+    x, left = _operand(importer, node, 0)
+    out, last = node.outputs[0], len(node.inputs) > _MAKES[node.op]
+    alpha = float(attribute(node, "alpha", 1.0)) * (_output_factor(importer, node) if last else 1.0)
+    axis = 0 if attribute(node, "transB", 0) else -1
+    weights = _constant_integers(importer, node, 3, 5, axis, 4) * left * alpha
+    inputs = [x, _with_constant(importer, f"{out} weights", weights)]
+    if importer.constant(node, 6) is not None:
+        step = importer.reals(node, 1).ravel()[0] * importer.reals(node, 4).ravel() * alpha
+        bias = importer.reals(node, 6) * step
+        inputs.append(_with_constant(importer, f"{out} bias", bias))
+    sides = {name: attribute(node, name, 0) for name in ("transA", "transB")}
+    real = f"{out} real" if last else out
+    gemm(importer, _made(node, "Gemm", inputs, real, **sides))
+    if last:
+        _finished(importer, node, real)
+
+
 def _limits(importer: Importer, node: GraphNode) -> tuple[float, float, float]:
     """Zero point, smallest and largest integer of a node that quantises."""
     zero = importer.constant(node, 2)
@@ -243,7 +302,9 @@ def quantize(importer: Importer, node: GraphNode) -> None:
     ends = ((low - zero) * scale, (high - zero) * scale)
     inside = limited(importer, node, value, *ends, last=real)
     if real:
-        importer.scaled.add(node.outputs[0])
+        importer.scaled |= _passed_on(importer, node.outputs[0])[0]
+        if high - low < 1 << BYTE_BITS:
+            importer.steps[inside.layer] = (scale, zero - (low + high + 1) / 2)
     else:
         _rounded(importer, node, affine(importer, node, inside, 1 / scale, 0.0, last=False))
 
@@ -255,7 +316,10 @@ def dequantize(importer: Importer, node: GraphNode) -> None:
         scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")
         affine(importer, node, value, scale, -zero * scale)
         return
-    maker = next(item for item in importer.graph.nodes if node.inputs[0] in item.outputs)
+    tensor, maker = node.inputs[0], node
+    while maker.op not in _MAKES:
+        maker = next(item for item in importer.graph.nodes if tensor in item.outputs)
+        tensor = maker.inputs[0]
     first = _MAKES[maker.op]
     for number in (1, 2):
         one, other = (

@@ -116,4 +116,6 @@ OPERATORS: Mapping[str, Operator] = {
     "Trilu": arrange.movement,
     "Unsqueeze": elements.unsqueeze,
     "Upsample": arrange.movement,
+    "com.microsoft.QGemm": integers.qgemm,
+    "com.microsoft.QLinearAdd": integers.qlinear_add,
 }

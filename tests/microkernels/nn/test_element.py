@@ -44,10 +44,12 @@ GIVEN: dict[str, dict[str, int]] = {
     "curve": {
         "curve": Curve(
             -100,
+            -2000,
+            30000,
             (
-                Piece(-2000, -500, 21844, 9, 1, 5, (700, -300, 9000)),
-                Piece(-500, 300, 20000, 8, 1, 9, (-9000, 20000)),
-                Piece(300, 30000, 32767, 14, 2, 0, (3, -90, 80, 60, -5, 17, 7000, 2)),
+                Piece(-1250, 22370, 9, 1, 5, (700, -300, 9000)),
+                Piece(-100, 20972, 8, 1, 0, (-9000, 20000)),
+                Piece(15150, 18079, 13, 2, 0, (3, -90, 80, 60, -5, 17, 7000, 2)),
             ),
         )
     },
@@ -144,8 +146,8 @@ def _curve(given: Curve, x: Elements) -> Elements:
     """The formula of a curve, one exact step after the other."""
     total = np.full_like(x, given.start)
     for piece in given.pieces:
-        moved = np.clip(x, piece.low, piece.high) - (piece.low + piece.high + 1) // 2
-        unit = _rounded(moved * piece.factor / 2**piece.shift)
+        moved = _saturated(x - piece.middle)
+        unit = _saturated(_rounded(moved * piece.factor / 2**piece.shift))
         found = np.zeros_like(x)
         for coefficient in piece.coefficients:
             found = _saturated(_rounded(found * unit / 2**UNIT_FRACTION) + coefficient)

@@ -45,20 +45,25 @@ def test_too_many_fraction_bits_are_refused() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"low": 5, "high": 4}, "low must be at most high, 4, not 5"),
         ({"shift": 16}, "shift must be a whole number from 0 to 15"),
         ({"coefficients": (1,)}, "coefficients of a piece must be a whole number from 2 to 8"),
         ({"factor": 1 << 15}, "number of a curve must be a whole number from -32768 to 32767"),
     ],
 )
 def test_bad_numbers_of_a_curve_are_refused(changed: dict[str, object], message: str) -> None:
-    piece = Piece(-9, 9, 100, 3, 1, 4, (3, 4))._replace(**changed)
+    piece = Piece(0, 100, 3, 1, 4, (3, 4))._replace(**changed)
     with pytest.raises(KernelError, match=message):
-        ElementShape(width=1, height=1, channels=1, operation="curve", curve=Curve(0, (piece,)))
+        _shape(Curve(0, -9, 9, (piece,)))
 
 
 def test_a_curve_without_pieces_is_refused() -> None:
     with pytest.raises(KernelError, match="pieces of a curve must be"):
-        ElementShape(width=1, height=1, channels=1, operation="curve", curve=Curve(0, ()))
+        _shape(Curve(0, -9, 9, ()))
+    with pytest.raises(KernelError, match="low must be at most high, 4, not 5"):
+        _shape(Curve(0, 5, 4, (Piece(0, 100, 3, 1, 4, (3, 4)),)))
     with pytest.raises(KernelError, match="curve needs curve"):
-        ElementShape(width=1, height=1, channels=1, operation="curve")
+        _shape(None)
+
+
+def _shape(curve: Curve | None) -> ElementShape:
+    return ElementShape(width=1, height=1, channels=1, operation="curve", curve=curve)

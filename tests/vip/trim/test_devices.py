@@ -111,7 +111,7 @@ def test_what_is_not_placed_says_why(trimmed, monkeypatch):
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-85k"]], placements=1)
     assert found.unplaced == "placements need it: pip install '.[pnr]'"
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-85k"]])
-    assert found.unplaced == "no placement was requested"
+    assert found.unplaced == "no placement was requested (--placements)"
     monkeypatch.setitem(ONE, "luts", 30_000.0)
     (found,) = fit_devices(trimmed, [DEVICES["ecp5-25k"]], placements=1)
     assert found.unplaced == "the design does not fit ecp5-25k"

@@ -70,6 +70,9 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
     assert about in (tmp_path / "out" / "README.md").read_text()
     assert about.startswith("Trimmed to a.vip (launched with parameters 0). A run that needs more")
     assert "register width 20 (REGISTER_RANGE)" in about
+    assert vip("generate", "--config", "out/vip.json", "--memories", "fpga", "-o", "fpga")[0] == 0
+    assert json.loads((tmp_path / "fpga" / "vip.json").read_text())["about"] == about
+    assert about in (tmp_path / "fpga" / "README.md").read_text()
 
 
 def test_proofs_alone(vip, tmp_path):

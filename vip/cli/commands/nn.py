@@ -177,6 +177,10 @@ def compile_command(
         f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
         f"{report.predicted_cycles:,.0f} cycles"
     )
+    if report.requantised:
+        further = len(report.requantised) - 1
+        also = f" (and {further} more: --json lists them)" if further else ""
+        warn(f"requantised: {report.requantised[0]}{also}")
     _warn(
         {feature_map.layer: feature_map.saturated for feature_map in report.saturated},
         "on the calibration data",
@@ -251,6 +255,7 @@ def run(
             f"{result.cycles:,} cycles in {launches}; loading their programs takes "
             f"{result.loading:,} more"
         )
+        _print_costs(result)
     if result.instructions:
         console.print(f"{result.instructions:,} instructions")
     _warn(result.saturated, _BEYOND)
@@ -258,6 +263,26 @@ def run(
     if output is not None:
         write_atomically(output, _packed(result.outputs))
     write_json(json, result.to_json())
+
+
+def _print_costs(result: vip.ModelRun) -> None:
+    """Bytes of DRAM and energy of each layer, and of all."""
+    parts = {name: name.removesuffix("_uj").replace("_", " ") for name in result.costs}
+    parts |= {"read_bytes": "bytes read", "written_bytes": "written", "dram_uj": "DRAM"}
+    energies = [name for name in parts if name.endswith("_uj")]
+    heads = (*parts.values(), *(["all"] if energies else ()))
+    title = "DRAM" + (" and energy in uJ, 28 nm" if energies else "")
+    rows = table("layer", *heads, left=("layer",), title=title)
+    for layer, costs in (*result.layers.items(), ("all", result.costs)):
+        if layer == "all":
+            rows.add_section()
+        cells = [f"{costs[n]:.2f}" if n in energies else f"{costs[n]:,}" for n in parts]
+        if energies:
+            cells.append(f"{sum(costs[name] for name in energies):.2f}")
+        rows.add_row(layer, *cells)
+    console.print(rows)
+    if result.no_energy:
+        console.print(result.no_energy)
 
 
 def _packed(arrays: Mapping[str, Reals]) -> bytes:

@@ -63,6 +63,11 @@ def synth(
 
     Example: vip synth --target generic --json area.json
     """
+    for name in unit or ():
+        if name.endswith((".s", ".vip")):
+            raise UserError(
+                f"{name} is a program, not a unit; vip fit {name} reports the engine that it needs"
+            )
     for name in target or ():
         if is_placed(name):
             raise UserError(f"--target {name} is an FPGA: use --device {name}")

@@ -145,10 +145,10 @@ class WrittenPage(Shown):
         return {"page": str(self.path), "bytes": self.bytes, "figures": list(self.figures)}
 
 
-def report_run(result: Path, page: Path) -> WrittenPage:
+def report_run(result: Path | str, page: Path | str) -> WrittenPage:
     """Write an interactive page on a result of any command.
 
-    ``report_run(Path("bp.json"), Path("bp.html"))`` draws what the result contains: where the
+    ``report_run("bp.json", "bp.html")`` draws what the result contains: where the
     cycles of each engine went, roofline, DRAM bandwidth and rows, links of the torus, area before
     and after trimming, power. The page needs no other file and no network.
 
@@ -160,6 +160,7 @@ def report_run(result: Path, page: Path) -> WrittenPage:
         ResultError: not a result, or of another minor version of VIP.
         OSError: a file can't be read or written.
     """
+    result, page = Path(result), Path(page)
     text = run_page(result.stem, _content(result), result.parent)
     data = text.encode()
     if len(data) > _PAGE_BYTES:

@@ -1,0 +1,181 @@
+"""What a run costs: bytes of DRAM, and energy of engines and memories at 28 nm and 0.9 V.
+
+A run's counters say what it did (:func:`work`), and :func:`energy_uj` multiplies:
+
+========================================  ==================================================
+engine, vector unit works                 pJ of such a cycle of a convolution's layer, in 16
+                                          bits or, on engines that multiply bytes, in bytes
+engine waits for a register from memory   pJ of a cycle of a program that does nothing else
+engine runs otherwise                     pJ of a cycle of a program that loads and stores
+engine has halted, or is not launched     pJ of a cycle after ``halt``
+DRAM                                      :data:`DRAM_PJ_PER_BIT` of each column read or
+                                          written
+line buffer, preload memory, network      words read and written, at the energy of their
+                                          memories in :mod:`synth.sram`; of the network those
+                                          of the buffers at the ends of its links
+========================================  ==================================================
+
+``vip bench power --record`` records the cycles of an engine, measured on its mapped netlist. Left
+out: controllers and crossbars, the line buffer's tags, the network's wires, and the host.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hdl.ports import WORD_BITS
+from hdl.sram_macro import SramGeometry
+from isa.run import RunResult
+from noc.config import NetworkConfig
+from noc.ports import flit
+from pe.config import PAIRS, PeConfig
+from soc.chip.config import ChipConfig
+from soc.generate.presets import preset
+from soc.tile.config import VaultTileConfig
+from support.errors import VipError
+from synth.power.power import THESIS_NM, THESIS_VOLTS
+from synth.sram import SramEnergies
+
+__all__ = ["DRAM_PJ_PER_BIT", "MEASURED_ENGINE", "STATES", "costs_of", "energy_uj", "work"]
+
+#: The thesis's energy of a Hybrid Memory Cube.
+DRAM_PJ_PER_BIT = 10
+
+#: Preset of the engine whose cycles are recorded, and other presets of engines that they hold for:
+#: without products of bytes there are 0.07 kGE less.
+MEASURED_ENGINE = "pe-int8"
+_ALIKE = (MEASURED_ENGINE, "pe")
+#: What an engine does in a cycle; names of figures of the record, and of a run's work.
+STATES = ("products", "products_of_bytes", "moving", "waiting", "halted")
+
+_COLUMN_BYTES = 32
+_COLUMN_WORDS = 4
+_WORD_BYTES = WORD_BITS // 8
+_RECORD = Path(__file__).parent.parent / "bench" / "results" / "power.json"
+
+
+def work(
+    config: VaultTileConfig | ChipConfig, result: RunResult, *, loading: int = 0
+) -> dict[str, int]:
+    """What a launch did, by name: ``read_bytes`` and ``written_bytes`` of DRAM, cycles of all
+    engines in each of :data:`STATES`, and words of the other memories.
+
+    Parameters:
+        config: that it ran on.
+        loading: cycles before the launch, in which the host loads the program, if ``result`` does
+            not have them.
+    """
+    columns = {name: sum(vault[name] for vault in result.vaults) for name in ("READS", "WRITES")}
+    engines = {
+        name: sum(end.counters[name] for end in result.engines)
+        for name in ("CYCLES", "VECTOR_BUSY", "STALL_REGISTER", "BYTES_LOADED", "BYTES_STORED")
+    }
+    whole = max(result.elapsed_cycles, result.host_cycles) + (result.loading or loading)
+    running, busy, waiting = (engines[n] for n in ("CYCLES", "VECTOR_BUSY", "STALL_REGISTER"))
+    # A cycle may count as both.
+    waiting = min(waiting, running - busy)
+    products = "products_of_bytes" if PAIRS in config.pe.instructions else "products"
+    done = {
+        "read_bytes": _COLUMN_BYTES * columns["READS"],
+        "written_bytes": _COLUMN_BYTES * columns["WRITES"],
+        products: busy,
+        "waiting": waiting,
+        "moving": running - busy - waiting,
+        "halted": whole * config.engines - running,
+    }
+    tile = _tile(config)
+    if tile.line_buffer:
+        lines = {
+            name: sum(vault[name] for vault in result.vaults)
+            for name in ("LINE_HITS", "LINE_MERGED", "LINE_FILLS")
+        }
+        done["line_buffer_words"] = _COLUMN_WORDS * sum(lines.values())
+    if tile.vault.preload_bytes:
+        words = (engines["BYTES_LOADED"] + engines["BYTES_STORED"]) // _WORD_BYTES
+        # The others are those of the DRAM's columns.
+        done["preload_words"] = max(0, words - _COLUMN_WORDS * sum(columns.values()))
+    if result.network:
+        done["flits"] = result.flits
+    return done
+
+
+def energy_uj(config: VaultTileConfig | ChipConfig, done: Mapping[str, float]) -> dict[str, float]:
+    """Microjoules of :func:`work` by part of the machine: ``engines``, ``DRAM``, and ``line
+    buffer``, ``preload`` and ``network`` of those that have them.
+
+    Raises:
+        VipError: there are no power data for the engines of ``config``.
+    """
+    cycles = _cycle_pj(config.pe)
+    pj = {
+        "engines": sum(cycles[name] * done.get(name, 0) for name in STATES),
+        "DRAM": 8 * DRAM_PJ_PER_BIT * (done["read_bytes"] + done["written_bytes"]),
+    }
+    tile = _tile(config)
+    if tile.line_buffer:
+        words = SramGeometry(_COLUMN_WORDS * tile.line_buffer, WORD_BITS, 1, 1)
+        pj["line buffer"] = _access_pj(words) * done["line_buffer_words"]
+    if tile.vault.preload_bytes:
+        byte = SramGeometry(tile.vault.preload_bytes // _WORD_BYTES, 8, 1, 1)
+        pj["preload"] = _WORD_BYTES * _access_pj(byte) * done["preload_words"]
+    if "flits" in done:
+        pj["network"] = 2 * _access_pj(_link_buffer(config)) * done["flits"]
+    return {part: value / 1e6 for part, value in pj.items()}
+
+
+def _tile(config: Any) -> VaultTileConfig:
+    tile: VaultTileConfig = getattr(config, "tile", config)
+    return tile
+
+
+def _link_buffer(config: Any) -> SramGeometry:
+    network: NetworkConfig = config.network
+    return SramGeometry(network.channels * network.buffer_flits, flit().size, 1, 1)
+
+
+def costs_of(
+    config: VaultTileConfig | ChipConfig, done: Mapping[str, Mapping[str, int]]
+) -> tuple[dict[str, dict[str, float]], str]:
+    """``read_bytes`` and ``written_bytes`` of each of ``done`` (of :func:`work`), and microjoules
+    by part, such as ``engines_uj`` and ``dram_uj``; and why there are none of these, or ""."""
+    costs: dict[str, dict[str, float]] = {
+        name: {kind: one[kind] for kind in ("read_bytes", "written_bytes")}
+        for name, one in done.items()
+    }
+    try:
+        for name, one in done.items():
+            for part, uj in energy_uj(config, one).items():
+                costs[name][f"{part.replace(' ', '_').lower()}_uj"] = uj
+    except VipError as error:
+        return costs, str(error)
+    return costs, ""
+
+
+def _access_pj(geometry: SramGeometry) -> float:
+    return SramEnergies(THESIS_NM, THESIS_VOLTS).access_fj(geometry) / 1000
+
+
+@cache
+def _cycle_pj(engine: PeConfig) -> Mapping[str, float]:
+    """pJ of a cycle of an engine in each of :data:`STATES`.
+
+    Raises:
+        VipError: other engines than ``engine`` were measured, or there is no record.
+    """
+    alike = [preset(name) for name in _ALIKE]
+    plain = replace(engine, address_bits=alike[0].address_bits)
+    if plain not in alike:
+        raise VipError(
+            f"no energy: power is recorded for engines of the presets {' and '.join(_ALIKE)} "
+            "alone; vip power measures another engine"
+        )
+    try:
+        results = json.loads(_RECORD.read_text(encoding="utf-8"))["results"]
+        return {state: results[f"{state}_pj_per_cycle"]["value"] for state in STATES}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise VipError(
+            "no energy: bench/results/power.json is missing; vip bench power --record writes it"
+        ) from None
