@@ -205,6 +205,7 @@ class PassSum(Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.rests = config.sram == "macro"
         self.state_bits = pass_sum_bits(Capabilities.of(config).vector.products)
         super().__init__(
