@@ -156,10 +156,9 @@ class Operands(Component):
         comes = self.next_valid & ~self.redirect & (~occupied | self.offer.ready)
         needs = read_operands(self.config, whole_word(self.config, self.next_word)[0])
         for number, (old, new) in enumerate(zip(numbers, following, strict=True)):
-            again_reads = ~waits & (d.reads_a, d.reads_b, d.reads_c)[number]
             m.d.comb += [
                 self.index[number].eq(Mux(again, old, new)),
-                self.read[number].eq(Mux(again, again_reads, comes & needs[number])),
+                self.read[number].eq(Mux(again, ~waits, comes & needs[number])),
             ]
 
         self._offer(m, occupied & ~waits & ~again, same, pc, outside)

@@ -124,9 +124,11 @@ class LoadStoreRequest(Component):
         # From here on this is the place of byte 0 of the first word, even if not requested.
         first_place = payload.dram[:BYTE_BITS]
         m.d.comb += command.scratchpad.eq(payload.scratchpad - first_place)
+        goes_on = Signal()
+        m.d.comb += goes_on.eq(work.waits | accepted)
         with m.If(~work.working | work.done):
-            m.d.sync += [work.working.eq(work.waits | accepted), work.waits.eq(0)]
-            with m.If(work.waits | self.command.valid):
+            m.d.sync += [work.working.eq(goes_on), work.waits.eq(0)]
+            with m.If(goes_on):
                 m.d.sync += work.current.eq(Mux(work.waits, work.waiting, command))
         with m.Elif(accepted):
             m.d.sync += [work.waiting.eq(command), work.waits.eq(1)]

@@ -110,7 +110,10 @@ class VectorFinish(Component):
         value = Signal(WORD_BITS, reset_less=True)
         round_up = Signal(count, reset_less=True)
         scaled = self._scale(m, platform)
-        m.d.sync += [register.eq(scaled.fields), write.eq(scaled.write)]
+        m.d.sync += write.eq(scaled.write)
+        # Most values are those of rows that go on.
+        with m.If(scaled.write):
+            m.d.sync += register.eq(scaled.fields)
         self._narrow(m, scaled, value, round_up)
         out_of_range, negative = self._compare(m, scaled, beat)
 
@@ -252,10 +255,11 @@ class VectorFinish(Component):
                     part = Mux(active, padded[start : start + size], part)
                     if place % width.bits == 0:
                         ups.append(active & dropped[base // scaled.granule])
-            m.d.sync += [
-                value[place : place + size].eq(part),
-                round_up[index].eq(Cat(ups).any()),
-            ]
+            with m.If(scaled.write):
+                m.d.sync += [
+                    value[place : place + size].eq(part),
+                    round_up[index].eq(Cat(ups).any()),
+                ]
         if self.cycles == 1:
             self._insert_special(m, value)
 
