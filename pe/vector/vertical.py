@@ -288,7 +288,7 @@ class VectorVertical(Component):
             if needs.has_long_products:
                 state_lower = Cat(pair.below_lower, state_lower)
                 state_upper = Cat(pair.below_upper, state_upper)
-                with m.If(long):
+                with m.If(long if self.config.sram == "macro" else 1):
                     m.d.sync += [
                         pair.below_lower.eq(total.lower[:BELOW_BITS]),
                         pair.below_upper.eq(total.upper[:BELOW_BITS]),
