@@ -1,5 +1,6 @@
 """Whole networks on every engine of a chip: the timing model's cycles, layer by layer."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from support.errors import unknown
 from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
+from vip.cli.console import warn
+from vip.energy import costs_of, work
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
 from .harness.options import PictureOption
@@ -78,6 +81,7 @@ class StepRun:
         vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
             which an instruction waits for memory or for another engine.
         gbs: bandwidth of all DRAM, in GB/s. remote: share of the requests to other vaults.
+        work: of engines and memories, as of :func:`vip.energy.work`.
     """
 
     name: str
@@ -90,6 +94,7 @@ class StepRun:
     waits: float
     gbs: float
     remote: float
+    work: Mapping[str, int]
 
     @property
     def ms(self) -> float:
@@ -185,7 +190,7 @@ def measure_network(
     job = network_of(name, config, batch=batch)
     if on == "rtl":
         return _measured(name, job, config, on, None)
-    key = model_key(config, job, f"{name} {batch}")
+    key = model_key(config, job, f"{name} {batch} with work")
     file = f"{name}_{config.vaults}_vaults_batch_{batch}_{job.plan.network.input_bits}_bits"
     checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
     run = ResultCache("networks").get(
@@ -219,13 +224,13 @@ def _measured(
         name=name,
         batch=job.plan.batch,
         vaults=config.vaults,
-        steps=tuple(_step(job, launch, run) for launch, run in outcome.results.items()),
+        steps=tuple(_step(job, config, launch, run) for launch, run in outcome.results.items()),
         activations=outcome.outputs.size,
         operations=job.operations,
     )
 
 
-def _step(job: NetworkJob, launch: str, result: RunResult) -> StepRun:
+def _step(job: NetworkJob, config: ChipConfig, launch: str, result: RunResult) -> StepRun:
     layer, moves = job.step_of(launch)
     cycles = sum(pe["CYCLES"] for pe in result.counters)
 
@@ -243,6 +248,7 @@ def _step(job: NetworkJob, launch: str, result: RunResult) -> StepRun:
         waits=share(*MEMORY_WAITS),
         gbs=result.gbs,
         remote=result.remote_share,
+        work=work(config, result),
     )
 
 
@@ -336,7 +342,9 @@ def draw_network(run: BatchRun, path: Path) -> None:
         figure.suptitle(f"{run.name}, batch {run.batch}, {run.vaults} vaults: {run.ms:.2f} ms")
 
 
-_CHIP, _BYTE_CHIP, _LITTLE_CHIP = "thesis", "thesis-int8", "tiny"
+_CHIP, _LITTLE_CHIP = "thesis", "tiny"
+#: Prefix of figures -> chip whose engines multiply bytes.
+_BYTE_CHIPS = {"int8": "thesis-int8"}
 
 _NETWORK, _LITTLE = "vgg16", "little"
 
@@ -349,7 +357,7 @@ def _machine(columns: int, rows: int) -> ChipConfig:
     return replace(base, network=replace(base.network, columns=columns, rows=rows))
 
 
-@experiment(presets=("thesis", "thesis-int8", "tiny"), tools=SIMULATION, minutes=130)
+@experiment(presets=("thesis", "thesis-int8", "tiny"), tools=SIMULATION, minutes=150)
 def networks(
     only: Annotated[
         str | None,
@@ -363,8 +371,9 @@ def networks(
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
 
     VGG-16 on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults; three images
-    on the first; and in bytes on ``thesis-int8``. Times at 1.25 GHz on the timing model, with the
-    loading and launching of all programs; of a layer, its moves beside its computation. Writing the
+    on the first; and in bytes on ``thesis-int8``. Times at 1.25 GHz
+    on the timing model, with the loading and launching of all programs; of a layer, its moves
+    beside its computation; on 128 engines, MiB of DRAM and energy (:mod:`vip.energy`). Writing the
     image and reading the result through the host port of the Verilog. And a small CNN on the
     Verilog of four vaults beside the model. Or one network on one chip, which the picture shows. An
     interrupted run goes on.
@@ -376,11 +385,13 @@ def networks(
     if only is not None:
         if only not in NETWORKS:
             raise BenchError(f"--only: {unknown('network', only, NETWORKS)}")
-        run = measure_network(only, chip_preset(preset_name), batch=batch, on=on)
+        config = chip_preset(preset_name)
+        run = measure_network(only, config, batch=batch, on=on)
         if picture is not None:
             draw_network(run, picture)
         yield from _totals(only, run)
         yield from _layers(only, run)
+        yield from _energy(only, config, run)
         return
     for columns, rows, batch in _RUNS:
         run = measure_network(_NETWORK, _machine(columns, rows), batch=batch)
@@ -389,9 +400,13 @@ def networks(
         if (columns, rows) != _RUNS[0][:2]:
             continue
         yield from _layers(prefix, run)
-    run = measure_network(_NETWORK, chip_preset(_BYTE_CHIP))
-    yield from _totals(f"{_NETWORK}_int8", run)
-    yield from _layers(f"{_NETWORK}_int8", run)
+        yield from _energy(prefix, _machine(columns, rows), run)
+    for suffix, preset_name in _BYTE_CHIPS.items():
+        config = chip_preset(preset_name)
+        run = measure_network(_NETWORK, config)
+        yield from _totals(f"{_NETWORK}_{suffix}", run)
+        yield from _layers(f"{_NETWORK}_{suffix}", run)
+        yield from _energy(f"{_NETWORK}_{suffix}", config, run)
     written, read = measure_host(_NETWORK, chip_preset(_CHIP))
     yield Measurement("image_cycles", written, "cycles")
     yield Measurement("result_cycles", read, "cycles")
@@ -403,9 +418,28 @@ def networks(
 
 
 def _layers(prefix: str, run: BatchRun) -> Iterator[Measurement]:
-    for layer, (work, moves) in run.layers.items():
-        yield Measurement(f"{prefix}_{layer}_ms", work, "ms")
+    for layer, (computing, moves) in run.layers.items():
+        yield Measurement(f"{prefix}_{layer}_ms", computing, "ms")
         yield Measurement(f"{prefix}_{layer}_moves_ms", moves, "ms")
+
+
+def _energy(prefix: str, config: ChipConfig, run: BatchRun) -> Iterator[Measurement]:
+    """MiB of DRAM of each layer with the moves before it, and of all; millijoules of all by part,
+    if power is recorded for the engines."""
+    layers: dict[str, Counter[str]] = {}
+    for step in run.steps:
+        layers.setdefault(step.layer, Counter()).update(step.work)
+    total = sum(layers.values(), Counter())
+    for name, done in [*((f"{layer}_", done) for layer, done in layers.items()), ("", total)]:
+        for kind in ("read", "written"):
+            mib = done[f"{kind}_bytes"] / 2**20
+            yield Measurement(f"{prefix}_{name}{kind}_mib", mib, "MiB")
+    costs, why = costs_of(config, {prefix: total})
+    if why:
+        warn(why)
+    for part, uj in costs[prefix].items():
+        if part.endswith("_uj"):
+            yield Measurement(f"{prefix}_{part.removesuffix('_uj')}_mj", uj / 1000, "mJ", 0.02)
 
 
 def _totals(prefix: str, run: BatchRun) -> Iterator[Measurement]:

@@ -11,7 +11,7 @@ from support.files import write_file
 from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
-from vip.models.run import run_model
+from vip.models.run import ModelRun, run_model
 
 from .harness.experiment import BenchError, Measurement, experiment
 
@@ -69,6 +69,15 @@ def _compiled(name: str, suffix: str, preset: str, path: Path) -> Iterator[Measu
     yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
     yield Measurement(f"{name}_loading_cycles", ran.loading, "cycles")
     yield Measurement(f"{name}_launches", len(ran.launches), "")
+    yield from _cost(name, ran)
+
+
+def _cost(name: str, ran: ModelRun) -> Iterator[Measurement]:
+    """Bytes of DRAM, microjoules by part, and all of these."""
+    for kind, value in ran.costs.items():
+        yield Measurement(f"{name}_{kind}", value, "uJ" if kind.endswith("_uj") else "bytes", 0.02)
+    energy = sum(value for kind, value in ran.costs.items() if kind.endswith("_uj"))
+    yield Measurement(f"{name}_uj", energy, "uJ", 0.02)
 
 
 @experiment(
@@ -84,9 +93,9 @@ def onnx() -> Iterator[Measurement]:
     inputs, vectors 512, that calibration has not seen, the error beside onnxruntime, of the
     outputs' magnitude, the share of the inputs with the same highest output, and saturated values;
     cycles on the timing model, with every output that of the golden model and of the simulator,
-    and those in which the launches' programs are loaded. And the light graphs of the ``onnx``
-    package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
-    compilation for a vault.
+    and those in which the launches' programs are loaded; bytes of DRAM and microjoules
+    (:mod:`vip.energy`). And the light graphs of the ``onnx`` package: the check, with the predicted
+    time on the thesis's chip, and for ResNet-50 the compilation for a vault.
     """
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)

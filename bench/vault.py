@@ -73,7 +73,8 @@ def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
     """
     tile = tile_preset(_TILE)
     problem = motorcycle(_WIDTH, _HEIGHT, _LABELS).problem
-    job = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes)
+    # The program with the most memory traffic.
+    job = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
     for variant in _variants(only):
         if variant.requesters:
             continue

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import add
 from microkernels.common.memory import Readable, Writable
 
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
-from .record import COST_PLACE, PLACE, fill_blocks, read_blocks
+from .record import SUM_PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
 from .tiles import Tile
 
@@ -88,6 +89,14 @@ def contents(
                     fill_blocks(records, direction, vectors)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
+            if layout.sums:
+                up, down = (
+                    start[way][row.pixels] for way in (MessageDirection.UP, MessageDirection.DOWN)
+                )
+                sums = np.ascontiguousarray(add(add(up, down), problem.data_costs[row.pixels]))
+                at = SUM_PLACE * layout.vector_bytes
+                vectors = sums[0].view(np.uint8)
+                records.reshape(-1, layout.record_bytes)[:, at : at + vectors.shape[1]] = vectors
             for direction, weights in tails.items() if row.y < layout.grid.height else ():
                 vectors_end = weights[row.pixels][0].view(np.uint8)
                 _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
@@ -114,10 +123,9 @@ def _vectors(
 ) -> np.ndarray:
     """View ``[x, byte]`` of one vector in every record of a row, or of the elements after its
     labels; None: the data costs."""
-    place = COST_PLACE if direction is None else PLACE[direction]
     records = data.reshape(-1, layout.record_bytes)
     size = layout.bits // 8
-    start = place * layout.vector_bytes
+    start = layout.place(direction) * layout.vector_bytes
     if tail:
         start += layout.labels * size
     return records[:, start : start + (layout.variant.tail if tail else layout.labels) * size]

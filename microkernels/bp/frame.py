@@ -166,6 +166,10 @@ class BpFrame(ABC):
         for word in self.run.words()[:-END_WORDS]:
             self.writer.read(word, self.described)
 
+    def first_again(self) -> None:
+        """Return to the description of an iteration's first run."""
+        self.writer.op("mov", self.described, self.first_run)
+
     def _begin_run(self) -> None:
         """Read the words about the run's end, wait for its flag, and count runs and iterations."""
         w, run, zero = self.writer, self.run, self.zero
@@ -174,7 +178,7 @@ class BpFrame(ABC):
         w.op("sub", self.runs_left, self.runs_left, 1)
         with w.unless("bne", self.runs_left, zero):
             w.op("mov", self.runs_left, self.runs)
-            w.op("mov", self.described, self.first_run)
+            self.first_again()
             w.op("sub", self.iterations, self.iterations, 1)
         with w.unless("beq", run.wait, zero):
             self.flags.wait_for(run.wait)

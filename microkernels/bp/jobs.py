@@ -23,6 +23,7 @@ from .levels import LevelsLayout, construct_program, copy_program
 from .plain import plain_program
 from .problem import BpProblem, Messages
 from .shifts.choice import Form, shifts_of
+from .sums import sum_program, with_sums
 from .tiles import TileCut
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
@@ -50,11 +51,13 @@ def bp_job(
     cut: TileCut | None = None,
     choose: bool = False,
     damping: int = 0,
+    sums: bool | None = None,
 ) -> KernelJob:
     """Run ``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
 
-    Another launch continues with the same number of iterations; nothing needs rewriting.
+    Another launch continues with the same number of iterations; nothing needs rewriting, except
+    with ``sums``.
 
     Parameters:
         problem: the problem to solve, of any size.
@@ -62,12 +65,14 @@ def bp_job(
         pes: engines per vault that work.
         messages: initial messages; None: all 0.
         scratchpad_bytes: per engine.
-        instruction_words: per engine, for programs by shifts.
+        instruction_words: per engine, for programs by shifts and with sums.
         form: how new messages are computed; it does not change their values.
         cut: of the image into tiles (:func:`microkernels.bp.tiles.fastest_cut`); None: as many
             columns and rows as vaults. It does not change the messages.
         choose: also choose the labels (:func:`microkernels.bp.labels.with_labels`).
         damping: as for :func:`microkernels.bp.golden.iterate`.
+        sums: make the sums of messages and costs one axis ahead (:mod:`microkernels.bp.sums`);
+            None: where this is faster and fits. It does not change the messages.
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad,
@@ -86,6 +91,8 @@ def bp_job(
         damping=damping,
     )
     layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
+    if not choose:
+        layout = with_sums(layout, sums, scratchpad_bytes, instruction_words)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
         program=_program(layout, scratchpad_bytes, ring),
@@ -122,6 +129,8 @@ def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) ->
     if layout.shifts is not None:
         return layout.shifts.program(bits)
     shape = layout.labels, layout.bits
+    if layout.sums:
+        return sum_program(*shape, bits)
     if layout.variant.usual:
         return bp_program(*shape, scratchpad_bytes=scratchpad_bytes, vault_bits=bits)
     return plain_program(*shape, layout.variant, scratchpad_bytes, bits)

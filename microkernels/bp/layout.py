@@ -12,7 +12,7 @@ those of blocks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from isa.declared import Declared, Numbers, Span
 from microkernels.common.errors import CHECK, KernelError
@@ -29,6 +29,9 @@ from .record import (
     LOADED_VECTORS,
     PART,
     PLACE,
+    RECORD_VECTORS,
+    SPARE_PLACE,
+    SUM_PLACE,
     loaded,
     message_place,
     pixel_place,
@@ -39,14 +42,15 @@ from .record import (
 )
 from .runs import (
     PAIR,
+    SUM_LANES,
     TIME,
     TIME_ALONE,
-    Piece,
     SweepRun,
     block_bytes,
     end_words,
     most_runs,
     most_words,
+    part,
     share_sweep,
     step_runs,
     sweep_team,
@@ -81,6 +85,8 @@ class BpLayout:
         shifts: the kernel by shifts, whose constants replace the smoothness costs; None: the kernel
             by a matrix.
         variant: of the updates.
+        sums: records have a sum, which the kernel makes one axis ahead
+            (:mod:`microkernels.bp.sums`).
 
     Raises:
         KernelError: a value out of range, or tiles that don't fit their vault.
@@ -94,6 +100,7 @@ class BpLayout:
     symmetric: bool = False
     shifts: Shifts | None = None
     variant: UpdateVariant = USUAL
+    sums: bool = False
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -173,7 +180,8 @@ class BpLayout:
         """Bytes from a record to its right neighbour in the tile."""
         if self.in_blocks:
             return BLOCK_BYTES
-        return record_stride(self.labels + self.variant.tail, self.bits)
+        vectors = SPARE_PLACE + 1 if self.sums else RECORD_VECTORS
+        return record_stride(self.labels + self.variant.tail, self.bits, vectors)
 
     @property
     def pitch(self) -> int:
@@ -184,8 +192,10 @@ class BpLayout:
     def flags(self) -> FlagTable:
         """The flags of a vault, at their offset."""
         # After the parameter block, so never at address 0, which means no flag.
-        steps = sum(self.grid.steps(direction) for direction in MessageDirection)
-        block = 8 * most_words(self.sharers, most_runs(self.lanes) * steps)
+        # The step in which second visits begin has the runs of two.
+        steps = sum(self.grid.steps(direction) + self.sums for direction in MessageDirection)
+        runs = most_runs(self.lanes) * steps * (1 + self.sums)
+        block = 8 * most_words(self.sharers, runs)
         base = self.base + round_up(block, COLUMN_BYTES)
         team = len(sweep_team(MessageDirection.RIGHT, self.sharers))
         return FlagTable(base, self.sharers, ring=self.ring.vaults > 1, team=team)
@@ -195,6 +205,8 @@ class BpLayout:
         """Maximum number of lines that the kernel interleaves."""
         if self.shifts is not None:
             return self.shifts.lanes // self.unit
+        if self.sums:
+            return SUM_LANES
         return PAIR if self.variant.usual else 1
 
     @property
@@ -247,8 +259,12 @@ class BpLayout:
         record = self.record_at(x, y)
         if self.in_blocks:
             return record + pixel_place(direction, x % BLOCK, y % BLOCK)
+        return record + self.place(direction) * self.vector_bytes
+
+    def place(self, direction: MessageDirection | None) -> int:
+        """Position in a record of one pixel of a message, or of the data costs."""
         place = COST_PLACE if direction is None else PLACE[direction]
-        return record + place * self.vector_bytes
+        return place + (self.sums and place > COST_PLACE)
 
     def record_at(self, x: int, y: int) -> int:
         """Address of the record of pixel (x, y) of the image."""
@@ -274,7 +290,7 @@ class BpLayout:
         if not direction.horizontal:
             along, across = across, along
             pixels, first_place = tile.height, COST_PLACE
-        load, message = first_place * self.vector_bytes, PLACE[direction] * self.vector_bytes
+        load, message = first_place * self.vector_bytes, self.place(direction) * self.vector_bytes
         updates = pixels - 1
         if self.in_blocks:
             # Both pixels of a block are updated; at the edge of the image the last message is lost.
@@ -284,6 +300,11 @@ class BpLayout:
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
         exit_pitch = spare(direction) - message if self.in_blocks else step
+        if self.sums:
+            # The image's last pixel is updated for the sake of its sum.
+            load = COST_PLACE * self.vector_bytes
+            updates = pixels
+            exit_pitch = SPARE_PLACE * self.vector_bytes - message
         if following is not None:
             last = self._border(tile, direction, leaving=True)
             exit_pitch = self._border(following, direction, leaving=False) - last
@@ -306,14 +327,19 @@ class BpLayout:
             return self.record(tile, tile.width - 1 if far else 0, 0)
         return self.record(tile, 0, tile.height - 1 if far else 0)
 
-    def runs(self, member: int, vault: int = 0) -> list[SweepRun[int]]:
-        """One iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
+    def runs(self, member: int, vault: int = 0, *, last: bool = False) -> list[SweepRun[int]]:
+        """One iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``.
+
+        Parameters:
+            last: of the last iteration, which with sums makes none for the next one.
+        """
         runs = []
         costs = 0
         for direction in MessageDirection:
             if member not in sweep_team(direction, self.sharers):
                 continue
-            for run in self._sweep_runs(direction, vault, member):
+            seconds = self.sums and (direction.horizontal or not last)
+            for run in self._sweep_runs(direction, vault, member, seconds=seconds):
                 # The previous run's smoothness costs are still in the scratchpad.
                 runs.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
@@ -324,20 +350,77 @@ class BpLayout:
         return replace(flags, base=self.ring.address(vault, flags.base))
 
     def _sweep_runs(
-        self, direction: MessageDirection, vault: int, member: int
+        self, direction: MessageDirection, vault: int, member: int, *, seconds: bool
     ) -> Iterator[SweepRun[int]]:
-        steps, team = self.grid.steps(direction), sweep_team(direction, self.sharers)
-        flags = self._flags_of(vault)
+        steps, flags = self.grid.steps(direction), self._flags_of(vault)
+        turn = self._turn(direction) if seconds else steps
         for step in range(steps):
             tile = self.grid.step(direction, vault, step)
-            words, share = None, list[Piece]()
+            words, lines, first = SweepRun[int](), 1, 0
             if tile is not None:
-                words = self.sweep(direction, tile)
-                alone = PAIR * TIME if self.in_blocks else TIME_ALONE
-                lines = self._lines(direction, tile)
-                share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
+                words, lines = self.sweep(direction, tile), self._lines(direction, tile)
+                first = self._first_visits(direction, tile, step - turn)
+            share = partial(self._share, direction, lines, member, flags)
             end = self.end_of_step(direction, vault, member, last=step == steps - 1)
-            yield from step_runs(words, share, flags, member, end, self.lanes)
+            if step < turn:
+                yield from share(part(words, 0, first), end)
+                continue
+            if step == turn and self.sharers > 1:
+                # Messages of first visits are in memory before any second visit.
+                meeting = end_words([flags.arrival(member)], flags.vault)
+                yield from share(part(words, 0, first), meeting)
+            yield from share(part(words, first, words.updates - first), end, second=True)
+
+    def _share(
+        self,
+        direction: MessageDirection,
+        lines: int,
+        member: int,
+        flags: FlagTable,
+        words: SweepRun[int],
+        end: dict[str, int],
+        *,
+        second: bool = False,
+    ) -> list[SweepRun[int]]:
+        """The runs of ``member`` for its share of ``lines`` lines; ``second``: second visits."""
+        team = sweep_team(direction, self.sharers)
+        alone = PAIR * TIME if self.in_blocks or self.sums else TIME_ALONE
+        share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
+        runs = step_runs(words, share, flags, member, end, PAIR if second else self.lanes)
+        if not self.sums:
+            return runs
+        vector = self.vector_bytes
+        lanes = (self.place(direction.opposite) - COST_PLACE) * vector if second else PAIR
+        return [
+            replace(run, load_start=run.load_start + (SUM_PLACE - COST_PLACE) * vector)
+            if run.lanes == SUM_LANES
+            # A lone line is a pair of itself.
+            else replace(
+                run, lanes=run.lanes and lanes, line_pitch=run.line_pitch * (run.lanes > 1)
+            )
+            for run in runs
+        ]
+
+    def _turn(self, direction: MessageDirection) -> int:
+        """The first step of a sweep with second visits. Two teams meet in the middle of the image;
+        a team that makes both sweeps visits all pixels in the first one."""
+        steps = self.grid.steps(direction)
+        if self.sharers % 2 == 0:
+            return steps // 2
+        return 0 if direction.reverse else steps
+
+    def _first_visits(self, direction: MessageDirection, tile: Tile, after: int) -> int:
+        """Number of updates of each line of ``tile`` that are first visits, in step ``after`` from
+        the first one with second visits."""
+        pixels = tile.width if direction.horizontal else tile.height
+        if not self.sums:
+            return self.sweep(direction, tile).updates
+        if after < 0:
+            return pixels - (self.grid.following(direction, tile) is None)
+        if after or self.sharers % 2 or self.grid.steps(direction) % 2 == 0:
+            return 0
+        half = pixels // 2
+        return pixels - half if direction.reverse else half
 
     def _lines(self, direction: MessageDirection, tile: Tile) -> int:
         return (tile.height if direction.horizontal else tile.width) // self.unit
@@ -386,11 +469,19 @@ class BpLayout:
         """
         members = range(self.sharers)
         flags = self._flags_of(vault)
+        plans = [[self.runs(member, vault)] for member in members]
+        if self.sums:
+            for member, plan in zip(members, plans, strict=True):
+                plan.append(self.runs(member, vault, last=True))
+                longest = max(map(len, plan))
+                plan[:] = [[SweepRun[int]()] * (longest - len(runs)) + runs for runs in plan]
+                if iterations == 1:
+                    plan[0] = plan[1]
         return block_bytes(
             self.ring.address(vault, self.parameters),
             iterations,
             [flags.arrival(member) for member in members],
-            [self.runs(member, vault) for member in members],
+            plans,
         )
 
     def sweep_bytes(self, direction: MessageDirection) -> int:

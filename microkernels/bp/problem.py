@@ -73,6 +73,11 @@ class MessageDirection(IntEnum):
         """Whether the message moves against the order of pixels in memory."""
         return self in (MessageDirection.LEFT, MessageDirection.UP)
 
+    @property
+    def opposite(self) -> "MessageDirection":
+        """The other direction of the axis."""
+        return MessageDirection(self ^ 1)
+
 
 def element_type(bits: int) -> np.dtype[np.signedinteger]:
     """NumPy type of an element of ``bits`` bits, little endian.

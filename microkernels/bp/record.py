@@ -51,6 +51,8 @@ __all__ = [
     "PLACE",
     "RECORD_VECTORS",
     "ROW_MESSAGES",
+    "SPARE_PLACE",
+    "SUM_PLACE",
     "block_fit",
     "fill_blocks",
     "loaded",
@@ -80,6 +82,10 @@ PLACE = {
     MessageDirection.RIGHT: 4,
 }
 COST_PLACE = 2
+#: The same in a record with a sum (:mod:`microkernels.bp.sums`), which follows the data cost, and
+#: with a spare vector for messages and sums that nobody reads; the last two messages are one later.
+SUM_PLACE = 3
+SPARE_PLACE = 6
 
 
 def vector_stride(labels: int, bits: int) -> int:
@@ -90,9 +96,9 @@ def vector_stride(labels: int, bits: int) -> int:
     return max(8, 1 << (used - 1).bit_length())
 
 
-def record_stride(labels: int, bits: int) -> int:
-    """Bytes from one pixel's record to the next in its row."""
-    used = RECORD_VECTORS * vector_stride(labels, bits)
+def record_stride(labels: int, bits: int, vectors: int = RECORD_VECTORS) -> int:
+    """Bytes from one pixel's record of ``vectors`` vectors to the next in its row."""
+    used = vectors * vector_stride(labels, bits)
     return round_up(used, ROW_BYTES) if used > ROW_BYTES else 1 << (used - 1).bit_length()
 
 

@@ -58,6 +58,7 @@ from .problem import MessageDirection
 __all__ = [
     "PAIR",
     "START_UPDATES",
+    "SUM_LANES",
     "TIME",
     "TIME_ALONE",
     "Piece",
@@ -66,6 +67,7 @@ __all__ = [
     "end_words",
     "most_runs",
     "most_words",
+    "part",
     "share_sweep",
     "step_runs",
     "sweep_team",
@@ -75,6 +77,8 @@ __all__ = [
 START_UPDATES = 4
 #: Lines per pair. Pair ``p`` is lines ``2 p`` and ``2 p + 1``.
 PAIR = 2
+#: Lines that the kernel with sums interleaves in first visits.
+SUM_LANES = 2 * PAIR
 #: Time of an update of a line in a pair, and of a single line.
 TIME, TIME_ALONE = 5, 6
 #: 64-bit words before the table of parts, and before a part's runs.
@@ -88,6 +92,8 @@ class SweepRun(WordRecord[Word]):
     """Lines that an engine processes without stopping: the words of the description, or a program's
     registers for them. Without numbers it is a run with nothing to do."""
 
+    #: With sums (:mod:`microkernels.bp.sums`) 4 or 2 in first visits. In second visits, which are
+    #: of pairs, bytes from the data cost to the other message of the axis.
     lanes: Word = word("lines worked on at a time, 2 or 1; 0: nothing to do", default=0)
     wait: Word = word("address of a flag to wait for before it; 0: none", default=0)
     #: 0: those in the scratchpad stay valid.
@@ -136,14 +142,14 @@ def most_words(sharers: int, runs: int) -> int:
 
 
 def block_bytes(
-    base: int, iterations: int, flags: list[int], plans: list[list[SweepRun[int]]]
+    base: int, iterations: int, flags: list[int], plans: list[list[list[SweepRun[int]]]]
 ) -> bytes:
     """The block at address ``base``.
 
     Parameters:
         iterations: 0 or more.
         flags: for each slot, word 0 of its part.
-        plans: for each slot, the engine's runs.
+        plans: for each slot, the engine's runs; with sums, as many of the last iteration follow.
 
     Raises:
         KernelError: a negative number of iterations.
@@ -151,7 +157,7 @@ def block_bytes(
     if iterations < 0:
         raise KernelError(f"iterations must be 0 or more, not {iterations}")
     parts = [
-        [flag, len(plan), *(word for run in plan for word in run.words())]
+        [flag, len(plan[0]), *(word for runs in plan for run in runs for word in run.words())]
         for flag, plan in zip(flags, plans, strict=True)
     ]
     header = (iterations, len(plans))
@@ -289,6 +295,19 @@ def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[tupl
     return parts
 
 
+def part(run: SweepRun[int], first: int, updates: int) -> SweepRun[int]:
+    """The run of ``updates`` updates of each line from update ``first`` on."""
+    skipped = first * run.pixel_pitch
+    ends = first + updates == run.updates
+    return replace(
+        run,
+        load_start=run.load_start + skipped,
+        first_message=run.first_message + skipped,
+        last_pitch=run.last_pitch if ends else run.pixel_pitch,
+        updates=updates,
+    )
+
+
 def step_runs(
     tile: SweepRun[int] | None,
     share: Sequence[Piece],
@@ -339,17 +358,10 @@ def _work(
     def cut(run: SweepRun[int], piece: Piece) -> SweepRun[int]:
         """The run of a head or tail: it hands over to the next engine, or waits for the previous
         one."""
-        skipped = piece.first * tile.pixel_pitch
-        words = {"last_pitch": tile.pixel_pitch, "signal_1": flags.handover(member)}
+        words = {"signal_1": flags.handover(member)}
         if piece.first:
             words = {"wait": flags.handover(member - 1)}
-        run = replace(
-            run,
-            load_start=run.load_start + skipped,
-            first_message=run.first_message + skipped,
-            updates=piece.updates,
-            **words,
-        )
+        run = replace(part(run, piece.first, piece.updates), **words)
         if most_lanes < PAIR:
             # The pair's lines are processed one after the other.
             line_wrap = wrap(run.lane_pitch, piece.updates, run.last_pitch)

@@ -6,7 +6,6 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from microkernels.common.fixed_point import NUMBERS, Elements, to_fixed
-from microkernels.networks.families import WeightLayer
 from microkernels.networks.network import MapSize, Network
 from microkernels.networks.parameters import Fractions, RealParameters, Weights
 
@@ -27,7 +26,7 @@ def _usual(network: Network, seed: int) -> dict[str, Weights]:
     random = np.random.default_rng(seed)
     real = {}
     for layer in network.layers:
-        if isinstance(layer, WeightLayer):
+        if layer.has_weights:
             shape = network.weights[layer.name]
             scale = np.sqrt(2 / np.prod(shape[1:]))
             real[layer.name] = Weights(
@@ -41,11 +40,11 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
     real = _usual(network, seed)
     return {
         layer.name: Weights(
-            weights=to_fixed(real[layer.name].weights, layer.fraction),
+            weights=to_fixed(real[layer.name].weights, vars(layer)["fraction"]),
             bias=to_fixed(real[layer.name].bias, _FRACTIONS[16]),
         )
         for layer in network.layers
-        if isinstance(layer, WeightLayer)
+        if layer.has_weights
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,10 +58,6 @@ class Dense(SumLayer):
     reads_regions = False
     holds_inputs = True
     has_tiles = False
-    input_refused = (
-        "a fully connected layer can't take the network's input; use a convolution of the input's "
-        "size"
-    )
 
     outputs: int
 
@@ -102,8 +99,7 @@ class Dense(SumLayer):
         self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
     ) -> LayerPlan:
         (source,) = sources
-        assert source is not None
-        order = flat_order(source)
+        order = np.arange(plan.input.elements) if source is None else flat_order(source)
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -127,14 +123,12 @@ class Dense(SumLayer):
         return np.where(order[:, np.newaxis] < 0, -1, numbers).ravel()
 
     def step(self, maps: LayerMaps) -> LayerStep:
-        assert isinstance(maps.plan.part, DensePart)
-        return _DenseStep(maps=maps, layer=self, part=maps.plan.part)
+        return _DenseStep(maps=maps)
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        if maps.target.tile(vault) is None:
-            return []
         (source,) = maps.sources
-        assert source is not None
+        if source is None or maps.target.tile(vault) is None:
+            return []
         assert isinstance(step, _DenseStep)
         return flat_moves(source, step.layout(vault).inputs)
 
@@ -158,16 +152,20 @@ class Dense(SumLayer):
         return np.maximum(sums, 0) if self.relu else sums
 
 
-@dataclass(frozen=True, kw_only=True)
 class _DenseStep(LayerStep):
-    """A step of a fully connected layer; each vault computes some of the outputs.
+    """A step of a fully connected layer; each vault computes some of the outputs."""
 
-    Attributes:
-        layer: of the network. part: a vault's part.
-    """
+    @property
+    def layer(self) -> Dense:
+        """The layer."""
+        return cast(Dense, self.maps.plan.layer)
 
-    layer: Dense
-    part: DensePart
+    @property
+    def part(self) -> DensePart:
+        """A vault's part."""
+        part = self.maps.plan.part
+        assert isinstance(part, DensePart)
+        return part
 
     def layout(self, vault: int) -> DenseLayout:
         """The layout in a vault."""
@@ -198,6 +196,12 @@ class _DenseStep(LayerStep):
 
     def declared(self, launch: Launch) -> Declared:
         return self.layout(0).declared
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        for vault in range(self.ring.vaults):
+            if self.maps.target.tile(vault) is not None:
+                self.layout(vault).inputs.store(memory, flat)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

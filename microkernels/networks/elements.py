@@ -1,6 +1,6 @@
 """Element-wise layers, whose inputs and output have the same size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import erf, inf, sqrt
 from typing import Any, ClassVar
@@ -258,7 +258,9 @@ class Activation(ElementWise, ElementConstants):
     def transcendental(self) -> bool:
         return self.function in ("erf", "gelu", "curve", *LOGISTIC)
 
-    def by_curve(self) -> Layer:
+    def without(self, functions: Collection[str]) -> Layer:
+        if self.logistic not in functions:
+            return self
         return replace(self, function="curve", fraction=None, curve=UNFITTED)
 
     @property

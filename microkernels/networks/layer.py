@@ -2,7 +2,7 @@
 importer ask of it. Each kind of layer implements it in one class."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -240,6 +240,11 @@ class LayerStep(ABC):
         Parameters:
             weights: of the layer; None: it has no weights.
         """
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
+        a layer that reads it but no regions."""
+        raise AssertionError(f"{self.layer_name} reads regions")
 
     def _part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
@@ -494,6 +499,14 @@ class Layer(ABC):
         """Whether the layer shifts products right."""
         return False
 
+    def shift(self, fractions: Fractions) -> int:
+        """Bits by which it does."""
+        return fractions.shift
+
+    def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of its sources whose maps have the fraction bits of its output."""
+        return () if self.scales else sources
+
     @property
     def output_limits(self) -> tuple[int, int] | None:
         """Minimum and maximum fraction bits of the output; None: any."""
@@ -552,8 +565,9 @@ class Layer(ABC):
         """Whether other libraries compute the layer with an error of their own."""
         return False
 
-    def by_curve(self) -> "Layer":
-        """A function as a curve to be fitted."""
+    def without(self, functions: Collection[str]) -> "Layer":
+        """The layer without these functions of the logistic unit: an activation becomes a curve to
+        be fitted."""
         return self
 
     @property

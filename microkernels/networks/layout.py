@@ -305,8 +305,14 @@ class NetworkLayout:
         bits = self.plan.network.bits
         for name, values in (further or {}).items():
             self.outputs[name].store(memory, in_memory(values, bits[name]))
+        elements = in_memory(images, bits[INPUT])
         for use in self.plan.network.users(INPUT):
-            self.inputs[use].store(memory, in_memory(images, bits[INPUT]))
+            if use in self.inputs:
+                self.inputs[use].store(memory, elements)
+        for step in self._steps:
+            layer = step.maps.plan.layer
+            if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
+                step.store_input(memory, elements)
 
     def load(self, memory: Readable, name: str) -> Elements:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""

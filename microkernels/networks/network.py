@@ -14,6 +14,7 @@ from .elements import Activation, Add, Combine, ElementWise, Multiply
 from .layer import INPUT, Layer
 from .pool import Pool
 from .rearrange import Rearrange, Source
+from .recurrent import Recurrent
 from .rows import Normalize, Product
 from .sizes import MapSize
 
@@ -36,6 +37,7 @@ __all__ = [
     "Pool",
     "Product",
     "Rearrange",
+    "Recurrent",
     "Source",
     "kind_named",
     "named",
@@ -55,6 +57,7 @@ KINDS: tuple[type[Layer], ...] = (
     Product,
     Source,
     Rearrange,
+    Recurrent,
 )
 
 

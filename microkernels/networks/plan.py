@@ -205,7 +205,7 @@ class NetworkPlan:
         network: the planned network. batch: number of images.
         engines: of the chip.
         layers: by name.
-        moved: predicted cycles of the moves between vaults.
+        moved: predicted cycles of the moves between layers.
     """
 
     network: Network

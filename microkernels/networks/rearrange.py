@@ -23,7 +23,14 @@ from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
 from .stored import OutputMaps
 
-__all__ = ["LOWEST_ELEMENT", "ZERO", "Rearrange", "Source"]
+__all__ = [
+    "LOWEST_ELEMENT",
+    "ZERO",
+    "Rearrange",
+    "Source",
+    "moves_between",
+    "owned_addresses",
+]
 
 #: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
@@ -159,7 +166,7 @@ def _addresses(feature_map: FeatureMap) -> _Addresses:
 
 
 @lru_cache(maxsize=16)
-def _owned(source: OutputMaps, image: int) -> _Addresses:
+def owned_addresses(source: OutputMaps, image: int) -> _Addresses:
     """Address of each of an image's elements in its owner's memory: height x width x channels."""
     size = source.size
     addresses = np.zeros((size.height, size.width, size.channels), np.int64)
@@ -207,16 +214,16 @@ def _rearrange_moves(
         ends = _addresses(target.map(vault, round_))[:, :, : tile.channels].ravel()
         by_target = np.argsort(ends, kind="stable")
         into, indices = ends[by_target], chosen[by_target]
-        owned = np.concatenate([_owned(source, image).ravel() for source in sources])
+        owned = np.concatenate([owned_addresses(source, image).ravel() for source in sources])
         place = np.arange(len(indices)) % PIECE_ELEMENTS * ELEMENT_BYTES
         out_of = owned[np.maximum(indices, 0)]
         out_of = np.where(indices == ZERO, constants[0] + place, out_of)
         out_of = np.where(indices == LOWEST_ELEMENT, constants[1] + place, out_of)
-        moves += _runs(out_of, into)
+        moves += moves_between(out_of, into)
     return moves
 
 
-def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
+def moves_between(source: _Addresses, target: _Addresses) -> list[Move]:
     """Moves of the elements at these addresses; those of ``target`` ascend."""
     together = (np.diff(source) == ELEMENT_BYTES) & (np.diff(target) == ELEMENT_BYTES)
     first = np.flatnonzero(np.concatenate([[True], ~together]))

@@ -40,6 +40,8 @@ __all__ = [
     "check_curve",
     "curve",
     "curve_of",
+    "hyperbolic",
+    "hyperbolic_constants",
     "part",
     "polynomial",
 ]
@@ -110,6 +112,43 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
     near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
     return np.minimum(np.maximum(add(near, near), multiply(bound, minus, 0)), bound)
+
+
+#: 1 - tanh(|x|) to 1.5e-4, up to the limit.
+_HYPERBOLIC = Polynomial(
+    coefficients=(
+        437, -2167, 5511, -8993, 8674, -6990, 12539, -8931, -13760, 16032, 2981, -5332
+    ),
+    limit=10,
+)  # fmt: skip
+
+
+def hyperbolic_constants(fraction: int) -> tuple[int, ...]:
+    """Elements that the hyperbolic tangent needs, in order of use: -1, the limit of the magnitude,
+    its offset and factor; coefficients by descending power; -1, and 1 as an element.
+
+    Parameters:
+        fraction: bits of operand and result, 0..13.
+    """
+    limit, offset, factor, minus, _, unity, _, _, *coefficients = _HYPERBOLIC.constants(fraction)
+    return (minus, limit, offset, factor, *coefficients, minus, unity)
+
+
+def hyperbolic(image: Elements, fraction: int) -> Elements:
+    """Golden model of the hyperbolic tangent by a polynomial, bit-exact, within 1.5e-4 and a unit
+    in the last place; parameters as for :func:`polynomial` and :func:`hyperbolic_constants`."""
+    minus, limit, offset, factor, first, *coefficients, _, unity = (
+        np.array(constant, np.int16) for constant in hyperbolic_constants(fraction)
+    )
+    magnitude = np.maximum(image, multiply(image, minus, 0))
+    unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
+    power_sum = multiply(unit, first, UNIT_FRACTION)
+    for coefficient in coefficients[:-1]:
+        power_sum = multiply(add(power_sum, coefficient), unit, UNIT_FRACTION)
+    power_sum = add(power_sum, coefficients[-1])
+    bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
+    # The magnitude of the hyperbolic tangent is below that of its operand.
+    return np.minimum(np.maximum(image, multiply(bound, minus, 0)), bound)
 
 
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.

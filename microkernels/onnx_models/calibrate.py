@@ -191,7 +191,7 @@ class _Calibration:
             for layer in network.layers:
                 if not layer.shifts:
                     continue
-                shift = formats.of(network, layer).shift
+                shift = layer.shift(formats.of(network, layer))
                 if shift < 0:
                     self.fractions[self.group[layer.name]] += shift
                 elif shift > layer.most_shift and layer.name in weights:

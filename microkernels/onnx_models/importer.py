@@ -41,9 +41,11 @@ __all__ = [
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
 #: Operators that produce all outputs that are used.
-_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
+_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU", "RNN"})
 #: Operators that work on the last axis of their inputs.
-_ROWS = frozenset({"LayerNormalization", "MatMul", "RMSNormalization", "Softmax"})
+_ROWS = frozenset(
+    {"GRU", "LSTM", "LayerNormalization", "MatMul", "RMSNormalization", "RNN", "Softmax"}
+)
 #: Nodes that pass on elements in the same order; look-ups of inputs see through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
 
@@ -226,6 +228,10 @@ class Importer:
         if name not in self.values:
             raise node.refused(f"input {number} must depend on the model's inputs")
         return self.values[name]
+
+    def used(self, tensor: str) -> bool:
+        """Whether a node or the model uses a tensor; not "", which is none."""
+        return bool(tensor) and self._uses[tensor] > 0
 
     def extra_outputs(self, node: GraphNode) -> str:
         """Name of an output in use, beyond the first, of an operator that produces only the first;

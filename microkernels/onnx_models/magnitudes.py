@@ -53,8 +53,9 @@ def groups(network: Network) -> Mapping[str, str]:
     """Name of each map -> a name shared by all maps that must have the same fraction."""
     group = {name: name for name in network.sizes}
     for layer in network.layers:
-        if not layer.scales:
-            same = {group[source] for source in network.sources[layer.name]}
+        tied = layer.tied(network.sources[layer.name])
+        if tied:
+            same = {group[source] for source in tied}
             same.add(group[layer.name])
             into = group[layer.name]
             group = {name: into if of in same else of for name, of in group.items()}
@@ -96,8 +97,9 @@ def with_fractions(
         ModelError: products need a shift by more bits than an engine has.
     """
     fractions = formats.of(model.network, layer)
-    if layer.shifts and not 0 <= fractions.shift <= layer.most_shift:
-        raise ModelError(f"{layer.name}: products can't be shifted right by {fractions.shift} bits")
+    shift = layer.shift(fractions)
+    if layer.shifts and not 0 <= shift <= layer.most_shift:
+        raise ModelError(f"{layer.name}: products can't be shifted right by {shift} bits")
     return layer.scaled(fractions, model)
 
 

@@ -209,8 +209,7 @@ def by_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
     for layer in model.network.layers:
         if layer.logistic in functions:
             curves[layer.name] = Function(layer.logistic)
-            layer = layer.by_curve()
-        layers.append(layer)
+        layers.append(layer.without(functions))
     return replace(model, network=replace(model.network, layers=tuple(layers)), curves=curves)
 
 

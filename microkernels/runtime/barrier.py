@@ -128,6 +128,12 @@ class FlagTable:
         return self.base, self._own[self.members > 1]
 
     @property
+    def vault(self) -> tuple[int, int]:
+        """First and end address of the flags that the engines of this vault write at the barrier;
+        none for its only engine."""
+        return self._own[0], self._own[self.members > 1]
+
+    @property
     def steps_before(self) -> tuple[int, int]:
         """First and end address of the flags that a team of the previous vault writes
         (``ring``)."""

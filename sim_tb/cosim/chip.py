@@ -16,10 +16,8 @@ from isa.image import DramImage
 from isa.program import still_running
 from isa.run import EngineEnd, Launch, Machine, Memory, RunResult
 from memory.axi.layout import AxiConfig
-from memory.controller.counters import VaultCounter
 from memory.model.device_model import device_setup
 from noc.node.counters import NetworkCounter
-from pe.interface import PeCounter
 from sim_tb.dut.chip import TOP, build_chip
 from sim_tb.harness.chip import AxiMemory, Kind, Operation, Outcome, Result
 from sim_tb.harness.models import PERIOD_PS, clock_arguments
@@ -387,13 +385,17 @@ def _of_vaults(chip: ChipSession, host: Host, counted: bool) -> tuple[_Counts, _
     vaults = range(config.vaults if counted and config.tile.vault.counters else 0)
     nodes = range(config.vaults if counted and config.host.network_counters else 0)
     network = [run(host.network_counters(vault)) for vault in nodes]
+    memories = [_named(run(host.vault_counters(vault))) for vault in vaults]
+    if config.tile.line_buffer:
+        lines = [_named(run(host.line_counters(vault))) for vault in vaults]
+        memories = [{**one, **other} for one, other in zip(memories, lines, strict=True)]
     return (
-        tuple(_named(run(host.vault_counters(vault))) for vault in vaults),
+        tuple(memories),
         tuple({item.name: node[item] for item in NetworkCounter} for node in network),
     )
 
 
-def _named(counters: Mapping[PeCounter, int] | Mapping[VaultCounter, int]) -> Mapping[str, int]:
+def _named(counters: Mapping[Any, int]) -> Mapping[str, int]:
     return {item.name: value for item, value in counters.items()}
 
 

@@ -105,6 +105,7 @@ class PeSimulation(Machine):
         ports_only: waveforms hold only the engine's ports (:mod:`sim_tb.runner.port_trace`).
             Without a ``trace`` the same simulator is used, so that only one is built.
         memory: behaviour of the memory unless a run has its own; None: the default.
+        netlist: Verilog of the engine after mapping; "": the Verilog of ``config``.
         watched: results have :attr:`isa.run.EngineEnd.in_flight`, and launches may have limits; see
             :func:`sim_tb.dut.engine.engine_design`.
 
@@ -123,6 +124,7 @@ class PeSimulation(Machine):
         trace: Path | None = None,
         ports_only: bool = False,
         memory: MemoryBehaviour | None = None,
+        netlist: str = "",
         watched: bool = False,
     ) -> None:
         self.config = config
@@ -131,7 +133,7 @@ class PeSimulation(Machine):
         form = "vcd" if ports_only else ""
         if trace is not None:
             form = trace.suffix.lstrip(".") or "?"
-        folder = build_engine(config, form, ports_only=ports_only, watched=watched)
+        folder = build_engine(config, form, netlist=netlist, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
 
     def run_many(

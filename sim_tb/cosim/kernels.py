@@ -170,5 +170,6 @@ def chip_bp_job(
         ring=chip_ring(config),
         pes=config.tile.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
         cut=cut,
     )

@@ -19,13 +19,14 @@ from .chip import AXI_LATENCY, ChipMachine, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
-__all__ = ["MachineOptions", "On", "Place", "Timed", "open_machine"]
+__all__ = ["MachineOptions", "On", "Place", "Timed", "check_machine", "open_machine"]
 
 #: ``iss``: compiled instruction set simulators, without cycles. ``model``: the timing model, faster
-#: than the Verilog and with the same cycles. ``rtl``: the Verilog.
-On = Literal["iss", "model", "rtl"]
+#: than the Verilog and with the same cycles. ``rtl``: the Verilog. ``netlist``: an engine's mapped
+#: cells.
+On = Literal["iss", "model", "rtl", "netlist"]
 #: ``golden``: only the golden model, without a machine.
-Place = Literal["golden", On]
+Place = Literal["golden", "iss", "model", "rtl"]
 #: Machines that count cycles.
 Timed = Literal["model", "rtl"]
 
@@ -36,6 +37,7 @@ class MachineOptions(TypedDict, total=False):
     Attributes:
         trace: waveform file, ``.vcd`` or ``.fst``. ports_only: only of an engine's ports.
         memory: behaviour of a single engine's memory; None: the default.
+        netlist: see :class:`sim_tb.cosim.engine.PeSimulation`.
         preload, counters: see :class:`sim_tb.cosim.chip.ChipMachine`; only for chips.
         outer, periods: see :class:`sim_tb.cosim.chip.ChipSimulation`.
         axi_latency: see :class:`sim_tb.cosim.chip.ChipSession`.
@@ -44,6 +46,7 @@ class MachineOptions(TypedDict, total=False):
     trace: Path | None
     ports_only: bool
     memory: MemoryBehaviour | None
+    netlist: str
     preload: bool
     counters: bool
     outer: bool
@@ -55,6 +58,7 @@ _NAMES = {
     "iss": "the instruction set simulator",
     "model": "the timing model",
     "rtl": "the Verilog",
+    "netlist": "the netlist",
 }
 _DESIGNS = {"engine": "one engine", "vault": "a vault", "chip": "a chip"}
 #: Option -> why a machine that does not take it refuses it. Machines ignore all other options.
@@ -77,14 +81,28 @@ def open_machine(
         support.native.CompilerError: a model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
+    check_machine(design, on, **options)
+    opened, takes = _MACHINES[on, type(design)]
+    return opened(design, **{name: value for name, value in options.items() if name in takes})
+
+
+def check_machine(design: Configuration, on: On, **options: Unpack[MachineOptions]) -> None:
+    """Check before the work that :func:`open_machine` takes these options.
+
+    Raises:
+        CosimError: the machine does not support ``design`` or an option.
+    """
     if on not in _NAMES:
         raise CosimError(f"on is {', '.join(_NAMES)}, not {on!r}")
-    opened, takes = _MACHINES[on, type(design)]
+    if (on, type(design)) not in _MACHINES:
+        raise CosimError(
+            f"{_NAMES[on]} of {_DESIGNS[design.kind]} can't run, only that of one engine"
+        )
+    _, takes = _MACHINES[on, type(design)]
     for name, value in options.items():
         if value and name not in takes and name in _REFUSALS:
             names = {"machine": _NAMES[on], "design": _DESIGNS[design.kind]}
             raise CosimError(_REFUSALS[name].format(value=value, **names))
-    return opened(design, **{name: value for name, value in options.items() if name in takes})
 
 
 def _simulated(design: Configuration) -> Machine:
@@ -127,6 +145,7 @@ _MACHINES: Mapping[tuple[str, type], tuple[Callable[..., Machine], frozenset[str
     ("model", VaultTileConfig): (VaultModel, frozenset()),
     ("model", ChipConfig): (_chip_model, _HOST),
     ("rtl", PeConfig): (PeSimulation, frozenset({"memory", "trace", "ports_only"})),
+    ("netlist", PeConfig): (PeSimulation, frozenset({"memory", "netlist"})),
     ("rtl", VaultTileConfig): (VaultSimulation, frozenset({"trace"})),
     ("rtl", ChipConfig): (_chip, _HOST | {"trace", "outer", "periods"}),
 }

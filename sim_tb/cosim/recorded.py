@@ -59,7 +59,11 @@ class RecordedRun:
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """Record one BP-M iteration, compared with the golden model; parameters and errors as for
     :func:`sim_tb.cosim.kernels.run_on`."""
-    job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
+    job = bp_job(
+        problem,
+        scratchpad_bytes=config.scratchpad_bytes,
+        instruction_words=config.instruction_words,
+    )
     return record_job(job, config, {"message update": job.updates or 0})
 
 

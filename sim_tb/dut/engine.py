@@ -77,19 +77,25 @@ def engine_design(
 
 
 def build_engine(
-    config: PeConfig, trace: str = "", *, ports_only: bool = False, watched: bool = False
+    config: PeConfig,
+    trace: str = "",
+    *,
+    netlist: str = "",
+    ports_only: bool = False,
+    watched: bool = False,
 ) -> Path:
     """The folder of an engine's simulator; see :func:`sim_tb.runner.build.build`.
 
     Parameters:
         trace: "" or the format of waveform files that it can write.
+        netlist: Verilog to simulate instead of that of ``config``, with the same ports.
         config, ports_only, watched: see :func:`engine_design`.
 
     Raises:
         BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
     """
     check_trace(trace)
-    pe = configuration_verilog(config)
+    pe = netlist or configuration_verilog(config)
     return build(engine_design(config, pe, trace, ports_only=ports_only, watched=watched))
 
 

@@ -102,6 +102,7 @@ def check_programs(
     seed: int,
     folder: Path,
     disturbed: float = 0.0,
+    netlist: str = "",
     progress: Callable[[int], None] | None = None,
 ) -> RandomReport:
     """Run random programs on the engine of ``config`` and on the simulator, and compare.
@@ -118,13 +119,14 @@ def check_programs(
         seed: of the first program; the seeds are consecutive.
         folder: for files about programs that differ.
         disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
+        netlist: see :class:`sim_tb.cosim.engine.PeSimulation`.
         progress: called with the number of programs compared.
 
     Raises:
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
-    simulation = PeSimulation(config)
+    simulation = PeSimulation(config, netlist=netlist)
     images = [DramImage(1 << config.address_bits) for _ in range(_IMAGES)]
     other = DramImage(1 << config.address_bits)
     pending: list[tuple[RandomProgram, DramImage]] = []

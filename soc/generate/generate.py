@@ -232,7 +232,7 @@ def _readme(
     macros = stubs = second = launch = shown = ""
     if runs:
         built_in = config.pe.program is not None
-        assemble = "" if built_in else "    vip asm FILE.s --format mem -o program.mem\n"
+        assemble = "" if built_in else "    vip asm FILE.s -o program.mem\n"
         shown = (
             f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
             " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."

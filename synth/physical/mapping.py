@@ -1,20 +1,33 @@
 """The netlists of a processing engine: each unit mapped separately, and all of them joined."""
 
+import gzip
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hdl.emission import Emission
-from hdl.sram_macro import SramGeometry, macro_stub
+from hdl.sram_macro import SramGeometry, macro_model, macro_stub
+from pe.config import PeConfig
+from soc.generate.generate import verilog as emitted
 from support.processes import workers
 from synth.netlist import Netlist, join, read_module
+from synth.timing.cell_library import parse_library
 
-from .targets import Target
+from .cell_models import fpga_models, library_models
+from .targets import Target, find_target
 from .units import OPENED, OTHER, EngineUnit, closure, units
 from .yosys import CellCount, Run, run
 
-__all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlist"]
+__all__ = [
+    "Progress",
+    "each_unit",
+    "engine_netlist",
+    "map_module",
+    "mapped_verilog",
+    "unit_netlist",
+]
 
 #: Called with a unit's name, the number of finished units and the number of all.
 Progress = Callable[[str, int, int], None]
@@ -24,8 +37,12 @@ _Result = TypeVar("_Result")
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
-def map_module(unit: EngineUnit, module: str, target: Target, emission: Emission) -> CellCount:
+def map_module(
+    unit: EngineUnit, module: str, target: Target, emission: Emission, *, verilog: bool = False
+) -> CellCount:
     """``module``, one of ``unit``, mapped to ``target`` with its submodules.
+
+    The netlist is ``verilog``, or JSON for standard cells.
 
     Results are cached by content (:func:`synth.physical.yosys.run`).
 
@@ -47,7 +64,7 @@ def map_module(unit: EngineUnit, module: str, target: Target, emission: Emission
         commands=target.commands,
         files=target.files,
         liberty=target.liberty,
-        netlist=target.library is not None,
+        netlist="v" if verilog else "json" if target.library is not None else "",
     )
     return run(work, what=f"synthesis of {module} for {target.name}")
 
@@ -112,3 +129,38 @@ def _joined(results: Mapping[str, CellCount], top: str, glue: Iterable[str]) -> 
         assert result.netlist is not None
         bodies[name] = read_module(result.netlist, name)
     return join(top, bodies.get, lambda name: OTHER if name in glue else name)
+
+
+def mapped_verilog(
+    config: PeConfig, target: str, progress: Progress | None = None, jobs: int | None = None
+) -> tuple[PeConfig, str]:
+    """An engine whose units are mapped to ``target``: its configuration, with the memories of the
+    target, and the Verilog of its netlist with models of all cells and memories.
+
+    Parameters:
+        target: see :func:`synth.physical.targets.find_target`.
+        progress, jobs: see :func:`synth.physical.mapping.each_unit`.
+
+    Raises:
+        SynthesisError: Yosys refuses the design, or a cell has no model.
+    """
+    chosen = find_target(target)
+    design = replace(config, sram=chosen.sram)
+    emission = emitted(design)
+
+    def work(unit: EngineUnit) -> list[CellCount]:
+        return [map_module(unit, name, chosen, emission, verilog=True) for name, _ in unit.modules]
+
+    mapped = [one for found in each_unit(units(emission), work, progress, jobs) for one in found]
+    netlists = [gzip.decompress(one.netlist.read_bytes()).decode() for one in mapped if one.netlist]
+    cells = {name for one in mapped for name in one.cells}
+    memories = cells.intersection(emission.black_boxes)
+    models = [macro_model(SramGeometry.parse(name)) for name in sorted(memories)]
+    models.append(_models(chosen, cells - memories - set(emission.modules)))
+    return design, "".join([*models, *netlists])
+
+
+def _models(target: Target, cells: Iterable[str]) -> str:
+    if target.liberty:
+        return library_models(parse_library(target.files[target.liberty]), cells)
+    return fpga_models(target.name, cells)

@@ -186,7 +186,7 @@ def map_in_shell(
         top=SHELL,
         sources={**sources, SHELL: shell_verilog(module, ports, memory)},
         commands=ecp5_commands(),
-        netlist=True,
+        netlist="json",
     )
     label = f"{module} on {device.name}"
     mapped = run(work, what=f"synthesis of {label}")

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
 from support.cache import build_folder
@@ -23,8 +24,9 @@ _LOG = "yosys.log"
 _RESULT = "cells.json"
 _SOURCE = "design.v"
 _STATISTICS = "statistics.json"
-_JSON = "netlist.json"
-_NETLIST = "netlist.json.gz"
+_NETLIST = "netlist"
+#: Format of the netlist -> part of the key.
+_KEYS = {"": (), "json": ("netlist",), "v": ("verilog",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Run:
         commands: Yosys commands after reading; ``{top}`` is replaced.
         files: name -> text of files in the folder in which the commands run.
         liberty: name of the file in ``files`` with the cells' areas; "": only count cells.
-        netlist: also return the mapped netlist.
+        netlist: also return the mapped netlist, in this format.
     """
 
     top: str
@@ -47,7 +49,7 @@ class Run:
     commands: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     liberty: str = ""
-    netlist: bool = False
+    netlist: Literal["", "json", "v"] = ""
 
     @property
     def key(self) -> str:
@@ -57,7 +59,7 @@ class Run:
             for name, text in self.sources.items()
         }
         content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
-        content += [dict(self.files), self.liberty, *(["netlist"] if self.netlist else [])]
+        content += [dict(self.files), self.liberty, *_KEYS[self.netlist]]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -66,7 +68,8 @@ class CellCount:
     """Result of a run.
 
     It has the number of cells by type (including black boxes), their area from the Liberty file (0
-    without one; excluding black boxes), and the netlist as gzipped Yosys JSON, if requested.
+    without one; excluding black boxes), and the gzipped netlist, if requested: Yosys JSON, or
+    Verilog of the module alone with a wire per net.
     """
 
     cells: Mapping[str, int]
@@ -118,7 +121,11 @@ def run(work: Run, *, what: str) -> CellCount:
         except OSError:
             if _read(target, work.netlist) is None:
                 raise
-    return replace(result, netlist=target / _NETLIST if work.netlist else None)
+    return replace(result, netlist=target / _packed(work.netlist) if work.netlist else None)
+
+
+def _packed(netlist: str) -> str:
+    return f"{_NETLIST}.{netlist}.gz"
 
 
 def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
@@ -132,8 +139,12 @@ def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
     commands += [command.format(top=work.top) for command in work.commands]
     liberty = f"-liberty {work.liberty}" if work.liberty else ""
     commands += [f"tee -q -o {_STATISTICS} stat -json {liberty}"]
-    if work.netlist:
-        commands += [f"write_json {_JSON}"]
+    if work.netlist == "json":
+        commands += [f"write_json {_NETLIST}"]
+    elif work.netlist == "v":
+        # Names that follow from the names of cells that they connect are long.
+        commands += ["opt_clean -purge", "splitnets", f"rename -hide {work.top}/*"]
+        commands += [f"select {work.top}", f"write_verilog -noattr -noexpr -selected {_NETLIST}"]
     try:
         run_yosys(commands, purpose=label, folder=scratch, log=folder / _LOG)
     except YosysError as error:
@@ -149,16 +160,16 @@ def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
     }
     result = {"cells": cells, "area": float(module.get("area", 0.0))}
     if work.netlist:
-        netlist = (scratch / _JSON).read_bytes()
+        netlist = (scratch / _NETLIST).read_bytes()
         # Without a timestamp, equal netlists are equal files.
-        write_file(folder / _NETLIST, gzip.compress(netlist, compresslevel=5, mtime=0))
+        write_file(folder / _packed(work.netlist), gzip.compress(netlist, compresslevel=5, mtime=0))
     write_file(folder / _RESULT, json.dumps(result, indent=1) + "\n")
 
 
-def _read(folder: Path, netlist: bool) -> CellCount | None:
+def _read(folder: Path, netlist: str) -> CellCount | None:
     try:
         result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
-        file = folder / _NETLIST if netlist else None
+        file = folder / _packed(netlist) if netlist else None
         if file is not None and not file.is_file():
             return None
         return CellCount(dict(result["cells"]), float(result["area"]), file)

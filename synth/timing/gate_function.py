@@ -1,4 +1,4 @@
-"""Boolean functions in the syntax of Liberty files, as truth tables."""
+"""Boolean functions in the syntax of Liberty files, as truth tables and in that of Verilog."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -8,7 +8,7 @@ from lark.exceptions import LarkError
 
 from synth.errors import SynthesisError
 
-__all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table"]
+__all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table", "verilog_expression"]
 
 #: Maximum inputs of a function, so that its truth table fits 64 bits.
 MAX_INPUTS = 6
@@ -58,6 +58,44 @@ class _Table(Transformer[Token, int]):
         return self._ones if digits[0] == "1" else 0
 
 
+class _Verilog(Transformer[Token, str]):
+    """Writes expressions in the syntax of Verilog."""
+
+    def or_(self, sides: list[str]) -> str:
+        return f"({sides[0]} | {sides[1]})"
+
+    def xor(self, sides: list[str]) -> str:
+        return f"({sides[0]} ^ {sides[1]})"
+
+    def and_(self, sides: list[str]) -> str:
+        return f"({sides[0]} & {sides[1]})"
+
+    def not_(self, sides: list[str]) -> str:
+        return f"~{sides[0]}"
+
+    def name(self, names: list[Token]) -> str:
+        return str(names[0])
+
+    def constant(self, digits: list[Token]) -> str:
+        return f"1'b{digits[0]}"
+
+
+def verilog_expression(function: str) -> str:
+    """``function``, of bits, in the syntax of Verilog.
+
+    Raises:
+        FunctionError: it can't be read.
+    """
+    return _Verilog().transform(_tree(function))
+
+
+def _tree(function: str) -> Tree[Token]:
+    try:
+        return _PARSER.parse(function)
+    except LarkError:
+        raise FunctionError(f"{function!r} is not a boolean function") from None
+
+
 @lru_cache(maxsize=4096)
 def truth_table(function: str, inputs: Sequence[str]) -> int:
     """Truth table of ``function``: bit ``n`` is its value when input ``i`` is bit ``i`` of ``n``.
@@ -75,10 +113,7 @@ def truth_table(function: str, inputs: Sequence[str]) -> int:
     names = {
         name: sum(1 << row for row in rows if row >> place & 1) for place, name in enumerate(inputs)
     }
-    try:
-        tree: Tree[Token] = _PARSER.parse(function)
-    except LarkError:
-        raise FunctionError(f"{function!r} is not a boolean function") from None
+    tree = _tree(function)
     for token in tree.scan_values(lambda leaf: isinstance(leaf, Token)):
         if token.type == "NAME" and token not in names:
             raise FunctionError(f"{function!r}: {token} is not one of {', '.join(inputs)}")

@@ -22,6 +22,7 @@ STEP = StepRun(
     waits=0.5,
     gbs=1.0,
     remote=0.25,
+    work={"read_bytes": 1 << 20, "written_bytes": 1 << 19, "products": 10**9, "flits": 0},
 )
 RUN = BatchRun(
     name="little",
@@ -57,6 +58,16 @@ def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     assert results["little_conv_ms"]["value"] == pytest.approx(0.008)
     assert results["little_ms"]["value"] == pytest.approx(0.009)
     assert results["little_activations"]["value"] == 1234
+    # Of both launches; engines of the preset have no power data, those of the thesis have.
+    assert results["little_conv_read_mib"]["value"] == results["little_read_mib"]["value"] == 2
+    assert results["little_written_mib"]["value"] == 1
+    assert not any(name.endswith("_mj") for name in results)
+    assert "no energy: power is recorded" in result.output
+    arguments[5] = "thesis"
+    result = CliRunner().invoke(app, arguments)
+    results = json.loads(file.read_text())["experiments"]["networks"]["results"]
+    assert results["little_dram_mj"]["value"] == pytest.approx(3 * 2**20 * 80e-9)
+    assert results["little_engines_mj"]["value"] > 10
     assert "<svg" in image.read_text()
 
 

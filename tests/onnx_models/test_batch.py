@@ -196,8 +196,6 @@ def test_a_batch_of_numbers() -> None:
          "the operator is not supported"),
         ((5, 1, 4), [node("LSTM", "x", "w", "r", "", "long", hidden_size=6)],
          {"long": np.array([3], np.int32)}, "all sequences must be as long as its input"),
-        ((70, 1, 4), [node("LSTM", "x", "w", "r", hidden_size=6)], {},
-         "70 steps of 1 sequence in 1 direction are more than 64"),
     ],
 )  # fmt: skip
 def test_models_with_the_time_first_are_refused_for_what_they_lack(
@@ -261,3 +259,18 @@ def test_a_constant_before_the_input_of_a_model_without_a_batch(tmp_path: Path) 
     x = drawn(1, 4, 6)
     output = run(tmp_path, proto, 8, x)
     np.testing.assert_allclose(output, reference(proto, x)[0], atol=2e-3)
+
+
+def test_a_first_fully_connected_layer_takes_all_images_together(tmp_path: Path) -> None:
+    weights = {"w": drawn(784, 384), "c": drawn(384)}
+    proto = model([node("Gemm", "x", "w", "c")], ("n", 784), weights)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    x = drawn(16, 784)
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", batch=16)
+    ran = vip.run_model(tmp_path / "m", {"x": x}, on="model")
+    np.testing.assert_array_equal(
+        ran.outputs["y"], vip.run_model(tmp_path / "m", {"x": x}, on="golden").outputs["y"]
+    )
+    (cycles,) = ran.launches.values()
+    # Four engines multiply four elements per cycle.
+    assert x.size * 384 / 16 > 0.8 * cycles

@@ -79,6 +79,11 @@ def test_a_model_in_bytes_is_as_accurate_and_faster(
 def test_machines_agree(digits: tuple[Path, dict[str, np.ndarray]], on: str) -> None:
     folder, test = digits
     run = vip.run_model(str(folder / "cnn"), test["x"][:1], on=on)  # type: ignore[arg-type]
+    if on != "golden":
+        with pytest.raises(VipError, match="a batch of 1 image, not 2; vip nn compile --batch 2"):
+            vip.run_model(folder / "cnn", test["x"][:2], on=on)  # type: ignore[arg-type]
+    with pytest.raises(VipError, match=r"cnn.onnx: not a .npy or .npz file of NumPy$"):
+        vip.run_model(folder / "cnn", folder / "cnn.onnx")
     with pytest.raises(VipError, match="the inputs: an array, arrays by name, or a file"):
         vip.run_model(folder / "cnn", [1])  # type: ignore[arg-type]
     exact = vip.run_model(folder / "cnn", {"x": test["x"][:1]}, on="golden")

@@ -25,13 +25,13 @@ FEW = settings(
 
 @st.composite
 def recurrent(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
-    """An LSTM or GRU over some steps, with constant states, peepholes and biases or without."""
-    kind = draw(st.sampled_from(["LSTM", "GRU"]))
+    """A recurrent layer over some steps, with constant states, peepholes and biases or without."""
+    kind = draw(st.sampled_from(["LSTM", "GRU", "RNN"]))
     direction = draw(st.sampled_from(["forward", "reverse", "bidirectional"]))
     steps, batch = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     inputs, cells = draw(st.integers(1, 6)), draw(st.integers(1, 9))
     random = np.random.default_rng(draw(st.integers(0, 99)))
-    count, gates = 1 + (direction == "bidirectional"), 4 if kind == "LSTM" else 3
+    count, gates = 1 + (direction == "bidirectional"), {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
 
     def values(*shape: int) -> np.ndarray:
         return random.normal(size=shape).astype(np.float32)
@@ -48,6 +48,8 @@ def recurrent(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
     more = {}
     if kind == "GRU":
         more["linear_before_reset"] = draw(st.integers(0, 1))
+    elif kind == "RNN":
+        more["activations"] = draw(st.sampled_from([["Tanh"], ["Relu"]])) * count
     elif draw(st.booleans()):
         names += ["c", "p"]
         constants |= {"c": values(count, batch, cells), "p": values(count, 3 * cells)}
@@ -85,12 +87,52 @@ def test_other_lstms_are_refused(attributes: dict[str, object], message: str) ->
         VipBackend.prepare(made).run([np.ones((1, 1, 3), np.float32)])
 
 
-def test_too_many_steps_are_refused() -> None:
-    constants = {"w": RANDOM.normal(size=(1, 8, 3)), "r": RANDOM.normal(size=(1, 8, 2))}
-    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2, layout=1)
-    made = model([node], (1, 65, 3), constants)
-    with pytest.raises(VipError, match="65 steps of 1 sequence"):
-        VipBackend.prepare(made).run([np.ones((1, 65, 3), np.float32)])
+def sequences(
+    kind: str, steps: int, batch: int, inputs: int, cells: int, direction: str = "forward"
+) -> ModelProto:
+    """A recurrent layer of all outputs."""
+    gates, count = {"LSTM": 4, "GRU": 3}[kind] * cells, 1 + (direction == "bidirectional")
+    constants = {
+        "w": RANDOM.normal(0, inputs**-0.5, (count, gates, inputs)),
+        "r": RANDOM.normal(0, cells**-0.5, (count, gates, cells)),
+        "b": RANDOM.normal(0, 0.1, (count, 2 * gates)),
+    }
+    outputs = ["y", "last", "cell"][: 3 if kind == "LSTM" else 2]
+    node = helper.make_node(
+        kind, ["x", "w", "r", "b"], outputs, hidden_size=cells, direction=direction, name="node"
+    )
+    return model([node], (steps, batch, inputs), constants, outputs=outputs)
+
+
+def ran(folder: Path, made: ModelProto, preset: str, *on: str) -> list[vip.ModelRun]:
+    """Runs of a model on an input."""
+    shape = [size.dim_value for size in made.graph.input[0].type.tensor_type.shape.dim]
+    x = RANDOM.normal(size=(2, *shape)).astype(np.float32)
+    (folder / "m.onnx").write_bytes(made.SerializeToString())
+    vip.compile_model(folder / "m.onnx", {"x": x}, folder / "m", preset=preset)
+    return [vip.run_model(folder / "m", {"x": x[:1]}, on=one) for one in on]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("preset", "on"),
+    [("vault-logistic", ("golden", "iss", "model")), ("vault", ("golden", "iss", "model")),
+     pytest.param("vault", ("golden", "rtl"), marks=pytest.mark.slow)],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers_on_all_machines(
+    tmp_path: Path, kind: str, preset: str, on: tuple[str, ...]
+) -> None:
+    first, *others = ran(tmp_path, sequences(kind, 3, 2, 5, 9, "bidirectional"), preset, *on)
+    for other in others:
+        for name, values in first.outputs.items():
+            np.testing.assert_array_equal(other.outputs[name], values)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("LSTM", 27_000), ("GRU", 21_000)])
+def test_cycles_of_a_step_of_128_cells(tmp_path: Path, kind: str, most: int) -> None:
+    steps = 8
+    (run,) = ran(tmp_path, sequences(kind, steps, 1, 128, 128), "vault", "model")
+    assert run.cycles / steps < most
 
 
 @pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0])

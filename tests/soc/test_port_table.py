@@ -93,7 +93,7 @@ def test_the_example_runs_a_program(tmp_path, built_in, counters):
     shutil.copy(ROOT / "examples" / "sums.bin", tmp_path / "FILE.bin")
     readme = (tmp_path / "README.md").read_text().partition("## Example")[2]
     commands = re.findall("^    (.*)$", readme, re.MULTILINE)
-    assert (commands[0] == "vip asm FILE.s --format mem -o program.mem") != built_in
+    assert (commands[0] == "vip asm FILE.s -o program.mem") != built_in
     for command in commands[0 if built_in else 1 :]:
         ran = subprocess.run(
             command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True

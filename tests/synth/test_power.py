@@ -340,7 +340,7 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
             commands=target.commands,
             files=target.files,
             liberty=target.liberty,
-            netlist=True,
+            netlist="json",
         )
         mapped = run(work, what="held")
         assert mapped.cells.get("CLKGATE_X1", 0) == gated

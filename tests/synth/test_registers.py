@@ -122,7 +122,7 @@ def test_registers_are_mapped_timed_and_do_as_their_verilog(
         commands=target.commands,
         files=target.files,
         liberty=target.liberty,
-        netlist=True,
+        netlist="json",
     )
     mapped = run(work, what=kind)
     assert target.count(mapped, frozenset())["ffs"] == 2
@@ -166,7 +166,7 @@ def test_the_test_input_of_a_clock_gate_is_no_enable(no_results: Path, tmp_path:
         commands=target.commands,
         files=target.files,
         liberty=target.liberty,
-        netlist=True,
+        netlist="json",
     )
     netlist = unit_netlist("m", run(work, what="it"))
     assert [gate.kind for gate in netlist.gates].count("ICG") == 1

@@ -90,5 +90,7 @@ def test_asm_writes_formats(vip, tmp_path, form):
     assert vip("asm", "a.s", "--format", form, "--json", "a.json")[0] == 0
     assert not (tmp_path / "a.vip").exists()
     content = (tmp_path / f"a.{form}").read_bytes()
+    assert vip("asm", "a.s", "-o", f"named.{form}")[0] == 0
+    assert (tmp_path / f"named.{form}").read_bytes() == content
     assert len(content) == 16 if form == "bin" else content.count(b"\n") >= 4
     assert json.loads((tmp_path / "a.json").read_text())["program"] == f"a.{form}"

@@ -208,7 +208,7 @@ def test_programs_and_memories_have_any_usual_form(
         vip.run([1, 2])  # type: ignore[arg-type]
     with pytest.raises(VipError, match="a photograph is a file, not of type ndarray"):
         vip.stereo_pair(array, array)
-    with pytest.raises(VipError, match="on is iss, model, rtl, not 'sim'"):
+    with pytest.raises(VipError, match="on is iss, model, rtl, netlist, not 'sim'"):
         vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 
 

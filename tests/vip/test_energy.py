@@ -10,6 +10,8 @@ from onnx import helper, save
 
 import vip
 from isa.run import EngineEnd, RunResult
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.kernels import chip_bp_job, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
 from soc.tile.config import VaultTileConfig
@@ -81,6 +83,16 @@ def test_no_energy_without_power_data(config: VaultTileConfig | ChipConfig) -> N
     done: Mapping[str, int] = dict.fromkeys((*STATES, "read_bytes", "written_bytes", "flits"), 1)
     with pytest.raises(VipError, match="no energy: power is recorded for engines of the presets"):
         energy_uj(config, done)
+
+
+def test_a_chip_counts_the_words_of_its_line_buffers() -> None:
+    tiny = chip_preset("tiny")
+    config = replace(tiny, tile=replace(tiny.tile, line_buffer=8))
+    job = chip_bp_job(motorcycle(16, 16, 4).problem, 1, config)
+    outcome = run_on(job, config, on="model", preload=True)
+    assert outcome.match
+    for run in outcome.results.values():
+        assert work(config, run)["line_buffer_words"] >= 4 * run.vaults[0]["LINE_FILLS"] > 0
 
 
 def test_a_models_layers_have_bytes_and_energy(tmp_path: Path) -> None:

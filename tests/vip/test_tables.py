@@ -27,6 +27,15 @@ def test_numbers_are_whole_at_any_width(width: int) -> None:
     assert any("──" in line for line in lines) == (width >= 80)
 
 
+def test_a_title_is_wider_than_its_table() -> None:
+    title = "96 x 48 pixels, 12 labels of 16 bits"
+    rows = table("", "value", title=title, show_header=False)
+    rows.add_row("energy", "1")
+    output = StringIO()
+    Console(width=80, file=output).print(rows)
+    assert output.getvalue().split("\n")[0] == title
+
+
 @pytest.mark.parametrize("width", [60, 76, 77, 90, 120])
 def test_text_gives_way_before_numbers_and_names(width: int) -> None:
     rows = table("figure", "value", "unit", "", left=("figure", "unit", ""))

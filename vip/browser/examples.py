@@ -32,7 +32,7 @@ class Stereo:
         with np.load(file) as packed:
             self._truth = packed["truth"]
             self._problem = BpProblem(packed["costs"], packed["smoothness"])
-        self.job = bp_job(self._problem, iterations)
+        self.job = bp_job(self._problem, iterations, sums=False)
         self.memory = PlainMemory(self.job.end)
         self.job.prepare(self.memory)
         self._simulator = Simulator(

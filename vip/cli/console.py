@@ -108,6 +108,10 @@ class _Listed(Table):
             widths.append(max(size.maximum for size in sizes))
             least.append(max(min(_NARROWEST, widths[-1]), *(size.minimum for size in sizes), 0))
         excess = max(0, whole - options.max_width)
+        if self.title:
+            # The table's own would be wrapped at the width of its columns.
+            yield Text(str(self.title), style="bold")
+            self.title = None
         if excess > sum(widths) - sum(least):
             yield from self._blocks()
         else:
@@ -122,8 +126,6 @@ class _Listed(Table):
 
     def _blocks(self) -> RenderResult:
         """The rows as blocks: the first cell, then a line for each other cell."""
-        if self.title:
-            yield Text(str(self.title), style="bold")
         heads = [str(column.header) for column in self.columns]
         for name, *values in zip(*(column.cells for column in self.columns), strict=True):
             yield Text(f"{heads[0]} {name}".strip(), style="bold")
@@ -155,7 +157,7 @@ def table(*heads: str, left: Container[str] = ("",), title: str = "", **style: A
         "show_edge": False,
         **style,
     }
-    return _Listed(*columns, title=title or None, title_justify="left", title_style="bold", **look)
+    return _Listed(*columns, title=title or None, **look)
 
 
 def show_values(title: str, values: Mapping[str, str]) -> None:

@@ -1,5 +1,6 @@
 """Errors about arguments, and their messages."""
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -121,4 +122,8 @@ def usage_message(error: Exception) -> str:
     text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
     for wordy, short in _SHORTER.items():
         text = text.replace(wordy, short)
+    if extra := re.fullmatch(r"too many arguments: \((.*)\)", text):
+        if extra[1].endswith(".bin") and "--memory" in options:
+            see = f"did you mean --memory {extra[1]}?"
+        text = f"too many arguments: {extra[1]}"
     return printable(f"{named}{text[:1].lower()}{text[1:]}; {see}")

@@ -20,6 +20,7 @@ from support.files import open_without_waiting, write_atomically
 from vip.configurations import Design, advised, design
 from vip.programs import LIMIT, Dump, check_size, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
+from vip.synthesis.netlist import netlist_of
 
 from .difference import Locator
 from .numbers import run_json
@@ -99,6 +100,7 @@ def cosim(
     config: Design = "pe",
     *,
     on: On = "rtl",
+    target: str | None = None,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
     max_cycles: int = LIMIT,
@@ -126,7 +128,9 @@ def cosim(
     Parameters:
         program: a program, or the name or path of a program file or of assembly.
         config: of an engine, a vault or a chip.
-        on: the Verilog, the timing model, or the instruction set simulator.
+        on: the Verilog, the timing model, the instruction set simulator, or an engine's netlist,
+            whose registers and scratchpad can't be read.
+        target: of the netlist, as of :func:`vip.synth`; None: ``generic``.
         memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
             path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
@@ -160,6 +164,7 @@ def cosim(
         dump.check(chosen.memory_bytes)
     contents = memory_contents(memory)
     check_size(contents, chosen.memory_bytes)
+    chosen, netlist = netlist_of(chosen, on, target, progress, trace=pipeline or trace)
     locator = Locator(
         launch=launch,
         config=chosen.pe,
@@ -175,6 +180,7 @@ def cosim(
         chosen,
         on,
         behaviour,
+        netlist=netlist,
         dump=dump,
         compare=compare and chosen.kind == "engine" and on != "iss",
         outer=outer,
@@ -189,6 +195,7 @@ def _run(
     on: On,
     behaviour: MemoryBehaviour | None,
     *,
+    netlist: str,
     dump: Dump | None,
     compare: bool,
     outer: bool,
@@ -208,7 +215,9 @@ def _run(
                 rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
                 max_cycles=launch.max_cycles,
             ) as wave,
-            open_machine(config, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
+            open_machine(
+                config, on, trace=wave.path, memory=behaviour, netlist=netlist, outer=outer
+            ) as machine,
         ):
             contents = machine.memory(image)
             _fill(contents, image, locator.memory)

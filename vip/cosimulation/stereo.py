@@ -30,6 +30,7 @@ from soc.generate.designs import Configuration
 from support.errors import Shown, counted
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
+from vip.synthesis.netlist import netlist_of
 
 from .numbers import draw_bandwidth, run_json
 from .waves import waves
@@ -173,6 +174,7 @@ def cosim_bp(
     *,
     iterations: int = 5,
     on: On = "rtl",
+    target: str | None = None,
     behaviour: MemoryBehaviour | None = None,
     pes: int | None = None,
     preload: bool | None = None,
@@ -190,7 +192,7 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        on: the Verilog, the timing model, or the instruction set simulator.
+        on, target: as for :func:`vip.cosimulation.program.cosim`.
         behaviour: of the memory beside one engine; None: the default. Vaults and chips have their
             own.
         pes: number of engines of a vault to use; None: all.
@@ -210,6 +212,7 @@ def cosim_bp(
     job = _job(scene.problem, iterations, chosen, pes)
     cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
     preload = on != "rtl" if preload is None else preload
+    chosen, netlist = netlist_of(chosen, on, target, progress, trace=pipeline or trace)
 
     run = partial(run_on, job, memory=behaviour, preload=preload)
 
@@ -218,7 +221,9 @@ def cosim_bp(
 
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline, rehearse=rehearse) as wave:
         counted_cycles = counting(progress, "cosimulation (cycles)", cycles)
-        outcome = run(chosen, on=on, outer=outer, trace=wave.path, progress=counted_cycles)
+        outcome = run(
+            chosen, on=on, outer=outer, trace=wave.path, netlist=netlist, progress=counted_cycles
+        )
     return BpRun(
         config=chosen,
         on=on,
@@ -240,5 +245,6 @@ def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | 
         ring=ring,
         pes=config.slots if pes is None else pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
         cut=cut,
     )

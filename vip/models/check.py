@@ -56,7 +56,7 @@ class ModelCheck(Shown):
         operators: type of operator -> nodes, and those that are supported.
         refused: nodes that are not supported, and why.
         layers: none if a node is refused.
-        moved_cycles: predicted, of the moves between vaults.
+        moved_cycles: predicted, of the moves between layers.
         vault_bytes: of each vault's memory that are used; 0 if a node is refused.
         room_bytes: of each vault's memory.
         vaults: of the machine.

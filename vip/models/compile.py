@@ -92,6 +92,9 @@ def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]]
 
 def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
     content = BytesIO(read_bytes(path, _MOST_BYTES))
+    if not content.getbuffer()[:6].tobytes().startswith((b"\x93NUMPY", b"PK")):
+        # NumPy would take it for a pickle, and advise to trust it.
+        raise ModelError(f"{path}: not a .npy or .npz file of NumPy")
     try:
         if is_zipfile(content):
             # A small file may claim to hold very large arrays.
@@ -106,7 +109,7 @@ def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
     except ModelError:
         raise
     except Exception as error:  # NumPy has no exception of its own for broken files.
-        raise ModelError(f"{path}: no file of NumPy arrays: {one_line(error)}") from error
+        raise ModelError(f"{path}: not a file of NumPy arrays: {one_line(error)}") from error
 
 
 def images_of(

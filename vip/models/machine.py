@@ -7,6 +7,7 @@ from microkernels.runtime.ring import ChipEngines
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import chip_engines
 from soc.chip.config import ChipConfig
+from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
 from vip.configurations import design
 
@@ -44,8 +45,8 @@ def model_machine(preset: str) -> ModelMachine:
     """
     config = design(preset)
     if isinstance(config, PeConfig):
+        names = [name for name, other in PRESETS.items() if not isinstance(other, PeConfig)]
         raise ConfigurationError(
-            f"a model needs a vault or a chip, not a {config.title}: give --preset vault, "
-            "vault-logistic, tiny, fpga or thesis"
+            f"a model needs a vault or a chip, not a {config.title}; there are: {', '.join(names)}"
         )
     return ModelMachine(preset=preset, config=config, engines=chip_engines(config))

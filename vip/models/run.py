@@ -227,7 +227,8 @@ def compiled_job(
     if len(images) != compiled.batch:
         raise ModelError(
             f"the model was compiled for a batch of {counted(compiled.batch, 'image')}, "
-            f"not {len(images)}"
+            f"not {len(images)}; vip nn compile --batch {len(images)} takes these, "
+            "the golden model any number"
         )
     job = network_job(
         compiled.network,

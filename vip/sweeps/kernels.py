@@ -42,7 +42,7 @@ def _bp(
     iterations: int = 1,
 ) -> KernelJob:
     problem = motorcycle(width, height, labels).problem
-    return bp_job(problem, iterations, pes=pes, scratchpad_bytes=scratchpad_bytes)
+    return bp_job(problem, iterations, pes=pes, scratchpad_bytes=scratchpad_bytes, sums=False)
 
 
 def _conv(

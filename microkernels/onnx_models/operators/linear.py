@@ -3,14 +3,14 @@
 A transposed convolution inserts zeros between the pixels, then convolves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, Layer, MapSize
+from microkernels.networks.network import Conv, Dense, Depthwise, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
@@ -348,17 +348,9 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
         raise node.refused(
             f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
         )
-    kind: Callable[..., Layer] = Dense
-    attributes: dict[str, Any] = {"outputs": outputs}
-    if value.layer == INPUT:
-        # The kernel of fully connected layers accepts only outputs of layers.
-        kind = Conv
-        attributes = {"filters": outputs, "kernel": Size2(size.width, size.height)}
-        weights = weights.reshape(outputs, size.channels, size.height, size.width)
-        weights = weights.transpose(0, 2, 3, 1)
     real = Weights(weights=weights, bias=np.zeros(outputs))
     shape, size = (value.shape[0], outputs), MapSize(1, 1, outputs)
-    return importer.weigh(node, kind, value, real, shape, size=size, last=last, **attributes)
+    return importer.weigh(node, Dense, value, real, shape, size=size, last=last, outputs=outputs)
 
 
 def scale_channels(

@@ -1,7 +1,7 @@
-"""LSTM and GRU, one time step at a time.
+"""LSTM, GRU and RNN.
 
-Input and state of a step form one vector, from which one fully connected layer computes the sums of
-all gates. Each step has its own layers, and its own copy of the weights in memory.
+The parts of the gates that depend on the input are computed for all steps and sequences together,
+by a convolution with single pixels. A recurrent layer per direction then computes the states.
 """
 
 from collections.abc import Sequence
@@ -9,311 +9,313 @@ from dataclasses import replace
 
 import numpy as np
 
-from microkernels.networks.network import Activation, Dense, MapSize
+from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
-from support.errors import counted
 
-from .elements import affine, combine
+from .linear import pixel_conv
 
-__all__ = ["gru", "lstm"]
+__all__ = ["gru", "lstm", "rnn"]
 
-#: Maximum steps of all sequences and directions, since each has its own copy of the weights.
-_MOST_STEPS = 64
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+#: Number of ONNX's inputs and outputs.
+_BIAS, _LENGTHS, _HIDDEN, _CELLS, _PEEPHOLES = 3, 4, 5, 6, 7
+_RNN_CELLS = {"tanh": "rnn", "relu": "rnn_relu"}
 
 
-class _Cells:
-    """Sequences of a node, and the layers of vectors that they become.
+class _Sequences:
+    """Sequences of a node.
 
     Parameters:
-        gates: of a cell. functions: that the node must have.
+        gates: of a cell in ONNX's order.
 
     Attributes:
-        value: all inputs. index: numbers of its elements, from 1 on: steps x batch x inputs.
-        cells: per direction. batch_first: the batch is the first axis of all tensors.
+        steps, sequences: of each image. cells: per direction. batch_first: the batch is the first
+            axis of all tensors.
         reverse: by direction, whether it begins with the last step.
-        weights, recurrent: directions x gates * cells x inputs, or cells.
-        bias: directions x 2 * gates * cells, for the input and the state.
-        steps, batch: steps per sequence, and sequences per image.
-        states: by step, direction and sequence, once computed.
+        weights, recurrent: directions x gates x cells x inputs, or cells.
+        bias: directions x 2 (of the input and of the state) x gates x cells.
 
     Raises:
         ModelError: inputs or attributes don't fit each other, or are not supported.
     """
 
-    def __init__(
-        self, importer: Importer, node: GraphNode, gates: int, functions: Sequence[str]
-    ) -> None:
+    def __init__(self, importer: Importer, node: GraphNode, gates: int) -> None:
         self.importer, self.node = importer, node
-        self.value = importer.value(node)
         direction = str(attribute(node, "direction", "forward"))
         if direction not in _DIRECTIONS:
             raise node.refused(
                 f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
             )
         self.reverse = _DIRECTIONS[direction]
-        self.index = self._steps_first()
-        self.steps, self.batch, inputs = self.index.shape
-        self.weights, self.recurrent = importer.reals(node, 1), importer.reals(node, 2)
-        self.cells = cells = self.recurrent.shape[-1]
-        count = len(self.reverse)
-        self.bias = np.zeros((count, 2 * gates * cells))
-        if importer.constant(node, 3) is not None:
-            self.bias = importer.reals(node, 3)
+        self.input = self._input()
+        self._check(gates)
+        for name in ("clip", "activation_alpha", "activation_beta"):
+            if attribute(node, name, None):
+                raise node.refused(f"{name} is not supported")
+
+    def _input(self) -> Value:
+        """The input in a map whose columns are steps x sequences."""
+        importer, node = self.importer, self.node
+        value = importer.held(node)
+        if len(value.shape) != 3:
+            raise node.refused(f"its input must have 3 dimensions, not {len(value.shape)}")
+        self.batch_first = bool(attribute(node, "layout", 0))
+        if importer.batch > 1 and not self.batch_first:
+            raise node.mixing(f"the batch of {importer.batch} is the time of its input")
+        index = index_of(importer, value)
+        index = index.swapaxes(0, 1) if self.batch_first else index
+        self.steps, self.sequences, inputs = index.shape
+        pixels = self.steps * self.sequences
+        ordered = not self.batch_first or self.sequences == 1
+        if value.size == MapSize(1, 1, inputs) or (
+            ordered and value.turned and value.size.width * value.size.height == pixels
+        ):
+            return value
+        return rearranged(importer, node, [value], self.of_image(index), turned=True)
+
+    def shape(self, *sizes: int) -> tuple[int, ...]:
+        """``sizes`` after a first axis of images if there is a batch."""
+        return (self.importer.batch, *sizes) if self.importer.batch > 1 else sizes
+
+    def of_image(self, index: Index) -> Index:
+        """``index`` with a first axis of images if there is a batch."""
+        return index[np.newaxis] if self.importer.batch > 1 else index
+
+    def _check(self, gates: int) -> None:
+        importer, node, count = self.importer, self.node, len(self.reverse)
+        weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
+        self.cells = cells = recurrent.shape[-1]
+        bias = np.zeros((count, 2 * gates * cells))
+        if importer.constant(node, _BIAS) is not None:
+            bias = importer.reals(node, _BIAS)
+        inputs = self.input.shape[-1]
         for label, actual, expected in (
-            ("W", self.weights, (count, gates * cells, inputs)),
-            ("R", self.recurrent, (count, gates * cells, cells)),
-            ("B", self.bias, (count, 2 * gates * cells)),
+            ("W", weights, (count, gates * cells, inputs)),
+            ("R", recurrent, (count, gates * cells, cells)),
+            ("B", bias, (count, 2 * gates * cells)),
         ):
             if actual.shape != expected:
                 raise node.refused(
                     f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
                 )
-        lengths = importer.constant(node, 4)
+        self.weights = weights.reshape(count, gates, cells, inputs)
+        self.recurrent = recurrent.reshape(count, gates, cells, cells)
+        self.bias = bias.reshape(count, 2, gates, cells)
+        lengths = importer.constant(node, _LENGTHS)
         if lengths is not None and (lengths != self.steps).any():
             raise node.refused("all sequences must be as long as its input: sequence_lens differ")
-        if self.steps * self.batch * count > _MOST_STEPS:
-            raise node.refused(
-                f"{counted(self.steps, 'step')} of {counted(self.batch, 'sequence')} in "
-                f"{counted(count, 'direction')} are more than {_MOST_STEPS} in all"
-            )
-        self._check_functions(functions)
-        self.states: dict[tuple[int, int, int], Value] = {}
 
-    def _steps_first(self) -> Index:
-        index = index_of(self.importer, self.value)
-        if index.ndim != 3:
-            raise self.node.refused(
-                f"its input must have 3 dimensions, not {len(self.value.shape)}"
-            )
-        self.batch_first = bool(attribute(self.node, "layout", 0))
-        if self.batch_first:
-            return index.swapaxes(0, 1)
-        if self.importer.batch > 1:
-            raise self.node.mixing(f"the batch of {self.importer.batch} is the time of its input")
-        return index
+    def functions(self, supported: Sequence[Sequence[str]]) -> list[str]:
+        """The first function of each direction, in lower case.
 
-    def _check_functions(self, supported: Sequence[str]) -> None:
+        Parameters:
+            supported: functions of a direction, each choice.
+        """
         node, count = self.node, len(self.reverse)
-        declared = attribute(node, "activations", None) or list(supported) * count
+        declared = attribute(node, "activations", None) or list(supported[0]) * count
         names = [text.decode() if isinstance(text, bytes) else text for text in declared]
-        if [name.lower() for name in names] != [name.lower() for name in supported] * count:
-            raise node.refused(
-                f"activations must be {', '.join(supported)}, not {', '.join(names)}"
-            )
-        for name in ("clip", "activation_alpha", "activation_beta"):
-            if attribute(node, name, None):
-                raise node.refused(f"{name} is not supported")
+        lower = [name.lower() for name in names]
+        each = len(supported[0])
+        parts = [lower[at : at + each] for at in range(0, len(lower), each)]
+        choices = [[name.lower() for name in choice] for choice in supported]
+        if len(parts) != count or any(part not in choices for part in parts):
+            allowed = " or ".join(", ".join(choice) for choice in supported)
+            raise node.refused(f"activations must be {allowed}, not {', '.join(names)}")
+        return [part[0] for part in parts]
 
-    def order(self, direction: int) -> range:
-        """Steps in the order in which they are computed."""
-        return range(self.steps)[:: -1 if self.reverse[direction] else 1]
-
-    def input(self, step: int, sequence: int) -> Value:
-        """The input of a step."""
-        return self.part(self.value, self.index[step, sequence])
-
-    def start(self, number: int, direction: int, sequence: int) -> Value | Reals | None:
-        """The state before the first step, from input ``number``: a vector, constants, or None for
-        zeros."""
+    def start(self, number: int, direction: int) -> str:
+        """Name of the layer with the state before the first step, from input ``number``; "": it is
+        0."""
         importer, node = self.importer, self.node
         if number >= len(node.inputs) or not node.inputs[number]:
-            return None
-        state: Value | Reals
-        if importer.is_constant(node, number):
-            state = importer.reals(node, number)
-        else:
-            state = importer.value(node, number)
+            return ""
+        constant = importer.is_constant(node, number)
+        state = importer.reals(node, number) if constant else importer.value(node, number)
         directions = len(self.reverse)
-        expected = (directions, self.batch, self.cells)
+        expected = (directions, self.sequences, self.cells)
         if self.batch_first:
-            expected = (importer.batch * self.batch, directions, self.cells)
+            expected = (importer.batch * self.sequences, directions, self.cells)
         if state.shape != expected:
             raise node.refused(
                 f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
             )
-        chosen = (sequence, direction) if self.batch_first else (direction, sequence)
-        if not isinstance(state, Value):
-            if importer.batch == 1 or (state == state[:1]).all():
-                return state[chosen] if state[chosen].any() else None
-            state = importer.constant_of(node, state)
-        if state.size == MapSize(1, 1, self.cells):
-            return replace(state, shape=self.shape(self.cells))
-        return self.part(state, index_of(importer, state)[chosen])
+        if isinstance(state, Value):
+            index = index_of(importer, state)
+            index = index[:, direction] if self.batch_first else index[direction]
+            return rearranged(importer, node, [state], self.of_image(index), turned=True).layer
+        values = state[:, direction] if self.batch_first else state[direction]
+        if not values.any():
+            return ""
+        images = values[:, np.newaxis] if importer.batch > 1 else values
+        return importer.constant_of(node, images, turned=True).layer
 
-    def name_outputs(self, *further: Sequence[Value]) -> None:
-        """Name the node's outputs: all states, the last ones, and those in ``further`` by direction
-        and sequence."""
-        directions, sequences = range(len(self.reverse)), range(self.batch)
-        every = [
-            self.states[s, d, b] for s in range(self.steps) for d in directions for b in sequences
-        ]
-        ends = [self.states[self.order(d)[-1], d, b] for d in directions for b in sequences]
-        shape = (self.steps, len(self.reverse), self.batch, self.cells)
-        outputs = [(every, shape), *((list(last), shape[1:]) for last in (ends, *further))]
-        for name, (values, sizes) in zip(self.node.outputs, outputs, strict=False):
-            if not name:
-                continue
-            index = np.arange(1, len(values) * self.cells + 1).reshape(sizes)
-            if self.batch_first:
-                index = np.moveaxis(index, -2, 0)
-            if len(values) == 1:
-                output_shape = index.shape
-                if self.importer.batched(output_shape):
-                    output_shape = (self.importer.batch, *output_shape[1:])
-                named = replace(values[0], shape=output_shape)
-                self.importer.name_output(self.node, name, named)
-                continue
-            rearranged(self.importer, self.node, values, index, output=name)
+    def layer(
+        self,
+        direction: int,
+        cell: str,
+        order: Sequence[int],
+        matrix: Sequence[Reals],
+        biases: tuple[Reals, Reals],
+        **attributes: object,
+    ) -> Value:
+        """The layers of a direction: a map of steps x sequences x cells.
 
-    # Vectors.
-
-    def shape(self, elements: int) -> tuple[int, ...]:
-        return (self.importer.batch, elements)
-
-    def part(self, value: Value, index: Index) -> Value:
-        """The elements with these numbers, from 1 on."""
-        return rearranged(self.importer, self.node, [value], index.reshape(1, -1))
-
-    def joined(self, values: Sequence[Value]) -> Value:
-        """Vectors one after the other."""
-        count = sum(value.size.elements for value in values)
-        index = np.arange(1, count + 1).reshape(1, count)
-        return rearranged(self.importer, self.node, values, index)
-
-    def gates(self, value: Value, weights: Reals, bias: Reals) -> list[Value]:
-        """A fully connected layer, split into vectors of ``cells`` outputs."""
-        outputs = len(weights)
-        real = Weights(weights=weights, bias=bias)
-        sums = self.importer.weigh(
-            self.node,
-            Dense,
-            value,
-            real,
-            self.shape(outputs),
-            size=MapSize(1, 1, outputs),
+        Parameters:
+            order: of ONNX's gates, those with a part of the input.
+            matrix: recurrent weights by gate, and peepholes.
+            biases: of these gates, and of the recurrent layer.
+            attributes: of the recurrent layer.
+        """
+        importer, node, cells = self.importer, self.node, self.cells
+        weights = self.weights[direction, list(order)].reshape(-1, self.weights.shape[-1])
+        bias = biases[0].ravel()
+        shape = self.shape(self.steps, self.sequences, len(bias))
+        if self.steps == self.sequences == 1:
+            of_input = importer.weigh(
+                node,
+                Dense,
+                self.input,
+                Weights(weights=weights, bias=bias),
+                shape,
+                size=MapSize(1, 1, len(bias)),
+                last=False,
+                turned=True,
+                outputs=len(bias),
+            )
+        else:
+            of_input = pixel_conv(
+                importer, node, self.input, weights, bias, shape, last=False, turned=True
+            )
+        final = bool(attributes.get("final"))
+        rows = np.concatenate([part.reshape(-1, cells) for part in matrix])
+        filled = np.zeros(len(rows))
+        filled[: biases[1].size] = biases[1].ravel()
+        layer = Recurrent(
+            name=importer.unique(node.name),
+            source=of_input.layer,
+            cell=cell,
+            cells=cells,
+            steps=self.steps,
+            reverse=self.reverse[direction],
+            **attributes,  # type: ignore[arg-type]
+        )
+        importer.real[layer.name] = Weights(weights=rows, bias=filled)
+        states = (self.steps + final, self.sequences, cells)
+        return importer.add(
+            node,
+            layer,
+            MapSize(*states),
+            self.shape(*states),
             last=False,
-            outputs=outputs,
-        )
-        if outputs == self.cells:
-            return [sums]
-        index = np.arange(1, outputs + 1).reshape(-1, self.cells)
-        return [self.part(sums, gate) for gate in index]
-
-    def function(self, value: Value, name: str) -> Value:
-        """``tanh`` or ``sigmoid``."""
-        return self.importer.apply(
-            self.node, Activation, value, last=False, function=name, fraction=0
+            turned=True,
         )
 
-    def copy(self, value: Value) -> Value:
-        """A copy, whose fraction may differ."""
-        return affine(self.importer, self.node, value, 1.0, 0.0, last=False)
+    def name_outputs(self, values: Sequence[Value]) -> None:
+        """Name the node's outputs.
 
-    def combined(self, kind: str, one: Value, other: Value) -> Value:
-        """Two vectors, element by element: ``add``, ``subtract`` or ``multiply``."""
-        return combine(self.importer, self.node, kind, one, other, last=False)
-
-    def product(self, one: Value, other: Value) -> Value:
-        return self.combined("multiply", one, other)
-
-    def sum(self, one: Value, other: Value) -> Value:
-        return self.combined("add", one, other)
-
-    def constant(self, values: Reals, like: Value) -> Value:
-        return self.importer.constant_map(self.node, values, like)
+        Parameters:
+            values: maps of each direction.
+        """
+        importer, node = self.importer, self.node
+        first, numbers = 1, []
+        for value in values:
+            shape = value.shape[1:] if importer.batch > 1 else value.shape
+            count = int(np.prod(shape))
+            numbers.append(np.arange(first, first + count).reshape(shape))
+            first += count
+        every = np.stack([index[: self.steps] for index in numbers], axis=1)
+        ends = [0 if reverse else self.steps - 1 for reverse in self.reverse]
+        last = np.stack([index[end] for index, end in zip(numbers, ends, strict=True)])
+        cells = np.stack([index[-1] for index in numbers])
+        for name, index in zip(node.outputs, (every, last, cells), strict=False):
+            if not importer.used(name):
+                continue
+            # Directions x sequences x cells, after steps for the first output.
+            ordered = np.moveaxis(index, -2, 0) if self.batch_first else index
+            shape = ordered.shape
+            if importer.batch > 1:
+                shape = (importer.batch, *shape[1:])
+            (value, *more) = values
+            whole = value.size.elements == index.size and not more
+            if whole and (ordered.ravel() == index.ravel()).all():
+                importer.name_output(node, name, replace(value, shape=shape))
+                continue
+            rearranged(importer, node, values, ordered, output=name, turned=index is every)
 
 
 def lstm(importer: Importer, node: GraphNode) -> None:
     """LSTM with the usual functions, forward, reverse or both."""
-    w = _Cells(importer, node, 4, ("Sigmoid", "Tanh", "Tanh"))
+    w = _Sequences(importer, node, 4)
+    w.functions([("Sigmoid", "Tanh", "Tanh")])
     if attribute(node, "input_forget", 0):
         raise node.refused("input_forget must be 0")
-    peepholes = importer.reals(node, 7) if importer.constant(node, 7) is not None else None
-    states: list[Value] = []
-    for direction, sequence in np.ndindex(len(w.reverse), w.batch):
-        bias = w.bias[direction].reshape(2, -1).sum(axis=0)
-        y = w.start(5, direction, sequence)
-        c = w.start(6, direction, sequence)
-        looks = [None] * 3 if peepholes is None else list(peepholes[direction].reshape(3, -1))
-        for step in w.order(direction):
-            inputs, outputs, forgets, candidates = _sums(
-                w, direction, w.input(step, sequence), y, bias
+    constant = importer.constant(node, _PEEPHOLES)
+    peepholes = None if constant is None else importer.reals(node, _PEEPHOLES)
+    final = importer.used(dict(enumerate(node.outputs)).get(2, ""))
+    # ONNX has them in the order of input, output, forget, cell.
+    order = [1, 0, 2, 3]
+    values = []
+    for direction in range(len(w.reverse)):
+        matrix = [w.recurrent[direction, order]]
+        if peepholes is not None:
+            matrix.append(peepholes[direction])
+        values.append(
+            w.layer(
+                direction,
+                "lstm" if peepholes is None else "lstm_peepholes",
+                order,
+                matrix,
+                (w.bias[direction].sum(axis=0)[order], np.zeros(0)),
+                final=final,
+                hidden=w.start(_HIDDEN, direction),
+                kept=w.start(_CELLS, direction),
             )
-            inputs = _looking(w, inputs, looks[0], c)
-            forgets = _looking(w, forgets, looks[2], c)
-            new = w.product(w.function(inputs, "sigmoid"), w.function(candidates, "tanh"))
-            if isinstance(c, np.ndarray):
-                c = w.constant(c, new)
-            if c is not None:
-                new = w.sum(w.product(w.function(forgets, "sigmoid"), c), new)
-            c = new
-            outputs = _looking(w, outputs, looks[1], c)
-            # Cells can be larger than useful operands of tanh.
-            y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
-            w.states[step, direction, sequence] = y
-        assert isinstance(c, Value)
-        states.append(c)
-    w.name_outputs(states)
-
-
-def _sums(w: _Cells, direction: int, x: Value, y: Value | Reals | None, bias: Reals) -> list[Value]:
-    """Sums of all gates for an input and a state."""
-    weights, recurrent = w.weights[direction], w.recurrent[direction]
-    if isinstance(y, np.ndarray):
-        bias = bias + recurrent @ y
-    if isinstance(y, Value):
-        # The state has its own fraction.
-        x, weights = w.joined([w.copy(x), y]), np.concatenate([weights, recurrent], axis=1)
-    return w.gates(x, weights, bias)
-
-
-def _looking(w: _Cells, sums: Value, peephole: Reals | None, c: Value | Reals | None) -> Value:
-    """``sums`` plus those of a peephole at the cells."""
-    if peephole is None or c is None:
-        return sums
-    if isinstance(c, np.ndarray):
-        c = w.constant(c, sums)
-    return w.sum(sums, w.product(w.constant(peephole, sums), c))
+        )
+    w.name_outputs(values)
 
 
 def gru(importer: Importer, node: GraphNode) -> None:
     """GRU with the usual functions, forward, reverse or both."""
-    w = _Cells(importer, node, 3, ("Sigmoid", "Tanh"))
+    w = _Sequences(importer, node, 3)
+    w.functions([("Sigmoid", "Tanh")])
     after = bool(attribute(node, "linear_before_reset", 0))
-    cells, both = w.cells, 2 * w.cells
-    for direction, sequence in np.ndindex(len(w.reverse), w.batch):
-        weights, recurrent = w.weights[direction], w.recurrent[direction]
-        forward, back = w.bias[direction].reshape(2, -1)
-        y = w.start(5, direction, sequence)
-        for step in w.order(direction):
-            x = w.input(step, sequence)
-            if isinstance(y, np.ndarray):
-                y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=w.shape(cells)))
-            gate = w.joined([w.copy(x), y]) if y is not None else x
-            gates = weights[:both]
-            if y is not None:
-                gates = np.concatenate([gates, recurrent[:both]], axis=1)
-            update, reset = w.gates(gate, gates, (forward + back)[:both])
-            (new,) = w.gates(x, weights[both:], forward[both:] + (0 if after else back[both:]))
-            reset = w.function(reset, "sigmoid")
-            if after:
-                if y is None:
-                    past = w.product(reset, w.constant(back[both:], reset))
-                else:
-                    (linear,) = w.gates(y, recurrent[both:], back[both:])
-                    past = w.product(reset, linear)
-                new = w.sum(new, past)
-            elif y is not None:
-                (linear,) = w.gates(w.product(reset, y), recurrent[both:], np.zeros(cells))
-                new = w.sum(new, linear)
-            new = w.function(new, "tanh")
-            update = w.function(update, "sigmoid")
-            if y is None:
-                y = w.combined("subtract", new, w.product(update, new))
-            else:
-                y = w.sum(new, w.product(update, w.combined("subtract", y, new)))
-            w.states[step, direction, sequence] = y
-    w.name_outputs()
+    values = []
+    for direction in range(len(w.reverse)):
+        forward, back = w.bias[direction]
+        own = np.zeros_like(back)
+        if after:
+            # The reset gate multiplies this bias, too.
+            own[2], back = back[2], np.concatenate([back[:2], np.zeros_like(back[2:])])
+        state = w.start(_HIDDEN, direction)
+        values.append(
+            w.layer(
+                direction,
+                "gru_after" if after else "gru",
+                [0, 1, 2],
+                [w.recurrent[direction]],
+                (forward + back, own),
+                hidden=state,
+                kept=state,
+            )
+        )
+    w.name_outputs(values)
+
+
+def rnn(importer: Importer, node: GraphNode) -> None:
+    """RNN with the hyperbolic tangent or ReLU, forward, reverse or both."""
+    w = _Sequences(importer, node, 1)
+    functions = w.functions([("Tanh",), ("Relu",)])
+    values = [
+        w.layer(
+            direction,
+            _RNN_CELLS[function],
+            [0],
+            [w.recurrent[direction]],
+            (w.bias[direction].sum(axis=0), np.zeros(0)),
+            hidden=w.start(_HIDDEN, direction),
+        )
+        for direction, function in enumerate(functions)
+    ]
+    w.name_outputs(values)

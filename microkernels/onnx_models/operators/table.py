@@ -94,6 +94,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Reshape": elements.reshape,
     "Resize": arrange.movement,
     "RMSNormalization": axes.normalization("rms"),
+    "RNN": recurrent.rnn,
     "Selu": elements.elu,
     "Sigmoid": elements.function("sigmoid"),
     "Sin": elements.unary("sin"),

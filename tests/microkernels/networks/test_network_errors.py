@@ -8,7 +8,7 @@ import pytest
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
-from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.network import Conv, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
 from tests.microkernels.networks.test_networks import LITTLE, engines, job_of
@@ -26,7 +26,7 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
             {"layers": ("a",)},
             r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an Add or a "
             r"Multiply or a Combine or an Activation or a Normalize or a Product or a Source or a "
-            r"Rearrange, not 'a'",
+            r"Rearrange or a Recurrent, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (
@@ -106,12 +106,6 @@ def test_a_network_larger_than_the_vaults_is_refused_with_a_grid_that_may_do() -
     )
     with pytest.raises(KernelError, match=r"^the network needs \d+ MiB .* \d+ MiB more than"):
         job_of(wide, engines(1, 1))
-
-
-def test_a_dense_layer_on_the_input_is_refused() -> None:
-    network = Network(input=MapSize(4, 4, 1), layers=(Dense(name="a", outputs=3, fraction=8),))
-    with pytest.raises(KernelError, match=r"^a: a fully connected layer can't take"):
-        job_of(network, engines(2, 1))
 
 
 @pytest.mark.parametrize(

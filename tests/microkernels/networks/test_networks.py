@@ -1,6 +1,7 @@
 """Whole networks over the vaults of a chip, on compiled simulators, against the golden model."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,21 @@ from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import MoveStep
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
-from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
-from microkernels.networks.sizes import MapCut, MapRegion
+from microkernels.networks.network import (
+    INPUT,
+    Conv,
+    Dense,
+    Layer,
+    MapSize,
+    Network,
+    Pool,
+    Recurrent,
+)
+from microkernels.networks.sizes import MapCut, MapRegion, Size2
 from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
+from microkernels.nn.recurrent import CELLS
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import STANDARD, simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
@@ -75,12 +86,60 @@ def test_batches(batch: int) -> None:
     check(job_of(LITTLE, engines(2, 2), batch=batch))
 
 
+def test_recurrent_programs_read_no_result_too_early() -> None:
+    layers = (
+        Conv(name="sums", filters=18, kernel=1, fraction=11, relu=False),
+        Recurrent(name="states", cell="gru", cells=6, steps=2, fraction=12, unit=False),
+    )
+    job = job_of(Network(input=MapSize(2, 1, 6), layers=layers), engines(1, 1))
+    outputs, hazards = simulate(job)
+    assert (outputs == job.expected).all()
+    assert not hazards
+
+
+@pytest.mark.parametrize(("batch", "columns"), [(1, 1), (5, 1), (3, 4)])
+def test_a_dense_layer_on_the_input(batch: int, columns: int) -> None:
+    network = Network(
+        input=MapSize(7, 5, 3),
+        layers=(
+            Dense(name="fc1", outputs=50, fraction=12),
+            Dense(name="fc2", outputs=10, fraction=12, relu=False),
+        ),
+    )
+    check(job_of(network, engines(columns, 1), batch=batch))
+
+
 def test_vgg16_of_fewer_channels_on_eight_vaults() -> None:
     job = job_of(vgg16(32, narrower=8), engines(4, 2, pes=4))
     parts = [plan.part for plan in job.plan.layers.values()]
     shared = [part.repeated for part in parts if isinstance(part, ConvPlan)]
     assert any(shared)
     check(job)
+
+
+@pytest.mark.parametrize(
+    ("cell", "cells", "batch", "columns"),
+    [("lstm", 9, 5, 2), ("lstm_peepholes", 22, 1, 1), ("gru", 40, 3, 2), ("gru_after", 7, 2, 3),
+     ("rnn", 270, 2, 1), ("rnn_relu", 3, 4, 1)],
+)  # fmt: skip
+def test_recurrent_layers(cell: str, cells: int, batch: int, columns: int) -> None:
+    channels = len(CELLS[cell].inputs) * cells
+    states: dict[str, Any] = {"final": True} if CELLS[cell].kept else {}
+    network = Network(
+        input=MapSize(3, 2, 6),
+        layers=(
+            Conv(name="sums", filters=channels, kernel=1, fraction=11, relu=False),
+            Recurrent(name="states", cell=cell, cells=cells, steps=3, fraction=12, unit=False),
+            Conv(name="more", source="states", filters=channels, kernel=1, fraction=12),
+            Conv(name="before", source=INPUT, filters=cells, kernel=Size2(3, 1), fraction=12),
+            Recurrent(
+                name="back", source="more", cell=cell, cells=cells, steps=3, fraction=12,
+                unit=False, reverse=True, hidden="before", **states,
+                **({"kept": "before"} if states else {}),
+            ),
+        ),
+    )  # fmt: skip
+    check(job_of(network, engines(columns, 1, pes=4), batch=batch))
 
 
 def layers(sizes: list[tuple[str, int, int, int]]) -> tuple[Layer, ...]:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from microkernels.common.errors import KernelError
-from microkernels.nn.curves import Curve, Piece, polynomial
+from microkernels.common.fixed_point import count_saturation
+from microkernels.nn.curves import Curve, Piece, hyperbolic, polynomial
 from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import simulate
@@ -24,6 +25,15 @@ def test_every_element_is_within_the_bound(name: str, fraction: int) -> None:
         wanted = np.array([each * (1 + erf(each / sqrt(2))) / 2 for each in real])
     found = polynomial(name, ALL[::7], fraction) / 2.0**fraction
     assert np.abs(found - wanted).max() <= 2e-4 + 2.0**-fraction
+
+
+@pytest.mark.parametrize("fraction", [0, 8, 12, 13])
+def test_every_hyperbolic_tangent_is_within_the_bound_and_none_saturates(fraction: int) -> None:
+    with count_saturation() as count:
+        found = hyperbolic(ALL[1:], fraction) / 2.0**fraction
+    error = np.abs(found - np.tanh(ALL[1:] / 2.0**fraction)).max()
+    assert error <= 1.5e-4 + 2.0**-fraction
+    assert not count.values
 
 
 @pytest.mark.parametrize("fraction", [0, 9, 14])

@@ -15,7 +15,7 @@ import pytest
         (["model", "--calibrate", "x.npy"], "--calibrate is for MODEL.onnx, not for a compiled"),
         (["x.onnx"], "x.onnx: --calibrate DATA is needed: images that choose fraction bits"),
         (["x.onnx", "--calibrate", "x.npy", "--rom"], "--rom is for programs, not for a model"),
-        (["x.onnx", "--calibrate", "x.npy"], "x.npy: no file of NumPy arrays"),
+        (["x.onnx", "--calibrate", "x.npy"], "x.npy: not a .npy or .npz file of NumPy"),
         (["model"], "manifest.json: no manifest"),
         (["empty"], "empty/manifest.json: can't be read"),
     ],

@@ -90,13 +90,14 @@ def asm(
         ),
     ] = None,
     form: Annotated[
-        ProgramFormat,
+        ProgramFormat | None,
         typer.Option(
             "--format",
             help="vip: words and symbols, for other commands. Words only: hex, one per line; bin, "
-            "little-endian; mem, for $readmemh.",
+            "little-endian; mem, for $readmemh (default: by the ending of --output, else vip).",
+            show_default=False,
         ),
-    ] = ProgramFormat.VIP,
+    ] = None,
     max_words: Annotated[
         int, typer.Option(help="Reject longer programs.", min=1, max=8192, metavar="WORDS")
     ] = PeConfig().instruction_words,
@@ -106,8 +107,11 @@ def asm(
 
     Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
 
-    Example: vip asm kernel.s --format mem
+    Example: vip asm kernel.s -o kernel.mem
     """
+    if form is None:
+        ending = output.suffix.lower()[1:] if output else ""
+        form = ProgramFormat(ending if ending in FORMATS else "vip")
     target = output
     if target is None:
         target = source.with_suffix(f".{form.value}")

@@ -29,7 +29,7 @@ from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.machine import BehaviourOption, OnOption
+from .option_groups.machine import BehaviourOption, OnOption, TargetOption
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
 from .options import (
     CyclesOption,
@@ -143,6 +143,7 @@ def bp(
     memory: BehaviourOption,
     preset_name: PresetOption = "pe",
     on: OnOption = "rtl",
+    target: TargetOption = None,
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     engines: Annotated[
         int | None, typer.Option(help="Engines of a vault to use (default: all).", min=1)
@@ -205,6 +206,7 @@ def bp(
             scene(config=config),
             iterations=iterations,
             on=on,
+            target=target,
             behaviour=_beside(config, on, memory),
             pes=engines,
             preload=preload,
@@ -237,6 +239,7 @@ def run_program(
     preset_name: DesignPresetOption = None,
     file: ConfigOption = None,
     on: OnOption = "rtl",
+    target: TargetOption = None,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: CyclesOption = LIMIT,
@@ -286,6 +289,8 @@ def run_program(
     Example: vip cosim program kernel.s --preset tiny --parameters 4096
 
     Example: vip cosim program kernel.s --window difference.vcd --commits 20
+
+    Example: vip cosim program kernel.s --preset pe-small --on netlist --target ecp5
     """
     chosen_design = chosen(preset_name, file)
     config = design(chosen_design)
@@ -296,6 +301,7 @@ def run_program(
             # By name, so that an error lists the presets.
             chosen_design,
             on=on,
+            target=target,
             memory=memory,
             parameters=parameters,
             max_cycles=limit,

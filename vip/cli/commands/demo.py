@@ -96,7 +96,7 @@ def demo(
 
 def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launches]:
     """The program, its memory and its launch; program and memory are also written to files."""
-    job = bp_job(scene.problem, _ITERATIONS)
+    job = bp_job(scene.problem, _ITERATIONS, sums=False)
     source = output / "bp.s"
     write_atomically(source, bp_builder(_LABELS).text().encode())
     program = vip.assemble(source)

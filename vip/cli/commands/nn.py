@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 import vip
+from microkernels.networks.layer import LAUNCH_CYCLES
 from microkernels.networks.parameters import Reals
 from support.errors import counted
 from support.files import write_atomically
@@ -42,7 +43,10 @@ def _manifests(path: Path) -> list[Path]:
         folder = f"build/{path.stem}"
         compiling = f"vip nn compile {path} --calibrate DATA -o {folder}"
         raise UserError(f"{path} is not compiled: run {compiling}, then use {folder}")
-    return [manifest_of(path)]
+    manifest = manifest_of(path)
+    if path.is_dir() and not manifest.exists():
+        raise UserError(f"{path}: vip nn compile did not write it: it has no {manifest.name}")
+    return [manifest]
 
 
 FolderArgument = Annotated[
@@ -55,6 +59,10 @@ FolderArgument = Annotated[
 ]
 
 
+#: What predicted cycles are.
+_ESTIMATE = (
+    f"cycles: an estimate with {LAUNCH_CYCLES:,} for each launch; vip nn run --on model counts them"
+)
 #: Layers that saturate but did not during calibration.
 _BEYOND = "outside the range of the calibration data"
 
@@ -97,13 +105,14 @@ def check(
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
         layers.add_section()
-        layers.add_row("moves between vaults", "", "", f"{report.moved_cycles:,.0f}")
+        layers.add_row("moves between layers", "", "", f"{report.moved_cycles:,.0f}")
         layers.add_row("all", "", "", f"{report.cycles:,.0f}")
         console.print(layers)
         console.print(
             f"about {report.ms:.3f} ms at 1.25 GHz on {counted(report.vaults, 'vault')}; "
-            f"{report.vault_bytes / 2**20:.1f} of {report.room_bytes / 2**20:.0f} MiB per vault"
+            f"{report.vault_bytes:,} bytes of {report.room_bytes / 2**20:.0f} MiB per vault"
         )
+        console.print(_ESTIMATE, style="dim")
     write_json(json, report.to_json())
     if not report.supported:
         raise typer.Exit(1)
@@ -177,6 +186,7 @@ def compile_command(
         f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
         f"{report.predicted_cycles:,.0f} cycles"
     )
+    console.print(_ESTIMATE, style="dim")
     if report.requantised:
         further = len(report.requantised) - 1
         also = f" (and {further} more: --json lists them)" if further else ""

@@ -89,6 +89,7 @@ def _show_commits(difference: FirstDifference) -> None:
 
 _MACHINES = {
     "rtl": "its Verilog",
+    "netlist": "its netlist",
     "model": "the timing model",
     "iss": "the instruction set simulator",
 }

@@ -6,15 +6,31 @@ import typer
 
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, Place, Timed
+from vip.cli.commands.options import liberty_files, reading
 
-__all__ = ["BehaviourOption", "LatencyOption", "OnOption", "PlaceOption", "TimedOption"]
+__all__ = [
+    "BehaviourOption",
+    "LatencyOption",
+    "OnOption",
+    "PlaceOption",
+    "TargetOption",
+    "TimedOption",
+]
 
 OnOption = Annotated[
     On,
     typer.Option(
         "--on",
-        help="Where to run: the Verilog, the timing model (the same cycle count, faster), or the "
-        "instruction set simulator (no cycle count).",
+        help="Where to run: the Verilog, the timing model (the same cycle count, faster), the "
+        "instruction set simulator (no cycle count), or the mapped netlist of an engine.",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --on netlist: what the engine is mapped to, as by vip synth (default: generic).",
+        metavar="TARGET",
+        callback=reading(liberty_files),
     ),
 ]
 TimedOption = Annotated[

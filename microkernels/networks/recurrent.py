@@ -1,0 +1,371 @@
+"""Recurrent layers: all steps of a sequence in one launch."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.declared import Declared
+from isa.run import Launch
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.fixed_point import Elements
+from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import idle_block
+from microkernels.nn.recurrent import CELLS, Cell, RecurrentShape, run_elements, run_reals
+from microkernels.nn.recurrent_kernel import recurrent_program
+from microkernels.nn.recurrent_layout import RecurrentLayout, RecurrentPlan
+from microkernels.runtime.ring import ChipEngines
+
+from .layer import ChipWork, Layer, LayerMaps, LayerPlan, LayerStep
+from .moves import Move
+from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .rearrange import moves_between, owned_addresses
+from .sizes import MapSize
+from .stored import OutputMaps
+
+__all__ = ["Recurrent"]
+
+#: Fraction bits of the gates' parts of the input, and of states.
+_GATE_BITS = (8, 12)
+_STATE_BITS = (9, 13)
+#: Magnitude beyond which functions of gates hardly change.
+_LIMIT = 7.99
+#: Cycles of a piece that is moved or stored, for estimates.
+_PIECE = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recurrent(Layer):
+    """A layer of recurrent cells (:mod:`microkernels.nn.recurrent`).
+
+    Its source has a pixel for each step and sequence, column by column, with the parts of the gates
+    that depend on the input in channels, gate by gate. Its map has the states after each step in a
+    column, with a row per sequence and the cells in channels. Weights are recurrent ones by gate
+    and cell, then peepholes, all outputs x cells; biases are only used of gates without a part of
+    the input.
+
+    Attributes:
+        cell: name in :data:`microkernels.nn.recurrent.CELLS`. cells: number.
+        steps: of a sequence.
+        reverse: sequences begin with the last step.
+        hidden, kept: names of layers with the state before, and with that of the cells: a pixel per
+            sequence; "": zeros. A layer whose cells keep what they output needs both or none.
+        final: another column has what cells keep after the last step.
+        gate, state, fraction: fraction bits of gates and states, and of weights.
+        unit: the logistic unit computes functions, otherwise polynomials do.
+    """
+
+    reads_regions = False
+    holds_inputs = True
+    has_tiles = False
+    has_weights = True
+    input_refused = "a recurrent layer can't take the network's input; use a layer that copies it"
+
+    cell: str
+    cells: int
+    steps: int
+    reverse: bool = False
+    hidden: str = ""
+    kept: str = ""
+    final: bool = False
+    gate: int = _GATE_BITS[1]
+    state: int = _STATE_BITS[1]
+    fraction: int = 0
+    unit: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("cell", self.cell, tuple(CELLS))
+        CHECK.at_least("cells", self.cells, 1)
+        CHECK.at_least("steps", self.steps, 1)
+        CHECK.within("fraction bits of gates", self.gate, *_GATE_BITS)
+        CHECK.within("fraction bits of states", self.state, *_STATE_BITS)
+        if (self.kept or self.final) and not self._kind.kept:
+            raise KernelError(f"{self.name}: {self.cell} cells keep nothing")
+
+    @property
+    def _kind(self) -> Cell:
+        return CELLS[self.cell]
+
+    @property
+    def shape(self) -> RecurrentShape:
+        """The layer with its fraction bits."""
+        return RecurrentShape(
+            kind=self.cell, cells=self.cells, gate=self.gate, state=self.state,
+            weights=self.fraction, unit=self.unit,
+        )  # fmt: skip
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, *filter(None, (self.hidden, self.kept)))
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        (name, size), *states = sources
+        channels = len(self._kind.inputs) * self.cells
+        if size.channels != channels:
+            raise KernelError(
+                f"{self.cells} cells need {channels} channels, but {name} has {size.channels}"
+            )
+        sequences, rest = divmod(size.width * size.height, self.steps)
+        if rest:
+            raise KernelError(f"{name} has {size}, whose pixels are not {self.steps} steps each")
+        for other, state in states:
+            if state.channels != self.cells or state.width * state.height != sequences:
+                raise KernelError(
+                    f"states before must have {self.cells} channels of {sequences} pixels, but "
+                    f"{other} has {state} (width, height, channels)"
+                )
+        return MapSize(self.steps + self.final, sequences, self.cells)
+
+    def weight_shape(self, source: MapSize) -> tuple[int, ...]:
+        return (self._kind.rows * self.cells + len(self._kind.peepholes), self.cells)
+
+    def operations(self, plan: LayerPlan) -> int:
+        cell, steps = self._kind, self.steps * plan.output.height
+        each = len(cell.gates) + cell.operations + 2 * cell.rows * self.cells
+        return steps * self.cells * each
+
+    # The plan.
+
+    def slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
+    ) -> float:
+        pieces = -(-source.channels // depth) + -(-self.cells // out_depth)
+        return _PIECE * source.width * source.height * pieces
+
+    def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
+        # A vault has whole images.
+        images = min(work.batch, work.engines.ring.vaults)
+        return [replace(plan, cut=replace(plan.cut, images=images))]
+
+    def part(self, plan: LayerPlan, work: ChipWork) -> RecurrentPlan:
+        """The kernel's plan for a vault."""
+        return RecurrentPlan(
+            self.shape,
+            steps=self.steps,
+            sequences=plan.output.height * plan.rounds(work.batch),
+            sharers=work.engines.pes,
+            scratchpad_bytes=work.engines.scratchpad_bytes,
+        )
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        return replace(plan, cycles=self.part(plan, work).cycles)
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        return plan.input.elements * plan.rounds(work.batch) // inputs
+
+    def step(self, maps: LayerMaps) -> LayerStep:
+        return _RecurrentStep(maps=maps)
+
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+        assert isinstance(step, _RecurrentStep)
+        if step.layout(vault) is None:
+            return []
+        return step.moves(vault)
+
+    # Numbers.
+
+    def _start(
+        self, states: Sequence[Elements | Reals], zeros: Elements | Reals
+    ) -> tuple[Elements | Reals, Elements | Reals]:
+        """States before the first step: sequences x cells."""
+        named = dict(
+            zip(
+                filter(None, ("hidden" * bool(self.hidden), "kept" * bool(self.kept))),
+                states,
+                strict=True,
+            )
+        )
+        hidden, kept = (
+            _columns(named[name]).reshape(-1, self.cells) if name in named else zeros
+            for name in ("hidden", "kept")
+        )
+        return hidden, kept
+
+    def _inputs(self, source: Elements | Reals) -> Elements | Reals:
+        """Steps x sequences x gates x cells, in the order of computation."""
+        by_step = _columns(source).reshape(
+            len(source), self.steps, -1, len(self._kind.inputs), self.cells
+        )
+        by_step = by_step.swapaxes(0, 1).reshape(self.steps, -1, *by_step.shape[3:])
+        return by_step[::-1] if self.reverse else by_step
+
+    def _map(
+        self, results: Elements | Reals, kept: Elements | Reals, images: int
+    ) -> Elements | Reals:
+        """Images x sequences x steps x cells."""
+        if self.reverse:
+            results = results[::-1]
+        if self.final:
+            results = np.concatenate([results, kept[np.newaxis]])
+        by_image = results.reshape(len(results), images, -1, self.cells)
+        return by_image.transpose(1, 2, 0, 3)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        assert weights is not None
+        x = self._inputs(sources[0])
+        zeros = np.zeros((x.shape[1], self.cells), np.int16)
+        start = self._start(sources[1:], zeros)
+        results, kept = run_elements(self.shape, x, start, weights.weights, weights.bias)
+        return self._map(results, kept, len(sources[0]))
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        real = parameters.real[self.name]
+        x = self._inputs(sources[0])
+        start = self._start(sources[1:], np.zeros((x.shape[1], self.cells)))
+        results, kept, *_ = run_reals(self._kind, x, start, real.weights, real.bias)
+        return self._map(results, kept, len(sources[0]))
+
+    # Fraction bits.
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
+        return sources[1:]
+
+    def shift(self, fractions: Fractions) -> int:
+        return fractions.weights + fractions.output - fractions.sources[0]
+
+    @property
+    def output_limits(self) -> tuple[int, int]:
+        return _STATE_BITS
+
+    @property
+    def source_limits(self) -> tuple[int, int]:
+        return _GATE_BITS
+
+    @property
+    def needs_source(self) -> bool:
+        return True
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        assert source is not None
+        real = parameters.real[self.name]
+        x = self._inputs(source)
+        zeros = np.zeros((x.shape[1], self.cells))
+        *_, gates, kept = run_reals(self._kind, x, (zeros, zeros), real.weights, real.bias)
+        if self._kind.limited:
+            gates = min(gates, _LIMIT)
+        biases = float(np.abs(real.bias).max(initial=0.0))
+        return Peaks(source=max(gates, biases), inner=kept)
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        real, gate = parameters.real[self.name], fractions.sources[0]
+        weights = Weights(
+            weights=as_elements(real.weights, fractions.weights),
+            bias=as_elements(real.bias, gate),
+        )
+        layer = replace(self, gate=gate, state=fractions.output, fraction=fractions.weights)
+        return layer, weights
+
+    @property
+    def transcendental(self) -> bool:
+        return True
+
+    def without(self, functions: Collection[str]) -> Layer:
+        return replace(self, unit=False)
+
+
+def _columns(images: Elements | Reals) -> Elements | Reals:
+    """Images x pixels column by column x channels."""
+    return images.swapaxes(1, 2).reshape(len(images), -1, images.shape[-1])
+
+
+class _RecurrentStep(LayerStep):
+    """A step of a recurrent layer; each vault computes all sequences of its images."""
+
+    @property
+    def layer(self) -> Recurrent:
+        """The layer."""
+        return cast(Recurrent, self.maps.plan.layer)
+
+    @cached_property
+    def part(self) -> RecurrentPlan:
+        """The kernel's plan."""
+        target = self.maps.target
+        return self.layer.part(self.maps.plan, ChipWork(target.batch, self.maps.engines))
+
+    def _images(self, vault: int) -> list[tuple[int, int]]:
+        """Rounds in which a vault has an image, and the image."""
+        target = self.maps.target
+        every = ((round_, target.image(vault, round_)) for round_ in range(target.rounds))
+        return [(round_, image) for round_, image in every if image is not None]
+
+    def layout(self, vault: int) -> RecurrentLayout | None:
+        """The layout in a vault; None: it has no work."""
+        targets = [
+            (self.maps.target.map(vault, round_), row)
+            for round_, _ in self._images(vault)
+            for row in range(self.maps.plan.output.height)
+        ]
+        if not targets:
+            return None
+        base = self.ring.address(vault, self.offset)
+        layer = self.layer
+        return RecurrentLayout(self.part, targets, base, reverse=layer.reverse, final=layer.final)
+
+    def _layout(self) -> RecurrentLayout:
+        layout = self.layout(0)
+        assert layout is not None
+        return layout
+
+    @property
+    def bytes(self) -> int:
+        return round_up(self._layout().end - self.offset, COLUMN_BYTES)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
+        return (self._launch(program, self.offset),)
+
+    def declared(self, launch: Launch) -> Declared:
+        return self._layout().declared
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        for vault in range(self.ring.vaults):
+            layout = self.layout(vault)
+            if layout is None:
+                base = self.ring.address(vault, self.offset)
+                memory.write(base, idle_block(base, self.pes))
+            else:
+                layout.store(memory, weights.weights, weights.bias)
+
+    def moves(self, vault: int) -> list[Move]:
+        """A vault's moves."""
+        layout, layer = self.layout(vault), self.layer
+        assert layout is not None
+        source, *states = self.maps.sources
+        places = [layout.start_addresses] * bool(layer.hidden)
+        places += [layout.kept_addresses] * bool(layer.kept)
+        count, moves = self.maps.plan.output.height, []
+        for number, (_, image) in enumerate(self._images(vault)):
+            sequences = range(number * count, (number + 1) * count)
+            into = [layout.x_addresses(sequence) for sequence in sequences]
+            # Steps x sequences x gates x cells.
+            moves += _moved(source, image, np.stack(into, axis=1))
+            for state, of in zip(states, places, strict=True):
+                moves += _moved(state, image, np.stack(list(map(of, sequences))))
+        return moves
+
+
+def _moved(source: OutputMaps | None, image: int, target: NDArray[np.int64]) -> list[Move]:
+    """Moves of an image's elements, column by column, to these addresses."""
+    assert source is not None
+    addresses = owned_addresses(source, image).swapaxes(0, 1).ravel()
+    order = np.argsort(target, axis=None)
+    return moves_between(addresses[order], target.ravel()[order])
