@@ -125,6 +125,12 @@ def test_chunks_waste_little(inputs: int) -> None:
     assert plan.pe_outputs == 256
 
 
+@pytest.mark.parametrize(("outputs", "batch"), [(256, 16), (512, 8), (1024, 4)])
+def test_products_of_several_vectors_need_no_drain(outputs: int, batch: int) -> None:
+    shape = DenseShape(inputs=784, outputs=outputs, batch=batch)
+    assert plan_dense(shape, sharers=4).spaced
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
