@@ -59,6 +59,8 @@ FolderArgument = Annotated[
 ]
 
 
+#: Names of maps that are shown.
+_SHOWN = 8
 #: What predicted cycles are.
 _ESTIMATE = (
     f"cycles: an estimate with {LAUNCH_CYCLES:,} for each launch; vip nn run --on model counts them"
@@ -142,6 +144,14 @@ def compile_command(
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
     carry: CarryOption = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Error of the outputs on the calibration data, of their magnitude; on presets "
+            "with bytes, maps whose bytes exceed it keep 16 bits.",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.
@@ -160,6 +170,7 @@ def compile_command(
             preset=preset_name,
             batch=batch,
             carry=carried(carry or ()),
+            budget=budget,
             progress=progress,
         )
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
@@ -187,6 +198,13 @@ def compile_command(
         f"{report.predicted_cycles:,.0f} cycles"
     )
     console.print(_ESTIMATE, style="dim")
+    if report.widened:
+        further = len(report.widened) - _SHOWN
+        also = f" and {further} more" if further > 0 else ""
+        console.print(
+            f"{counted(len(report.widened), 'map')} in 16 bits for the budget, without which the "
+            f"error is {report.error_in_bytes:.1f} %: {', '.join(report.widened[:_SHOWN])}{also}"
+        )
     if report.requantised:
         further = len(report.requantised) - 1
         also = f" (and {further} more: --json lists them)" if further else ""
