@@ -7,8 +7,9 @@ as large, and so on. Each piece is a polynomial of degree 1 to 7 that reaches as
 allows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from math import erf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from microkernels.nn.curves import (
     part,
 )
 
-__all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole"]
+__all__ = ["ARGUMENT", "FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole"]
 
 _Reals = NDArray[np.floating[Any]]
 
@@ -38,6 +39,7 @@ _BEFORE_ROUNDING = 0.75
 #: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
 _NODES, _SAMPLES = 24, 385
 _ONE = 1 << UNIT_FRACTION
+_ERF = np.frompyfunc(erf, 1, 1)
 #: Most lengths that are tried with rounded coefficients.
 _TRIALS = 6
 #: A piece's end is found to within this part of its length.
@@ -45,10 +47,29 @@ _RESOLUTION = 16
 
 
 class Function(NamedTuple):
-    """A function of real numbers: its name in :data:`FUNCTIONS`, and its parameters."""
+    """A function of real numbers.
+
+    Attributes:
+        name: in :data:`FUNCTIONS`. parameters: after its arguments.
+        of: functions whose results are its arguments; empty: it is of the arguments themselves.
+    """
 
     name: str
     parameters: tuple[float, ...] = ()
+    of: "tuple[Function, ...]" = ()
+
+    @property
+    def title(self) -> str:
+        """Names of the function and of those that it is of."""
+        return " of ".join([self.name, *(inner.title for inner in self.of if inner != ARGUMENT)])
+
+    def after(self, inner: "Sequence[Function]") -> "Function":
+        """The function of the results of ``inner``."""
+        return self._replace(of=tuple(each.after(inner) for each in self.of) or tuple(inner))
+
+
+#: The argument itself.
+ARGUMENT = Function("argument")
 
 
 def _elu(x: _Reals, alpha: float, gamma: float, width: float) -> _Reals:
@@ -64,6 +85,10 @@ def _root_from(x: _Reals, power: float, least: float) -> _Reals:
     # Below this, powers have few bits, fewer than the root.
     below = x * max(least, 1e-300) ** (1 / power - 1)
     return np.asarray(np.where(x >= least, np.power(x, 1 / power), below))
+
+
+def _erf(x: _Reals) -> _Reals:
+    return np.asarray(_ERF(x), np.float64)
 
 
 def _power(x: _Reals, exponent: float) -> _Reals:
@@ -84,6 +109,15 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "mish": lambda x: np.asarray(x * np.tanh(_softplus(x))),
     "power": _power,
     "root_from": _root_from,
+    "gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
+    "erf": lambda x: _erf(x),
+    "argument": lambda x: x,
+    "affine": lambda x, factor, offset: factor * x + offset,
+    "clip": np.clip,
+    "leaky": lambda x, slope: np.asarray(np.maximum(x, slope * x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "absolute": np.abs,
+    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "maximum", "minimum")},
 }  # fmt: skip
 
 #: Placeholder until calibration, as large as a curve may be.
@@ -105,14 +139,21 @@ class _Front(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
-def evaluated(function: Function, values: _Reals) -> _Reals:
+def evaluated(function: Function, *values: _Reals) -> _Reals:
     """The function of real numbers; NaN or infinite where undefined."""
+    inner = [evaluated(each, *values) for each in function.of]
+    arguments = inner or [np.asarray(each, np.float64) for each in values]
     with np.errstate(all="ignore"):
-        return FUNCTIONS[function.name](np.asarray(values, np.float64), *function.parameters)
+        return FUNCTIONS[function.name](*arguments, *function.parameters)
 
 
 def has_pole(function: Function, least: float, greatest: float) -> bool:
     """Whether the function has a pole between numbers at which it is defined."""
+    if any(has_pole(inner, least, greatest) for inner in function.of):
+        return True
+    if len(function.of) == 1:
+        arguments = evaluated(function.of[0], np.linspace(least, greatest, _SAMPLES))
+        least, greatest = float(arguments.min()), float(arguments.max())
     name = function.name
     if name == "reciprocal" or (name == "power" and function.parameters[0] < 0):
         return least < 0 < greatest

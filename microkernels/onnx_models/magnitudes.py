@@ -201,12 +201,12 @@ def _range(
     """The range of arguments of a curve, whose values are ``real``."""
     if not np.isfinite(real).all():
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].name} is undefined for "
+            f"node {model.origins.get(name, name)}: {model.curves[name].title} is undefined for "
             f"some of the calibration data, which range from {ends[0]:g} to {ends[1]:g}"
         )
     if has_pole(model.curves[name], *ends):
         raise ModelError(
-            f"node {model.origins.get(name, name)}: {model.curves[name].name} has a pole "
+            f"node {model.origins.get(name, name)}: {model.curves[name].title} has a pole "
             f"within the range of the calibration data, {ends[0]:g} to {ends[1]:g}"
         )
     return ends

@@ -7,8 +7,9 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import MapSize
 from microkernels.networks.plan import NetworkPlan, plan_network
+from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
-from microkernels.onnx_models.model import MappedModel, by_curves
+from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from microkernels.onnx_models.steps import in_steps
@@ -116,12 +117,12 @@ def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | Non
 
 
 def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
-    """The model as a machine can run it: with logistic functions by polynomials where its engines
+    """The model as a machine can run it: with functions as curves, logistic ones where its engines
     lack the unit, and with maps and weights of bytes, but for integers, where they multiply bytes
     and layers have them."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
     lacking = [name for name, key in keys.items() if key not in machine.instructions]
-    model = by_curves(model, lacking) if lacking else model
+    model = in_curves(model, lacking)
     if PAIRS not in machine.instructions:
         return model
     wide = {*model.integers, *model.rounded}
