@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -28,6 +28,9 @@ from .option_groups.models import (
     shaped,
 )
 from .options import JsonOption, PresetOption, filling, reading, writing
+
+if TYPE_CHECKING:
+    from vip.models.compile import CompileReport
 
 __all__ = ["app"]
 
@@ -193,8 +196,13 @@ def compile_command(
             budget=budget,
             progress=progress,
         )
+    _show(report, f"{model.name} on {preset_name}, calibration")
+    write_json(json, report.to_json())
+
+
+def _show(report: "CompileReport", title: str) -> None:
+    """Print what was compiled, and warnings."""
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
-    title = f"{model.name} on {preset_name}, calibration"
     layers = table(*heads, left=("layer",), title=title)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
@@ -238,7 +246,6 @@ def compile_command(
         "on the calibration data, ",
         "the range in floating point",
     )
-    write_json(json, report.to_json())
 
 
 def _warn(saturated: Mapping[str, int], where: str) -> None:
