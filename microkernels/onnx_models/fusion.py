@@ -67,9 +67,9 @@ def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
 
 
 def _chains(model: MappedModel) -> dict[str, _Chain]:
-    """The longest chain that ends with each layer; none: the layer is no function of one map."""
+    """The longest chain that ends with each layer; none: the layer is not a function of one map."""
     network = model.network
-    # Layers that are no functions of real numbers, or change with the data; layers that are read.
+    # Layers that are not functions of real numbers, or change with the data; layers that are read.
     apart = {*model.integers, *model.rounded, *model.steps, *model.norms}
     apart |= {norm.above for norm in model.norms.values()}
     # A step lies between two elements of its own argument.
