@@ -45,6 +45,7 @@ __all__ = [
     "lowest_element",
     "multiply",
     "packed",
+    "round_shift",
     "subtract",
     "to_fixed",
     "unpack",
@@ -102,7 +103,8 @@ def _saturate(values: Elements, dtype: np.dtype[Any] = ELEMENT) -> Elements:
     return clip(values, limits.min, limits.max).astype(dtype)
 
 
-def _round_shift(values: Elements, fraction: int) -> Elements:
+def round_shift(values: Elements, fraction: int) -> Elements:
+    """``values`` shifted right, rounded to nearest, halves up; not limited."""
     half = 1 << fraction >> 1
     return (values + half) >> fraction
 
@@ -205,7 +207,7 @@ def multiply(first: Elements, second: Elements, fraction: int) -> Elements:
     """Element-wise products, shifted right by ``fraction`` bits: ``v.v.mul`` and ``v.s.mul``; bytes
     if ``first`` is of bytes."""
     product = first.astype(np.int64) * second.astype(np.int64)
-    return _saturate(_round_shift(product, fraction), BYTE if first.dtype == BYTE else ELEMENT)
+    return _saturate(round_shift(product, fraction), BYTE if first.dtype == BYTE else ELEMENT)
 
 
 def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:
@@ -217,7 +219,7 @@ def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:
     """
     # Sums of 256 products have 39 bits, far fewer than 53, so floating point is exact, and fast.
     exact = rows.astype(np.float64) @ columns.astype(np.float64)
-    return _saturate(_round_shift(exact.astype(np.int64), fraction))
+    return _saturate(round_shift(exact.astype(np.int64), fraction))
 
 
 def to_fixed(values: Elements, fraction: int) -> Elements:

@@ -2,11 +2,12 @@
 
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.data.pictures import Photograph, read_photographs, read_samples
 from support.files import read_bytes
@@ -19,6 +20,7 @@ __all__ = [
     "file_problem",
     "grey_levels",
     "read_costs",
+    "read_edges",
     "read_seeds",
     "segmentation_costs",
     "segmentation_problem",
@@ -27,6 +29,7 @@ __all__ = [
 _GREY_LEVELS = 256
 _MOST_BYTES = 1 << 32
 _LARGEST = 1 << 31
+_EDGES = "a NumPy archive (.npz) with the arrays right [y, x] and down [y, x]"
 
 
 def grey_levels(labels: int) -> NDArray[np.int64]:
@@ -111,17 +114,9 @@ def read_costs(path: Path) -> NDArray[np.int64]:
     Raises:
         KernelError: not such an array, or costs that are not whole numbers (or NaN) or too large.
     """
-    try:
-        content = read_bytes(path, _MOST_BYTES)
-    except OSError as error:
-        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
-    try:
-        costs = np.load(BytesIO(content), allow_pickle=False)
-        if not isinstance(costs, np.ndarray) or costs.dtype.kind not in "iuf":
-            raise ValueError
-    except Exception as error:
-        # NumPy raises many kinds of exceptions for damaged files.
-        raise KernelError(f"{path}: not a NumPy array of numbers (.npy)") from error
+    costs = _numpy(path, "a NumPy array of numbers (.npy)")
+    if not isinstance(costs, np.ndarray) or costs.dtype.kind not in "iuf":
+        raise KernelError(f"{path}: not a NumPy array of numbers (.npy)")
     if costs.ndim != 3 or 0 in costs.shape:
         raise KernelError(
             f"{path}: costs must have the shape (height, width, labels), not {costs.shape}"
@@ -131,6 +126,39 @@ def read_costs(path: Path) -> NDArray[np.int64]:
     if (np.abs(costs.astype(np.float64)) >= _LARGEST).any() or (costs != np.rint(costs)).any():
         raise KernelError(f"{path}: costs must be whole numbers below 2**31; scale and round them")
     return costs.astype(np.int64)
+
+
+def read_edges(path: Path) -> EdgeWeights:
+    """Edge weights from the arrays ``right`` and ``down`` of a NumPy archive.
+
+    Raises:
+        KernelError: not such an archive, or weights that can't be used.
+    """
+    arrays = _numpy(path, _EDGES)
+    if isinstance(arrays, np.ndarray) or sorted(arrays) != ["down", "right"]:
+        raise KernelError(f"{path}: not {_EDGES}")
+    try:
+        return EdgeWeights(arrays["right"], arrays["down"])
+    except KernelError as error:
+        raise KernelError(f"{path}: {error}") from error
+
+
+def _numpy(path: Path, content: str) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    """The array of a ``.npy`` file, or those of an ``.npz`` file by name.
+
+    Raises:
+        KernelError: the file can't be read, or is neither; ``content`` says what it should be.
+    """
+    try:
+        data = BytesIO(read_bytes(path, _MOST_BYTES))
+    except OSError as error:
+        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        arrays = np.load(data, allow_pickle=False)
+        return arrays if isinstance(arrays, np.ndarray) else dict(arrays)
+    except Exception as error:
+        # NumPy raises many kinds of exceptions for damaged files.
+        raise KernelError(f"{path}: not {content}") from error
 
 
 def read_seeds(path: Path) -> NDArray[np.int64]:
@@ -197,12 +225,18 @@ def segmentation_problem(
 
 
 def file_problem(
-    path: Path, *, smooth: str = "linear:2", weight: int = 20, bits: int = 16
+    path: Path,
+    *,
+    smooth: str = "linear:2",
+    weight: int = 20,
+    edges: Path | None = None,
+    bits: int = 16,
 ) -> BpProblem:
     """The problem with data costs from a file (:func:`read_costs`).
 
     Parameters:
         smooth, weight, bits: as for :func:`denoising_problem`.
+        edges: file with edge weights (:func:`read_edges`); None: all are 1.
 
     Raises:
         KernelError: as for these, or costs that don't fit in ``bits`` bits.
@@ -210,4 +244,5 @@ def file_problem(
     costs = read_costs(path)
     if costs.shape[2] > _GREY_LEVELS:
         raise KernelError(f"{path}: {costs.shape[2]} labels; at most 256 fit in a vector")
-    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)
+    weights = None if edges is None else read_edges(edges)
+    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits, weights)

@@ -11,7 +11,7 @@ import numpy as np
 from isa.program import Program
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.common.fixed_point import Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
@@ -23,7 +23,6 @@ from microkernels.nn.conv_shape import (
     convolve,
     convolve_bytes,
     depthwise,
-    pair_bytes,
     rounding_bias,
 )
 from microkernels.nn.depthwise import DepthwiseLayout
@@ -80,9 +79,12 @@ class Conv(SumLayer, _Filter):
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
-    byte_fraction = MOST_BYTE_FRACTION
-
     filters: int
+
+    @property
+    def byte_fraction(self) -> int:
+        # More take instructions. Products of 16-bit elements need them.
+        return MOST_BYTE_FRACTION if self.bits == BYTE_BITS else FRACTION_LIMIT
 
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
@@ -187,9 +189,8 @@ class Conv(SumLayer, _Filter):
 
     def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        elements, bias = weights.weights, weights.bias
-        if self.bits == BYTE_BITS:
-            elements, bias = pair_bytes(elements), rounding_bias(bias, len(bias), self.narrow)
+        elements = in_memory(weights.weights, self.bits)
+        bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
         layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
 
     def integer(
@@ -199,7 +200,7 @@ class Conv(SumLayer, _Filter):
         assert isinstance(plan.part, ConvPlan)
         shape = replace(self.shape(plan.input), channels=sources[0].shape[-1])
         model = partial(
-            partial(convolve_bytes, narrow=self.narrow) if self.bits == BYTE_BITS else convolve,
+            convolve_bytes if self.bits == BYTE_BITS else convolve,
             shape,
             weights=weights.weights,
             bias=weights.bias,
@@ -207,6 +208,7 @@ class Conv(SumLayer, _Filter):
             joined=plan.part.joined,
             fraction=self.fraction,
             relu=self.relu,
+            narrow=self.narrow,
         )
         return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 

@@ -7,8 +7,9 @@ as large, and so on. Each piece is a polynomial of degree 1 to 7 that reaches as
 allows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from math import erf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,16 @@ from microkernels.nn.curves import (
     part,
 )
 
-__all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole"]
+__all__ = [
+    "ARGUMENT",
+    "FUNCTIONS",
+    "STEPS",
+    "UNFITTED",
+    "Function",
+    "evaluated",
+    "fitted",
+    "has_pole",
+]
 
 _Reals = NDArray[np.floating[Any]]
 
@@ -38,6 +48,7 @@ _BEFORE_ROUNDING = 0.75
 #: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
 _NODES, _SAMPLES = 24, 385
 _ONE = 1 << UNIT_FRACTION
+_ERF = np.frompyfunc(erf, 1, 1)
 #: Most lengths that are tried with rounded coefficients.
 _TRIALS = 6
 #: A piece's end is found to within this part of its length.
@@ -45,10 +56,31 @@ _RESOLUTION = 16
 
 
 class Function(NamedTuple):
-    """A function of real numbers: its name in :data:`FUNCTIONS`, and its parameters."""
+    """A function of real numbers.
+
+    Attributes:
+        name: in :data:`FUNCTIONS`. parameters: after its arguments.
+        of: functions whose results are its arguments; empty: it is of the arguments themselves.
+    """
 
     name: str
     parameters: tuple[float, ...] = ()
+    of: "tuple[Function, ...]" = ()
+
+    @property
+    def title(self) -> str:
+        """Names of the function and of those that it is of."""
+        return " of ".join([self.name, *(inner.title for inner in self.of if inner != ARGUMENT)])
+
+    def after(self, inner: "Sequence[Function]") -> "Function":
+        """The function of the results of ``inner``."""
+        return self._replace(of=tuple(each.after(inner) for each in self.of) or tuple(inner))
+
+
+#: Names of functions with a step at 0.
+STEPS = ("positive", "inverse")
+#: The argument itself.
+ARGUMENT = Function("argument")
 
 
 def _elu(x: _Reals, alpha: float, gamma: float, width: float) -> _Reals:
@@ -64,6 +96,15 @@ def _root_from(x: _Reals, power: float, least: float) -> _Reals:
     # Below this, powers have few bits, fewer than the root.
     below = x * max(least, 1e-300) ** (1 / power - 1)
     return np.asarray(np.where(x >= least, np.power(x, 1 / power), below))
+
+
+def _inverse(x: _Reals) -> _Reals:
+    # 0 has none, and counts as its own.
+    return np.asarray(np.where(x == 0, 0.0, np.where(x > 0, np.reciprocal(x), np.nan)))
+
+
+def _erf(x: _Reals) -> _Reals:
+    return np.asarray(_ERF(x), np.float64)
 
 
 def _power(x: _Reals, exponent: float) -> _Reals:
@@ -82,8 +123,19 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "softplus": _softplus,
     "softsign": lambda x: np.asarray(x / (1 + np.abs(x))),
     "mish": lambda x: np.asarray(x * np.tanh(_softplus(x))),
+    "positive": lambda x: np.asarray(np.where(x > 0, 1.0, 0.0)),
+    "inverse": _inverse,
     "power": _power,
     "root_from": _root_from,
+    "gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
+    "erf": lambda x: _erf(x),
+    "argument": lambda x: x,
+    "affine": lambda x, factor, offset: factor * x + offset,
+    "clip": np.clip,
+    "leaky": lambda x, slope: np.asarray(np.maximum(x, slope * x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "absolute": np.abs,
+    **{name: getattr(np, name) for name in ("add", "subtract", "multiply", "maximum", "minimum")},
 }  # fmt: skip
 
 #: Placeholder until calibration, as large as a curve may be.
@@ -105,14 +157,21 @@ class _Front(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
-def evaluated(function: Function, values: _Reals) -> _Reals:
+def evaluated(function: Function, *values: _Reals) -> _Reals:
     """The function of real numbers; NaN or infinite where undefined."""
+    inner = [evaluated(each, *values) for each in function.of]
+    arguments = inner or [np.asarray(each, np.float64) for each in values]
     with np.errstate(all="ignore"):
-        return FUNCTIONS[function.name](np.asarray(values, np.float64), *function.parameters)
+        return FUNCTIONS[function.name](*arguments, *function.parameters)
 
 
 def has_pole(function: Function, least: float, greatest: float) -> bool:
     """Whether the function has a pole between numbers at which it is defined."""
+    if any(has_pole(inner, least, greatest) for inner in function.of):
+        return True
+    if len(function.of) == 1:
+        arguments = evaluated(function.of[0], np.linspace(least, greatest, _SAMPLES))
+        least, greatest = float(arguments.min()), float(arguments.max())
     name = function.name
     if name == "reciprocal" or (name == "power" and function.parameters[0] < 0):
         return least < 0 < greatest
@@ -139,14 +198,38 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         scaled = np.ldexp(evaluated(function, real), fraction)
         return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
 
+    if function.name == "positive":
+        return Curve(0, LOWEST, HIGHEST, (_step(int(np.ldexp(1.0, fraction))),))
+    if function.name == "inverse" and low <= 0:
+        return _stepped(high, target)
     first, last = _even(low, high, target)
     start = int(np.floor(target(np.array([float(first)]))[0] + 0.5))
-    largest = np.abs(target(np.linspace(first, last, _SAMPLES))).max()
+    return Curve(start, low, high, _pieces(_Front(first, start), last, target))
+
+
+def _pieces(front: _Front, end: int, target: _Target) -> tuple[Piece, ...]:
+    """Pieces from ``front`` up to ``end`` with as small an error as so many can have."""
+    largest = np.abs(target(np.linspace(front.place, end, _SAMPLES))).max()
     error, pieces = max(_GOOD, _GOOD_PART * float(largest)), None
     while pieces is None:
-        pieces = _cheapest(_Front(first, start), last, target, error)
+        pieces = _cheapest(front, end, target, error)
         error *= _WORSE
-    return Curve(start, low, high, pieces)
+    return pieces
+
+
+def _step(height: int) -> Piece:
+    """The piece that is 0 up to the element 0, and ``height`` from 1 on: half the sum of the
+    saturated argument, which is -1, 0 or 1, and of its square."""
+    half = _ONE >> 2
+    return Piece(0, HIGHEST, 0, height, UNIT_FRACTION - 1, (half, half, 0))
+
+
+def _stepped(high: int, target: _Target) -> Curve:
+    """The curve of a function that is 0 up to 0, where it has a step."""
+    height = int(np.floor(target(np.array([1.0]))[0] + 0.5))
+    front = _Front(1, height, (_step(height),))
+    end = high - (high + 1) % 2
+    return Curve(0, 0, high, front.pieces if end <= 1 else _pieces(front, end, target))
 
 
 def _even(low: int, high: int, target: _Target) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """Element-wise layers, whose inputs and output have the same size."""
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import erf, inf, sqrt
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +26,9 @@ from microkernels.nn.element_shape import (
     element,
 )
 
-from .curves import UNFITTED, evaluated, fitted
+from .curves import UNFITTED, Function, evaluated, fitted
 from .families import PixelLayer
-from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
+from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
@@ -37,8 +38,6 @@ __all__ = ["LOGISTIC", "Activation", "Add", "Combine", "ElementWise", "Multiply"
 LOGISTIC = ("tanh", "sigmoid")
 #: Maximum fraction bits of functions.
 _FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
-_ERF = np.frompyfunc(erf, 1, 1)
-_COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +47,21 @@ class ElementWise(PixelLayer):
     layouts = ElementLayout
     golden = staticmethod(element)
 
+    @abstractmethod
+    def formula(self, parameters: RealParameters) -> Function: ...
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return evaluated(self.formula(parameters), *sources)
+
     @property
     def reads_bytes(self) -> bool:
         return self.shape(MapSize(1, 1, 1)).operation in OF_BYTES
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        maps = len(self.sources) + 1
-        return plan.timed(maps * plan.tile.elements * ELEMENT_BYTES / MEMORY_BYTES, work)
+        elements = plan.tile.elements
+        memory = (len(self.sources) + 1) * elements * ELEMENT_BYTES / MEMORY_BYTES
+        vectors = elements * self.shape(plan.tile).operations / LANES / work.engines.pes
+        return plan.timed(max(memory, vectors), work)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +92,9 @@ class Add(_OfTwo):
     def shape(self, size: MapSize) -> ElementShape:
         return ElementShape(**size._asdict(), bits=self.bits, operation="add", relu=self.relu)
 
-    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        total = sources[0] + sources[1]
-        return np.maximum(total, 0) if self.relu else total
+    def formula(self, parameters: RealParameters) -> Function:
+        total = Function("add")
+        return Function("relu", of=(total,)) if self.relu else total
 
     def with_relu(self) -> Layer | None:
         return None if self.relu else replace(self, relu=True)
@@ -112,8 +119,8 @@ class Multiply(_OfTwo):
             **size._asdict(), bits=self.bits, operation="multiply", fraction=self.fraction
         )
 
-    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        return sources[0] * sources[1]
+    def formula(self, parameters: RealParameters) -> Function:
+        return Function("multiply")
 
     @property
     def shifts(self) -> bool:
@@ -142,9 +149,8 @@ class Combine(_OfTwo):
     def shape(self, size: MapSize) -> ElementShape:
         return ElementShape(**size._asdict(), bits=self.bits, operation=self.operation)
 
-    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        combined: Reals = _COMBINED[self.operation](sources[0], sources[1])
-        return combined
+    def formula(self, parameters: RealParameters) -> Function:
+        return Function(self.operation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,33 +175,18 @@ class Activation(ElementWise, ElementConstants):
         constants = {field.name: getattr(self, field.name) for field in fields(ElementConstants)}
         return ElementShape(**size._asdict(), bits=self.bits, operation=self.function, **constants)
 
-    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        (values,) = sources
+    def formula(self, parameters: RealParameters) -> Function:
         match self.function:
-            case "relu":
-                return np.maximum(values, 0)
-            case "absolute":
-                return np.abs(values)
-            case "affine":
-                factor, offset = parameters.affine[self.name]
-                return values * factor + offset
             case "curve":
-                return evaluated(parameters.curves[self.name], values)
+                return parameters.curves[self.name]
+            case "affine":
+                return Function("affine", parameters.affine[self.name])
             case "clip":
-                low, high = parameters.bounds[self.name]
-                return np.clip(values, low, high)
+                return Function("clip", parameters.bounds[self.name])
             case "leaky":
                 assert self.slope is not None
-                slope = self.slope / (1 << SLOPE_FRACTION)
-                return np.asarray(np.maximum(values, slope * values))
-            case "tanh":
-                return np.tanh(values)
-            case "erf":
-                return np.asarray(_ERF(values), np.float64)
-            case "gelu":
-                return np.asarray(values * (1 + np.asarray(_ERF(values / sqrt(2)), np.float64)) / 2)
-        # The logistic function without overflow.
-        return np.asarray((np.tanh(values / 2) + 1) / 2)
+                return Function("leaky", (self.slope / (1 << SLOPE_FRACTION),))
+        return Function(self.function)
 
     @property
     def shifts(self) -> bool:

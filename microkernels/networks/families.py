@@ -92,19 +92,17 @@ class SumLayer(WeightLayer):
     """
 
     mixes_channels = True
-    #: Most fraction bits with outputs of bytes.
-    byte_fraction: ClassVar[int] = FRACTION_LIMIT
-
     narrow: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.narrow is None:
-            return
-        CHECK.within("narrow", self.narrow, 0, MOST_NARROW)
-        CHECK.within("fraction bits with outputs of bytes", self.fraction, 0, self.byte_fraction)
-        if self.bits > BYTE_BITS:
-            raise KernelError(f"{self.name}: sums of 16-bit elements do not become bytes")
+        if self.narrow is not None:
+            CHECK.within("narrow", self.narrow, 0, MOST_NARROW)
+
+    @property
+    def byte_fraction(self) -> int:
+        """Most fraction bits with outputs of bytes."""
+        return FRACTION_LIMIT
 
     @property
     def reads_bytes(self) -> bool:

@@ -22,6 +22,7 @@ from microkernels.nn.dense_plan import DensePlan
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
+from .curves import Function
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
@@ -564,6 +565,10 @@ class Layer(ABC):
     def transcendental(self) -> bool:
         """Whether other libraries compute the layer with an error of their own."""
         return False
+
+    def formula(self, parameters: RealParameters) -> Function | None:
+        """The function of elements that the layer computes; None: it is none."""
+        return None
 
     def without(self, functions: Collection[str]) -> "Layer":
         """The layer without these functions of the logistic unit: an activation becomes a curve to

@@ -159,6 +159,16 @@ class Network:
         return {INPUT: self.input_bits} | {layer.name: layer.output_bits for layer in self.layers}
 
     @cached_property
+    def equal_bits(self) -> Mapping[str, str]:
+        """Name of each map -> a name shared by all maps whose numbers have the same bits."""
+        group = {name: name for name in self.sizes}
+        for layer in self.layers:
+            if not layer.mixes_channels:
+                same = {group[name] for name in (layer.name, *self.sources[layer.name])}
+                group = {name: layer.name if of in same else of for name, of in group.items()}
+        return group
+
+    @cached_property
     def stored(self) -> Mapping[str, MapSize]:
         """Name of each layer, and :data:`INPUT`, -> size of its map in elements."""
         return {name: size.stored(self.bits[name]) for name, size in self.sizes.items()}
@@ -170,23 +180,12 @@ class Network:
         Parameters:
             wide: names of further maps that keep 16 bits.
         """
-        # Maps whose numbers have the same bits share a name.
-        group = {name: name for name in self.sizes}
         of_elements = {*wide, *(name for name in self.sizes if not self.users(name))}
         for layer in self.layers:
-            maps = (layer.name, *self.sources[layer.name])
             if not layer.reads_bytes:
-                of_elements.update(maps)
-            if not layer.mixes_channels:
-                same = {group[name] for name in maps}
-                group = {name: layer.name if of in same else of for name, of in group.items()}
-        elements, count = {group[name] for name in of_elements}, 0
-        while len(elements) > count:
-            count = len(elements)
-            # Only sums of products of bytes become bytes.
-            for layer in self.layers:
-                if any(group[source] in elements for source in self.sources[layer.name]):
-                    elements.add(group[layer.name])
+                of_elements.update((layer.name, *self.sources[layer.name]))
+        group = self.equal_bits
+        elements = {group[name] for name in of_elements}
         bits = {name: 16 if of in elements else 8 for name, of in group.items()}
         layers = []
         for layer in self.layers:

@@ -277,7 +277,7 @@ class Recurrent(Layer):
         return True
 
     def without(self, functions: Collection[str]) -> Layer:
-        return replace(self, unit=False)
+        return replace(self, unit=False) if functions else self
 
 
 def _columns(images: Elements | Reals) -> Elements | Reals:

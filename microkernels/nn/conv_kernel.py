@@ -13,7 +13,7 @@ unit executes, for this pixel (age 0) and for earlier pixels still in the pipeli
 - age 2: the maximum with the threshold: 0 in the last slice with ReLU, otherwise the lowest
   element;
 - for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation,
-  unless it is there; age 4, or 3: the high bytes are packed.
+  unless it is there; age 4, or 3: the high bytes are packed; with FX 0 if FX is above 6.
 
 During the first product, the slots that the previous window no longer needs are reloaded, the
 oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
@@ -35,7 +35,8 @@ timing of the memory:
   ``v.drain`` separates their load from the last pixel that read that place.
 """
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 
 from isa.program import Program
@@ -45,7 +46,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
 from .conv_layout import ConvLayout
-from .conv_shape import check_shifts
+from .conv_shape import MOST_BYTE_FRACTION, check_shifts
 from .conv_stream import ConvStream
 
 __all__ = ["conv_program"]
@@ -339,11 +340,19 @@ class _ConvKernel:
         limit = self.limit[min(age, len(self.limit) - 1)] if self.limit else self.relu
         self.writer.vector("v.s.max", result, result, limit, note="raise to the threshold")
 
-    def _bytes(self) -> AbstractContextManager[None]:
-        """A context for instructions that only passes whose outputs are bytes execute."""
-        if not self.plan.narrows_sums:
-            return nullcontext()
-        return self.writer.unless("beq", self.limit[0], self.lowest)
+    @contextmanager
+    def _bytes(self) -> Iterator[None]:
+        """A context for instructions that only passes whose outputs are bytes execute, with few
+        fraction bits."""
+        w, sums = self.writer, self.plan.narrows_sums
+        with w.unless("beq", self.limit[0], self.lowest) if sums else nullcontext():
+            if self.fraction <= MOST_BYTE_FRACTION:
+                yield
+                return
+            w.op("set.fx", w.zero)
+            yield
+            w.op("li", self.tmp, self.fraction)
+            w.op("set.fx", self.tmp)
 
     def _shift_byte(self, age: int) -> None:
         """Shift each sum's byte to its element's high byte."""

@@ -35,6 +35,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
+from .conv_shape import MOST_BYTE_FRACTION
 from .line import BlockLayout
 
 __all__ = ["ConvLayout", "predict_conv"]
@@ -191,7 +192,8 @@ class ConvLayout(BlockLayout):
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
         if plan.narrow is not None:
-            # Products with these are shifted right by the fraction.
+            # Products with these are shifted right by the fraction, or by 0.
+            fraction = fraction if fraction <= MOST_BYTE_FRACTION else 0
             thresholds += [1 << fraction + plan.byte_shift, 1 << fraction + 8]
         memory.write(self.thresholds, np.array(thresholds, ELEMENT).tobytes())
         memory.write(self.parameters, self.block(self.parameters))

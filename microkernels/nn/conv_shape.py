@@ -63,21 +63,20 @@ __all__ = [
 
 #: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
-#: Fraction bits of a one-byte factor.
+#: Most fraction bits with which sums are packed to bytes, as a byte is a factor of 1; with more, a
+#: convolution sets them to 0 for that.
 MOST_BYTE_FRACTION = 6
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
-    """Check that sums of products can be shifted right by ``fraction`` bits: 0..15, or 0..6 for
-    outputs of bytes, as a byte must be able to represent two to this power; and the sums by
-    ``narrow`` bits: 0..8.
+    """Check that sums of products can be shifted right by ``fraction`` bits: 0..15; and sums that
+    become bytes by ``narrow`` bits: 0..8.
 
     Raises:
         KernelError: a shift is out of range.
     """
     check_fraction(fraction)
     if narrow is not None:
-        CHECK.within("fraction bits with outputs of bytes", fraction, 0, MOST_BYTE_FRACTION)
         CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
 
 
@@ -202,29 +201,32 @@ def convolve(
     joined: bool,
     fraction: int,
     relu: bool,
+    narrow: int | None = None,
 ) -> Elements:
     """Golden model of the convolution kernel, bit-exact.
 
     Parameters:
         image: height x width x channels elements.
         weights: filters x kernel (down) x kernel (across) x channels elements.
-        bias: one element per filter, with the fraction bits of the output.
+        bias: one element per filter, with the fraction bits of the sums.
         depth: channels per slice.
         joined: a slice's window is one sum.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
+        narrow: bits by which sums are shifted further to become bytes, 0..8; None: the outputs are
+            the sums, elements of 16 bits.
 
     Returns:
-        out_height x out_width x filters elements.
+        out_height x out_width x filters elements, or bytes if the layer narrows.
 
     Raises:
         KernelError: an array of another shape, or values beyond 16 bits.
     """
-    check_fraction(fraction)
+    check_shifts(fraction, narrow)
     down, across = shape.down, shape.kernel
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
     weights = check_elements("weights", weights, (shape.filters, down, across, shape.channels))
-    bias = check_elements("bias", bias, (shape.filters,))
+    bias = rounding_bias(bias, shape.filters, narrow)
     around = (shape.padding, shape.padding)
     padded = np.pad(image, (around, around, (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (down, across), (0, 1))
@@ -249,7 +251,8 @@ def convolve(
         total = add(window, total)
     if relu:
         total = np.maximum(total, 0)
-    return total.reshape(shape.out_height, shape.out_width, shape.filters)
+    total = total.reshape(shape.out_height, shape.out_width, shape.filters)
+    return total if narrow is None else narrowed(total, narrow)
 
 
 _LOWEST, _HIGHEST = -128, 127
@@ -281,7 +284,7 @@ def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
     """The biases including what rounds outputs of bytes.
 
     Parameters:
-        narrow: as for :func:`convolve_bytes`.
+        narrow: as for :func:`convolve`.
 
     Raises:
         KernelError: a bias that leaves no room for it.
@@ -316,35 +319,29 @@ def convolve_bytes(
         shape: of the layer; its channels and filters count bytes.
         image: height x width x channels bytes.
         weights: filters x kernel (down) x kernel (across) x channels bytes.
-        bias: one 16-bit element per filter, with the fraction bits of the sums.
         depth: pairs of channels per slice.
-        joined, relu: as for :func:`convolve`.
-        fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
-            0..6.
-        narrow: bits by which sums are shifted further to become bytes, 0..8; None: the outputs are
-            the sums, elements of 16 bits.
+        bias, joined, fraction, relu, narrow: as for :func:`convolve`.
 
     Returns:
-        out_height x out_width x filters bytes, or elements if the layer does not narrow.
+        As of :func:`convolve`.
 
     Raises:
         KernelError: an array of another shape, or values beyond their type.
     """
-    check_shifts(fraction, narrow)
     image = check_elements("image", image, (shape.height, shape.width, shape.channels), BYTE)
     size = (shape.filters, shape.down, shape.kernel, shape.channels)
     weights = check_elements("weights", weights, size, BYTE)
-    sums = convolve(
+    return convolve(
         shape,
         image.astype(ELEMENT),
         weights.astype(ELEMENT),
-        rounding_bias(bias, shape.filters, narrow),
+        bias,
         depth=2 * depth,
         joined=joined,
         fraction=fraction,
         relu=relu,
+        narrow=narrow,
     )
-    return sums if narrow is None else narrowed(sums, narrow)
 
 
 @dataclass(frozen=True, kw_only=True)

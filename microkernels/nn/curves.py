@@ -25,6 +25,7 @@ from microkernels.common.fixed_point import (
     Elements,
     add,
     multiply,
+    round_shift,
     subtract,
 )
 
@@ -247,8 +248,10 @@ def check_curve(curve: Curve) -> None:
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
     first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
-    offset, factor = np.array(-piece.middle, np.int16), np.array(piece.factor, np.int16)
-    unit = multiply(add(image, offset), factor, piece.shift)
+    # These saturate where the piece ends, which is not counted.
+    moved = np.clip(image.astype(np.int64) - piece.middle, LOWEST, HIGHEST)
+    scaled = round_shift(moved * piece.factor, piece.shift)
+    unit = np.clip(scaled, LOWEST, HIGHEST).astype(np.int16)
     sums = multiply(unit, first, UNIT_FRACTION)
     for coefficient in middle:
         sums = multiply(add(sums, coefficient), unit, UNIT_FRACTION)

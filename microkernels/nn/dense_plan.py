@@ -301,7 +301,7 @@ def plan_dense(
         segments: partial sums per output, 1..64.
         sharers: engines per vault, at least 1.
         chunk: inputs per chunk, 1..256; None: choose automatically.
-        pairs, narrow: as for :class:`DensePlan`; ``narrow`` is 0..8, with ``pairs``.
+        pairs, narrow: as for :class:`DensePlan`; ``narrow`` is 0..8.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -314,8 +314,6 @@ def plan_dense(
     chunk = _chunk_of(shape, chunk, scratchpad_bytes)
     if narrow is not None:
         check_shifts(0, narrow)
-        if not pairs:
-            raise KernelError("narrow is for fully connected layers of bytes, with pairs")
     # Outputs of bytes are computed in pairs.
     pair = outputs_per_element(narrow)
     each = round_up(-(-shape.outputs // sharers), pair)

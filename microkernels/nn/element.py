@@ -1,8 +1,10 @@
 """Layout and kernel of element-wise layers.
 
-The work is divided into *lines*: a column of pixels of one slice of the channels, which is
-contiguous in each map. A line is divided into *pieces* of equal length; if they do not divide it
-evenly, the last one overlaps the previous one, and the same elements are computed twice.
+The work is divided into *runs*, which are contiguous in each map: a column of pixels of one slice
+of the channels or, of maps without pixels around them, a slice, or all slices if nothing lies
+between them. A run is divided into *lines*, so that the engines end at about the same time, and a
+line into *pieces*, both of equal length. If they do not divide it evenly, the last one overlaps the
+previous one, and the same elements are computed twice.
 
 The scratchpad contains the constants, two pieces of results, for a polynomial a piece of its
 argument, for a curve also a piece of a part of it, and a ring of *slots*: one piece of each input
@@ -34,7 +36,7 @@ from support.errors import counted
 
 from .curves import POLYNOMIALS, UNIT_FRACTION, Curve
 from .element_shape import ElementShape
-from .line import LineLayout, StreamKernel
+from .line import LineLayout, StreamKernel, part_starts
 
 __all__ = ["ElementLayout"]
 
@@ -42,6 +44,13 @@ __all__ = ["ElementLayout"]
 _STEP = COLUMN_BYTES // ELEMENT_BYTES
 #: Minimum slots, which hide the memory's latency.
 _LEAST_SLOTS = 4
+#: Elements that the vector unit computes per cycle.
+_LANES = WORD_BYTES // ELEMENT_BYTES
+#: Lines per engine that a run is divided into, at most.
+_MOST_LINES = 4
+#: Approximate cycles of a piece without its vector instructions, and of one of these before its
+#: result can be used, besides those of its elements.
+_PIECE_CYCLES, _LATENCY = 40, 9
 #: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 16
 
@@ -105,9 +114,43 @@ class ElementLayout(LineLayout):
         return min(MAX_VL // packed(self.shape.bits), fitting // COLUMN_BYTES * _STEP)
 
     @property
+    def _apart(self) -> bool:
+        """Whether columns are apart from each other in a map."""
+        column = self.source.height * self.source.depth * ELEMENT_BYTES
+        return any(feature_map.x_step != column for feature_map in self.maps.values())
+
+    @property
+    def _channels(self) -> range:
+        """First channels of runs."""
+        source = self.source
+        size = source.width * source.height * source.depth * ELEMENT_BYTES
+        joined = all(feature_map.slice_step == size for feature_map in self.maps.values())
+        return range(0, source.slices * source.depth, source.depth)[: 1 if joined else None]
+
+    @property
+    def run(self) -> int:
+        """Elements per run."""
+        source = self.source
+        column = source.height * source.depth
+        if self._apart:
+            return column
+        return column * source.width * source.slices // len(self._channels)
+
+    @cached_property
     def line(self) -> int:
         """Elements per line."""
-        return self.shape.height * self.source.depth
+        lengths = [self.run]
+        runs = len(self._channels) * (self.source.width if self._apart else 1)
+        for lines in range(2, min(self.run // _STEP, _MOST_LINES * self.sharers) + 1):
+            lengths.append(round_up(-(-self.run // lines), _STEP))
+
+        def cycles(line: int) -> int:
+            pieces = -(-line // self._most_elements)
+            vectors = self.shape.operations * (_LATENCY + -(-line // pieces // _LANES))
+            turns = -(-runs * -(-self.run // line) // self.sharers)
+            return turns * pieces * (_PIECE_CYCLES + vectors)
+
+        return min(lengths, key=cycles)
 
     @property
     def pieces(self) -> int:
@@ -146,14 +189,21 @@ class ElementLayout(LineLayout):
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """Each line's first channel and x."""
-        source = self.source
-        channels = range(0, source.slices * source.depth, source.depth)
-        return [(channel, x) for channel in channels for x in range(self.shape.width)]
+        """Each line's first channel, and its place among the elements of a slice or of all."""
+        columns = range(self.source.width if self._apart else 1)
+        starts = part_starts(self.run, self.line)
+        return [
+            (channel, x * self.run + start)
+            for channel in self._channels
+            for x in columns
+            for start in starts
+        ]
 
     def _words(self, line: tuple[int, int]) -> list[int]:
-        channel, x = line
-        return [feature_map.address(x, 0, channel) for feature_map in self.maps.values()]
+        channel, place = line
+        x, start = divmod(place, self.run)
+        maps = self.maps.values()
+        return [each.address(x, 0, channel) + start * ELEMENT_BYTES for each in maps]
 
     @property
     def end(self) -> int:

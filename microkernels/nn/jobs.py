@@ -5,7 +5,7 @@ Data that does not fit the layer is refused when the job is created.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from .conv_layout import ConvLayout
 from .conv_plan import best_depth, plan_conv
 from .conv_shape import (
     ConvShape,
-    check_shifts,
     convolve,
     convolve_bytes,
     outputs_per_element,
@@ -122,7 +121,6 @@ def conv_job(
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    check_shifts(fraction, narrow)
     layout = conv_layout(
         shape,
         depth=depth,
@@ -138,7 +136,7 @@ def conv_job(
         scratchpad_bytes=scratchpad_bytes,
     )
     program = conv_program(layout, fraction=fraction, sums_first=sums_first)
-    model = partial(convolve_bytes, narrow=narrow) if pairs else convolve
+    model = convolve_bytes if pairs else convolve
     golden = Golden(
         lambda: model(
             shape,
@@ -149,14 +147,14 @@ def conv_job(
             joined=layout.plan.joined,
             fraction=fraction,
             relu=relu,
+            narrow=narrow,
         )
     )
 
     def prepare(memory: Writable) -> None:
-        elements, biases = (image, weights), bias
+        elements, biases = (image, weights), rounding_bias(bias, shape.filters, narrow)
         if pairs:
             elements = (pair_bytes(image), pair_bytes(weights))
-            biases = rounding_bias(bias, shape.filters, narrow)
         layout.source.store(memory, elements[0])
         layout.store(memory, elements[1], biases, relu=relu, fraction=fraction)
 
@@ -201,7 +199,7 @@ def conv_layout(
         strips: the image is stored in strips (:class:`microkernels.common.feature_map.StripMap`).
         reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
         pairs: of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
-        narrow: with ``pairs``, bits by which sums are shifted to become bytes; None: the outputs
+        narrow: bits by which sums are shifted to become bytes; None: the outputs
             are sums.
         sharers: number of engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
@@ -209,8 +207,6 @@ def conv_layout(
     Raises:
         KernelError: a shape that does not fit.
     """
-    if narrow is not None and not pairs:
-        raise KernelError("narrow is for convolutions of bytes, with pairs")
     if pairs:
         shape = replace(shape, channels=-(-shape.channels // 2))
     per_element = outputs_per_element(narrow)

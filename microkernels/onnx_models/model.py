@@ -1,7 +1,7 @@
 """A mapped model: a network with real parameters, whose fraction bits are yet to be chosen."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import ELEMENT, Elements
-from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
 from microkernels.networks.parameters import RealParameters, Reals
 from microkernels.networks.stored import BYTE_BITS
@@ -22,7 +21,6 @@ __all__ = [
     "ModelPort",
     "Norm",
     "as_map",
-    "by_curves",
     "harmless",
     "logistic_operands",
     "of_images",
@@ -196,21 +194,6 @@ def harmless(layer: Layer, operands: Collection[str]) -> bool:
         operands: from :func:`logistic_operands`.
     """
     return layer.name in operands and not layer.has_weights
-
-
-def by_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
-    """The model with ``functions`` of the logistic unit as curves, for engines without this unit.
-
-    Parameters:
-        functions: from :data:`microkernels.networks.elements.LOGISTIC`.
-    """
-    layers: list[Layer] = []
-    curves = dict(model.curves)
-    for layer in model.network.layers:
-        if layer.logistic in functions:
-            curves[layer.name] = Function(layer.logistic)
-        layers.append(layer.without(functions))
-    return replace(model, network=replace(model.network, layers=tuple(layers)), curves=curves)
 
 
 def as_map(shape: tuple[int, ...]) -> MapSize:

@@ -88,78 +88,114 @@ def _bits(prefix: str, count: int) -> str:
     return ", ".join(f"{prefix}{bit}" for bit in reversed(range(count)))
 
 
+def _port(port: str, clock: str, rows: int) -> str:
+    """A port of the RAM ``words`` of ``rows`` bytes of nine bits.
+
+    Words are bits or bytes, a power of two of them. If ``reads_P``, it reads ``READ_P`` bits; of
+    ``WRITE_P`` bits, it writes the bytes ``we_P``. Addresses are those of bits, without the ninth.
+    """
+    text = """
+  localparam FROM_P = READ_P < 9 ? 1 : READ_P / 9, TO_P = WRITE_P < 9 ? 1 : WRITE_P / 9;
+  reg [71:0] read_P, shown_P;
+  integer r_P, w_P;
+  initial shown_P = 0;
+  always @(posedge CLOCK) begin
+    if (reads_P) begin
+      read_P = 0;
+      for (r_P = 0; r_P < FROM_P; r_P = r_P + 1)
+        read_P[9 * r_P +: 9] = words[((at_P[15:3] & ~(FROM_P - 1)) + r_P) % ROWS];
+      if (READ_P < 8)
+        read_P = (read_P >> (at_P[2:0] & ~(READ_P - 1))) & ((1 << READ_P) - 1);
+      shown_P <= read_P;
+    end
+    if (WRITE_P >= 9) begin
+      for (w_P = 0; w_P < TO_P; w_P = w_P + 1)
+        if (we_P[w_P]) words[((at_P[15:3] & ~(TO_P - 1)) + w_P) % ROWS] <= in_P[9 * w_P +: 9];
+    end else if (we_P[0]) begin
+      for (w_P = 0; w_P < WRITE_P; w_P = w_P + 1)
+        words[at_P[15:3] % ROWS][(at_P[2:0] & ~(WRITE_P - 1)) + w_P] <= in_P[w_P];
+    end
+  end
+"""
+    text = re.sub(r"_P\b", f"_{port}", text)
+    return text.replace("CLOCK", clock).replace("ROWS", str(rows))
+
+
 def _block_ram(name: str, half: int) -> str:
-    """A block RAM of Xilinx with one port that reads (A) and one that writes (B).
+    """A block RAM of Xilinx, of which a port reads or writes, or reads first.
 
     Parameters:
-        half: data bits of a port; both are the two halves of the widest word.
+        half: data bits of a port; both are the halves of the widest word of a simple dual-port RAM.
     """
-    address = {16: 14, 32: 16}[half]
-    rows = 1 << {16: 6, 32: 7}[half]
-    parities = rows // 8
-    data = [f"INIT_{row:02X}" for row in range(rows)]
-    parity = [f"INITP_{row:02X}" for row in range(parities)]
-    parameters = "".join(f"  parameter [255:0] {one} = 256'd0;\n" for one in (*data, *parity))
+    address, rows = {16: (14, 2048), 32: (16, 4096)}[half]
+    parts = half // 8
+    data = [f"INIT_{row:02X}" for row in range(rows // 32)]
+    parity = [f"INITP_{row:02X}" for row in range(rows // 256)]
+    initial = "".join(f"  parameter [255:0] {one} = 256'd0;\n" for one in (*data, *parity))
     return f"""
 module {name} (
   input CLKARDCLK, CLKBWRCLK, ENARDEN, ENBWREN, REGCEAREGCE, REGCEB,
   input RSTRAMARSTRAM, RSTRAMB, RSTREGARSTREG, RSTREGB, CASCADEINA, CASCADEINB,
   input [{address - 1}:0] ADDRARDADDR, ADDRBWRADDR,
-  input [{half - 1}:0] DIADI, DIBDI, input [{half // 8 - 1}:0] DIPADIP, DIPBDIP,
-  input [{half // 8 - 1}:0] WEA, input [{half // 4 - 1}:0] WEBWE,
-  output reg [{half - 1}:0] DOADO, DOBDO, output reg [{half // 8 - 1}:0] DOPADOP, DOPBDOP
+  input [{half - 1}:0] DIADI, DIBDI, input [{parts - 1}:0] DIPADIP, DIPBDIP,
+  input [{parts - 1}:0] WEA, input [{2 * parts - 1}:0] WEBWE,
+  output [{half - 1}:0] DOADO, DOBDO, output [{parts - 1}:0] DOPADOP, DOPBDOP
 );
-  parameter RAM_MODE = "TDP";
-  parameter WRITE_MODE_A = "WRITE_FIRST";
-  parameter WRITE_MODE_B = "WRITE_FIRST";
-  parameter RAM_EXTENSION_A = "NONE";
-  parameter RAM_EXTENSION_B = "NONE";
-  parameter integer DOA_REG = 0, DOB_REG = 0;
-  parameter integer READ_WIDTH_A = 0, READ_WIDTH_B = 0, WRITE_WIDTH_A = 0, WRITE_WIDTH_B = 0;
-  parameter INIT_A = 0, INIT_B = 0, SRVAL_A = 0, SRVAL_B = 0;
-{parameters}
-  localparam [{256 * rows - 1}:0] DATA = {{{", ".join(reversed(data))}}};
-  localparam [{256 * parities - 1}:0] PARITY = {{{", ".join(reversed(parity))}}};
-  localparam READ_BYTES = READ_WIDTH_A < 9 ? 1 : READ_WIDTH_A / 9;
-  localparam WRITE_BYTES = WRITE_WIDTH_B < 9 ? 1 : WRITE_WIDTH_B / 9;
-  reg [8:0] words [0:{32 * rows - 1}];
+  parameter RAM_MODE = "TDP", WRITE_MODE_A = "WRITE_FIRST", WRITE_MODE_B = "WRITE_FIRST";
+  parameter RAM_EXTENSION_A = "NONE", RAM_EXTENSION_B = "NONE";
+  parameter DOA_REG = 0, DOB_REG = 0, INIT_A = 0, INIT_B = 0, SRVAL_A = 0, SRVAL_B = 0;
+  parameter READ_WIDTH_A = 0, READ_WIDTH_B = 0, WRITE_WIDTH_A = 0, WRITE_WIDTH_B = 0;
+{initial}
+  localparam [{8 * rows - 1}:0] DATA = {{{", ".join(reversed(data))}}};
+  localparam [{rows - 1}:0] PARITY = {{{", ".join(reversed(parity))}}};
+  localparam READ_A = READ_WIDTH_A, READ_B = READ_WIDTH_B;
+  localparam WRITE_A = WRITE_WIDTH_A, WRITE_B = WRITE_WIDTH_B;
+  localparam WIDE_READ = READ_A > {9 * parts}, WIDE_WRITE = WRITE_B > {9 * parts};
+  reg [8:0] words [0:{rows - 1}];
   integer i;
   initial begin
-    if (RAM_MODE != "SDP" || DOA_REG != 0 || READ_WIDTH_B != 0 || WRITE_WIDTH_A != 0)
-      $fatal(1, "{name}: only one port that reads and one that writes have a model");
-    for (i = 0; i < {32 * rows}; i = i + 1) words[i] = {{PARITY[i], DATA[8 * i +: 8]}};
+    if (DOA_REG != 0 || DOB_REG != 0 || RAM_EXTENSION_A != "NONE" || RAM_EXTENSION_B != "NONE"
+        || (READ_A != 0 && WRITE_A != 0 && WRITE_MODE_A != "READ_FIRST")
+        || (READ_B != 0 && WRITE_B != 0 && WRITE_MODE_B != "READ_FIRST"))
+      $fatal(1, "{name}: registers, cascades, and ports that write first have no model");
+    for (i = 0; i < {rows}; i = i + 1) words[i] = {{PARITY[i], DATA[8 * i +: 8]}};
   end
-  wire [{2 * half - 1}:0] data = WRITE_WIDTH_B > {half} + {half // 8} ? {{DIBDI, DIADI}} : DIBDI;
-  wire [{half // 4 - 1}:0] parity =
-    WRITE_WIDTH_B > {half} + {half // 8} ? {{DIPBDIP, DIPADIP}} : DIPBDIP;
-  wire [{address - 4}:0] from = ADDRARDADDR[{address - 1}:3] & ~(READ_BYTES - 1);
-  wire [{address - 4}:0] to = ADDRBWRADDR[{address - 1}:3] & ~(WRITE_BYTES - 1);
-  reg [{2 * half - 1}:0] read;
-  reg [{half // 4 - 1}:0] read_parity;
-  integer b;
-  always @(posedge CLKARDCLK) if (ENARDEN) begin
-    if (RSTRAMARSTRAM) $fatal(1, "{name}: a reset has no model");
-    read = 0;
-    read_parity = 0;
-    for (b = 0; b < READ_BYTES; b = b + 1)
-      {{read_parity[b], read[8 * b +: 8]}} = words[(from + b) % {32 * rows}];
-    if (READ_WIDTH_A < 8)
-      read = (read >> (ADDRARDADDR[2:0] & ~(READ_WIDTH_A - 1))) & ((1 << READ_WIDTH_A) - 1);
-    {{DOBDO, DOADO}} <= read;
-    {{DOPBDOP, DOPADOP}} <= read_parity;
-  end
-  integer w;
-  always @(posedge CLKBWRCLK) if (ENBWREN) begin
-    if (WRITE_WIDTH_B >= 9) begin
-      for (w = 0; w < WRITE_BYTES; w = w + 1)
-        if (WEBWE[w]) words[(to + w) % {32 * rows}] <= {{parity[w], data[8 * w +: 8]}};
-    end else if (WEBWE[0]) begin
-      for (w = 0; w < WRITE_WIDTH_B; w = w + 1)
-        words[to % {32 * rows}][(ADDRBWRADDR[2:0] & ~(WRITE_WIDTH_B - 1)) + w] <= data[w];
+  always @(posedge CLKARDCLK)
+    if (RSTRAMARSTRAM || RSTRAMB) $fatal(1, "{name}: a reset has no model");
+  wire [{2 * half - 1}:0] di = WIDE_WRITE ? {{DIBDI, DIADI}} : DIBDI;
+  wire [{2 * parts - 1}:0] dip = WIDE_WRITE ? {{DIPBDIP, DIPADIP}} : DIPBDIP;
+  wire [71:0] in_A, in_B;
+  wire [15:0] at_A = ADDRARDADDR, at_B = ADDRBWRADDR;
+  wire reads_A = ENARDEN && READ_A != 0, reads_B = ENBWREN && READ_B != 0;
+  wire [7:0] we_A = ENARDEN && WRITE_A != 0 ? WEA : 0, we_B = ENBWREN && WRITE_B != 0 ? WEBWE : 0;
+{_port("A", "CLKARDCLK", rows)}{_port("B", "CLKBWRCLK", rows)}
+  wire [71:0] out_B = WIDE_READ ? shown_A >> {9 * parts} : shown_B;
+  genvar g;
+  generate
+    for (g = 0; g < {2 * parts}; g = g + 1) assign in_B[9 * g +: 9] = {{dip[g], di[8 * g +: 8]}};
+    for (g = 0; g < {parts}; g = g + 1) begin
+      assign in_A[9 * g +: 9] = {{DIPADIP[g], DIADI[8 * g +: 8]}};
+      assign {{DOPADOP[g], DOADO[8 * g +: 8]}} = shown_A[9 * g +: 9];
+      assign {{DOPBDOP[g], DOBDO[8 * g +: 8]}} = out_B[9 * g +: 9];
     end
-  end
+  endgenerate
 endmodule
 """
+
+
+def _lattice_side(port: str, other: str) -> str:
+    """A port of DP16KD. Wide words are enabled in the low bits of their address."""
+    return f"""
+  localparam READ_{port} = DATA_WIDTH_{port}, WRITE_{port} = DATA_WIDTH_{port};
+  wire [15:0] at_{port} = {{{_bits(f"AD{port}", 14)}}};
+  wire [35:0] given_{port} = {{{_bits(f"DI{port}", 18)}}};
+  wire [71:0] in_{port} = READ_{port} == 36 ? {{given_{other}[17:0], given_{port}[17:0]}}
+    : given_{port};
+  wire use_{port} = CE{port} && {{{_bits(f"CS{port}", 3)}}} == 0;
+  wire reads_{port} = use_{port} && !WE{port};
+  wire [7:0] we_{port} = !(use_{port} && WE{port}) ? 0 : WRITE_{port} > 9 ? at_{port}[3:0] : 1;
+  always @(posedge CLK{port}) if (RST{port}) $fatal(1, "DP16KD: a reset has no model");
+{_port(port, f"CLK{port}", 2048)}"""
 
 
 def _dual_port_ram() -> str:
@@ -173,44 +209,6 @@ def _dual_port_ram() -> str:
     ports += [f"output {_bits(f'DO{port}', 18)}" for port in "AB"]
     initial = "".join(f"  parameter [319:0] INITVAL_{row:02X} = 320'd0;\n" for row in range(64))
     values = ", ".join(f"INITVAL_{row:02X}" for row in reversed(range(64)))
-    sides = ""
-    for port, other in ("AB", "BA"):
-        sides += f"""
-  wire [13:0] address_{port} = {{{_bits(f"AD{port}", 14)}}};
-  wire [17:0] given_{port} = {{{_bits(f"DI{port}", 18)}}};
-  wire use_{port} = CE{port} && {{{_bits(f"CS{port}", 3)}}} == 0;
-  wire writes_{port} = use_{port} && WE{port};
-  wire [35:0] data_{port} =
-    DATA_WIDTH_{port} == 36 ? {{given_{other}, given_{port}}} : given_{port};
-  wire [10:0] base_{port} = address_{port}[13:3] & ~(BYTES_{port} - 1);
-  localparam BYTES_{port} = DATA_WIDTH_{port} < 9 ? 1 : DATA_WIDTH_{port} / 9;
-  reg [35:0] read_{port}, shown_{port};
-  integer r_{port}, w_{port};
-  initial shown_{port} = 0;
-  always @(posedge CLK{port}) begin
-    if (RST{port}) $fatal(1, "DP16KD: a reset has no model");
-    if (use_{port} && !WE{port}) begin
-      read_{port} = 0;
-      for (r_{port} = 0; r_{port} < BYTES_{port}; r_{port} = r_{port} + 1)
-        read_{port}[9 * r_{port} +: 9] = words[base_{port} + r_{port}];
-      if (DATA_WIDTH_{port} < 8)
-        read_{port} = (read_{port} >> (address_{port}[2:0] & ~(DATA_WIDTH_{port} - 1)))
-          & ((1 << DATA_WIDTH_{port}) - 1);
-      shown_{port} <= read_{port};
-    end
-    if (writes_{port}) begin
-      if (DATA_WIDTH_{port} >= 9) begin
-        for (w_{port} = 0; w_{port} < BYTES_{port}; w_{port} = w_{port} + 1)
-          if (DATA_WIDTH_{port} == 9 || address_{port}[w_{port}])
-            words[base_{port} + w_{port}] <= data_{port}[9 * w_{port} +: 9];
-      end else begin
-        for (w_{port} = 0; w_{port} < DATA_WIDTH_{port}; w_{port} = w_{port} + 1)
-          words[base_{port}][(address_{port}[2:0] & ~(DATA_WIDTH_{port} - 1)) + w_{port}]
-            <= data_{port}[w_{port}];
-      end
-    end
-  end
-"""
     return f"""
 module DP16KD (
   {", ".join(ports)}
@@ -229,7 +227,7 @@ module DP16KD (
       $fatal(1, "DP16KD: registers after the memory, and inverted clocks, have no model");
     for (i = 0; i < 2048; i = i + 1) words[i] = INITIAL[20 * (i / 2) + 9 * (i % 2) +: 9];
   end
-{sides}
+{_lattice_side("A", "B")}{_lattice_side("B", "A")}
   assign {{{_bits("DOA", 18)}}} = DATA_WIDTH_B == 36 ? shown_B[17:0] : shown_A[17:0];
   assign {{{_bits("DOB", 18)}}} = DATA_WIDTH_B == 36 ? shown_B[35:18] : shown_B[17:0];
 endmodule

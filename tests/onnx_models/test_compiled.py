@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -90,6 +91,48 @@ def test_machines_agree(digits: tuple[Path, dict[str, np.ndarray]], on: str) -> 
     np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
     assert (run.cycles > 0) == (on in ("model", "rtl"))
     assert (run.instructions > 0) == (on == "iss")
+
+
+def test_a_budget_keeps_16_bits_where_bytes_exceed_it(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    sizes = {"a": (12, 2, 3, 3), "b": (6, 12, 1, 1), "c": (24, 6, 3, 3), "d": (4, 24 * 2 * 2)}
+    constants = {name: random.normal(size=size) for name, size in sizes.items()}
+    # Few of the bytes' steps are left for this layer's other weights.
+    constants["b"][0, 0] *= 40
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["p"], name="first"),
+        helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Conv", ["q", "b"], ["r"], name="uneven"),
+        helper.make_node("Conv", ["r", "c"], ["s"], name="third"),
+        helper.make_node("Relu", ["s"], ["t"]),
+        helper.make_node("Flatten", ["t"], ["u"]),
+        helper.make_node("Gemm", ["u", "d"], ["y"], transB=1, name="last"),
+    ]
+    (tmp_path / "m.onnx").write_bytes(model(nodes, (1, 2, 6, 6), constants).SerializeToString())
+    x = {"x": random.normal(size=(12, 2, 6, 6)).astype(np.float32)}
+
+    def compiled(name: str, budget: float | None, preset: str = "vault-int8") -> Any:
+        return vip.compile_model(
+            tmp_path / "m.onnx", x, tmp_path / name, preset=preset, budget=budget
+        )
+
+    bytes_ = compiled("bytes", None)
+    assert bytes_.error_in_bytes == 100 * bytes_.outputs[0].error > 1
+    assert bytes_.widened == compiled("loose", 2 * bytes_.error_in_bytes).widened == ()
+    report = compiled("mixed", bytes_.error_in_bytes / 2)
+    assert report.outputs[0].error <= bytes_.outputs[0].error / 2
+    assert 0 < len(report.widened) < 4, "the network's input and three maps"
+    one = {"x": x["x"][:1]}
+    exact = vip.run_model(tmp_path / "mixed", one, on="golden").outputs["y"]
+    for on in ("iss", "model"):
+        run = vip.run_model(tmp_path / "mixed", one, on=on)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(run.outputs["y"], exact)
+    with pytest.raises(VipError, match=r"0\.0001 % is too small: the error is .* layer \w+ adds"):
+        compiled("small", 0.0001)
+    with pytest.raises(VipError, match="those of vault do not: vault-int8"):
+        compiled("vault", 1.0, preset="vault")
+    with pytest.raises(VipError, match="a budget is a percentage above 0, not -1"):
+        compiled("negative", -1.0)
 
 
 def test_values_beyond_the_calibration_are_counted(

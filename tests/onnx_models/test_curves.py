@@ -9,9 +9,11 @@ import pytest
 from onnx import NodeProto, helper
 
 import vip
+from microkernels.common.fixed_point import count_saturation
 from microkernels.networks.curves import Function, evaluated, fitted
 from microkernels.networks.network import Activation
 from microkernels.nn.curves import MOST_PIECES, curve
+from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
@@ -196,3 +198,46 @@ def test_logistic_functions_without_their_unit(op: str, tmp_path: Path) -> None:
         assert vip.evaluate_model(out, {"x": x}).error < 1e-3
         # It refuses outputs that are not the golden model's.
         vip.run_model(out, {"x": x[:1]}, on="iss")
+
+
+def test_ends_of_pieces_are_not_counted_as_saturated() -> None:
+    function = fitted(Function("tanh"), -4, 4, 12, 15)
+    assert len(function.pieces) > 1
+    with count_saturation() as count:
+        curve(function, np.arange(-32768, 32768).astype(np.int16))
+    assert count.values == 0
+
+
+#: Scaled SiLU of a convolution.
+CHAIN = [
+    _node("Conv", "x", "w", output="c"),
+    _node("Sigmoid", "c", output="g"),
+    _node("Mul", "c", "g", output="s"),
+    _node("Mul", "s", "k", output="m"),
+    _node("Add", "m", "k"),
+]
+
+
+def test_a_chain_of_elements_is_one_curve(tmp_path: Path) -> None:
+    x = RANDOM.normal(size=(4, 3, 5, 5)).astype(np.float32)
+    constants = {"w": RANDOM.normal(size=(8, 3, 3, 3)), "k": np.array(1.7)}
+    onnx.save(model(CHAIN, ("n", 3, 5, 5), constants), tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
+    layers = json.loads((tmp_path / "out" / "manifest.json").read_text())["network"]["layers"]
+    assert [layer.get("function") for layer in layers] == [None, "curve"]
+    assert vip.evaluate_model(tmp_path / "out", {"x": x}).error < 1e-3
+    vip.run_model(tmp_path / "out", {"x": x[:1]}, on="iss")
+
+
+@pytest.mark.parametrize("reader", [_node("Relu", "g", output="r"), _node("Identity", "g")])
+def test_a_chain_ends_at_what_others_read(reader: NodeProto) -> None:
+    """Another layer, or the model's user."""
+    constants = {"w": RANDOM.normal(size=(8, 3, 3, 3)), "k": np.array(1.7)}
+    tail = [reader, _node("Add", "m", "r", output="y")] if reader.output[0] == "r" else [reader]
+    made = model([*CHAIN[:4], *tail], (1, 3, 5, 5), constants)
+    mapped = map_graph(read_graph(made), OPERATORS).model
+    assert mapped is not None
+    layers = in_curves(mapped, ["sigmoid"]).network.layers
+    functions = [each.function for each in layers if isinstance(each, Activation)]
+    assert "curve" in functions
+    assert len(layers) == len(mapped.network.layers)

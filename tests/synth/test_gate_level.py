@@ -29,6 +29,8 @@ RAMS = (
     *(("RAMB18E1", width, width) for width in (1, 4, 9, 18, 36)),
     *(("RAMB36E1", width, width) for width in (2, 9, 36, 72)),
     ("RAMB18E1", 9, 36),
+    # Port A writes, and B reads.
+    *(("RAMB36E1 TDP", *widths) for widths in ((36, 36), (18, 18), (9, 9), (4, 4), (36, 9))),
     ("RAMB36E1", 72, 18),
     *(("DP16KD", width, width) for width in (1, 4, 9, 18, 36)),
     ("DP16KD", 36, 9),
@@ -124,25 +126,36 @@ def parted(value: int, width: int) -> tuple[int, int]:
     return data, sum((value >> 9 * n + 8 & 1) << n for n in count)
 
 
-def xilinx_bench(number: int, cell: str, write: int, read: int) -> str:
+def xilinx_bench(number: int, name: str, write: int, read: int) -> str:
+    cell, _, mode = name.partition(" ")
     half, bits = (16, 14) if cell == "RAMB18E1" else (32, 16)
     parts = half // 8
+    low = f"(di[{half - 1}:0]), .DIPADIP(dip[{parts - 1}:0])"
+    high = f"(di[{2 * half - 1}:{half}]), .DIPBDIP(dip[{2 * parts - 1}:{parts}])"
+    if mode:
+        settings = f'"TDP"), .WRITE_WIDTH_A({write}), .READ_WIDTH_B({read})'
+        pins = [
+            f".ADDRARDADDR(to), .ADDRBWRADDR(from), .WEA(we), .WEBWE(0), .DIADI{low}",
+            f".DOBDO(dout[{half - 1}:0]), .DOPBDOP(dop[{parts - 1}:0])",
+        ]
+    else:
+        settings = f'"SDP"), .READ_WIDTH_A({read}), .WRITE_WIDTH_B({write})'
+        second = high if write > 9 * parts else low.replace("DIPADIP", "DIPBDIP")
+        pins = [
+            f".ADDRARDADDR(from), .ADDRBWRADDR(to), .WEA(0), .WEBWE(we), .DIADI{low}",
+            f".DIBDI{second}, .DOADO(dout[{half - 1}:0]), .DOPADOP(dop[{parts - 1}:0])",
+            f".DOBDO(dout[{2 * half - 1}:{half}]), .DOPBDOP(dop[{2 * parts - 1}:{parts}])",
+        ]
+    shown_bits = f"dout[{half - 1}:0]" if mode else "dout"
+    shown_parity = f"dop[{parts - 1}:0]" if mode else "dop"
     lines = [
         f"module bench{number}; reg clk = 0; reg [{bits - 1}:0] from, to;",
         f"  reg [{2 * half - 1}:0] di; reg [{2 * parts - 1}:0] dip, we;",
         f"  wire [{2 * half - 1}:0] dout; wire [{2 * parts - 1}:0] dop;",
-        f'  {cell} #(.RAM_MODE("SDP"), .READ_WIDTH_A({read}), .WRITE_WIDTH_B({write})) ram (',
-        "    .CLKARDCLK(clk), .CLKBWRCLK(clk), .ENARDEN(1'b1), .ENBWREN(1'b1), .WEA('0),",
-        "    .RSTRAMARSTRAM(1'b0), .WEBWE(we), .ADDRARDADDR(from), .ADDRBWRADDR(to),",
-        f"    .DIADI(di[{half - 1}:0]), .DIPADIP(dip[{parts - 1}:0]),",
-        f"    .DOADO(dout[{half - 1}:0]), .DOPADOP(dop[{parts - 1}:0]),",
-        f"    .DOBDO(dout[{2 * half - 1}:{half}]), .DOPBDOP(dop[{2 * parts - 1}:{parts}]),",
-    ]
-    high = write > 9 * parts
-    lines += [
-        f"    .DIBDI(di[{2 * half - 1}:{half}]), .DIPBDIP(dip[{2 * parts - 1}:{parts}]));"
-        if high
-        else f"    .DIBDI(di[{half - 1}:0]), .DIPBDIP(dip[{parts - 1}:0]));",
+        f"  {cell} #(.RAM_MODE({settings}) ram (",
+        *(f"    {one}," for one in pins),
+        "    .CLKARDCLK(clk), .CLKBWRCLK(clk), .ENARDEN(1'b1), .ENBWREN(1'b1),",
+        "    .RSTRAMARSTRAM(1'b0), .RSTRAMB(1'b0));",
         "  initial begin",
     ]
     steps = {width: width if width < 9 else width * 8 // 9 for width in (write, read)}
@@ -151,8 +164,8 @@ def xilinx_bench(number: int, cell: str, write: int, read: int) -> str:
         lines += [
             f"    from = {start * steps[read]}; to = {to * steps[write]}; we = {enabled};"
             f" di = 64'd{data}; dip = {parity}; #1 clk = 1; #1 clk = 0;",
-            f"    if (dout !== 64'd{out} || dop !== {out_parity})"
-            f' $display("{cell} {write} {read} at {start}", , dout, , dop);',
+            f"    if ({shown_bits} !== 64'd{out} || {shown_parity} !== {out_parity})"
+            f' $display("{name} {write} {read} at {start}", , dout, , dop);',
         ]
     return "\n".join([*lines, "  end", "endmodule", ""])
 

@@ -1,6 +1,6 @@
 """The verb ``compile`` of models: programs, memory, launches and a manifest."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import Network
 from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
@@ -22,8 +23,10 @@ from support.errors import Shown
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
+from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
+from .chosen import part_of
 from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
@@ -47,6 +50,8 @@ class CompileReport(Shown, Compilation):
         predicted_cycles: of a run.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
+        widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
+            output in percent of its magnitude.
     """
 
     folder: str
@@ -56,6 +61,8 @@ class CompileReport(Shown, Compilation):
     predicted_cycles: float
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
+    widened: tuple[str, ...]
+    error_in_bytes: float
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -189,6 +196,9 @@ def compile_model(
     preset: str = "vault",
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    budget: float | None = None,
     progress: Progress = silent,
 ) -> CompileReport:
     """Compile a model for a vault or a chip.
@@ -204,19 +214,26 @@ def compile_model(
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
             state of a recurrent network; zeros for the first.
+        outputs: tensors to compute, in this order; none: the model's outputs.
+        shapes: of inputs that leave sizes open, by name.
+        budget: error of the outputs on the calibration data, in percent of their magnitude, for
+            engines that multiply bytes: maps whose bytes exceed it keep 16 bits. None: any.
         progress: called with the stage of the work.
 
     Raises:
         VipError: a model with nodes that are not supported (the message names the first), data that
-            do not fit it, a machine that it does not fit, or a folder that exists.
+            do not fit it, a machine that it does not fit, a budget that it can't keep, or a folder
+            that exists.
         OSError: a file can't be read or written.
     """
     machine = model_machine(preset)
     model, folder = Path(model), Path(folder)
     check_new(folder)
+    check_budget(machine, budget)
     progress("reading the model")
-    content = read_bytes(model, _MOST_BYTES)
-    read, session = _supported(model, batch)
+    part = part_of(model, outputs, shapes or {})
+    content = part if isinstance(part, bytes) else read_bytes(part, _MOST_BYTES)
+    read, session = _supported(part, batch)
     mapped = for_machine(machine, read)
     carry = carry or {}
     check_carry(mapped, carry)
@@ -225,16 +242,22 @@ def compile_model(
     images = spread(mapped, data, label, carry.values())
     images |= carried_inputs(mapped, images, carry)
     progress("comparing with onnxruntime")
-    check_mapping(model, session, mapped, images)
-    progress("planning")
-    plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
-    keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
-    layout = NetworkLayout(plan, keep=keep)
-    if why := long_program(machine, layout):
-        raise ModelError(why)
-    progress("calibrating")
-    calibrated = calibrate(mapped, layout, images)
-    outputs = _compared(session, calibrated, arrays, images)
+    check_mapping(part, session, mapped, images)
+
+    def trial(model: MappedModel) -> Trial:
+        progress("planning")
+        plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
+        keep = any(model.network.users(port.layer) for port in model.outputs)
+        layout = NetworkLayout(plan, keep=keep)
+        if why := long_program(machine, layout):
+            raise ModelError(why)
+        progress("calibrating")
+        calibrated = calibrate(model, layout, images)
+        return Trial(plan, keep, calibrated, _compared(session, calibrated, arrays, images))
+
+    in_bytes = trial(mapped)
+    chosen = in_bytes if budget is None else within_budget(budget, in_bytes, trial)
+    plan, keep, calibrated, compared = chosen
     progress("writing")
     job = _zero_job(calibrated, machine, keep=keep)
     layers = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
@@ -257,12 +280,19 @@ def compile_model(
         vault_bytes=job.end,
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
-        outputs=outputs,
-        requantised=requantised(read, mapped, calibrated.formats),
+        outputs=compared,
+        requantised=requantised(read, calibrated.model, calibrated.formats),
+        widened=_widened(mapped.network, calibrated.network),
+        error_in_bytes=in_bytes.error,
     )
 
 
-def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
+def _widened(before: Network, after: Network) -> tuple[str, ...]:
+    """Maps of bytes before that are not bytes any more."""
+    return tuple(name for name, bits in before.bits.items() if bits < after.bits[name])
+
+
+def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, OnnxModel]:
     """The mapped model, and the model in onnxruntime.
 
     Raises:

@@ -52,6 +52,19 @@ SUMS = Network(
         Dense(name="fc", outputs=7, fraction=10, relu=False),
     ),
 )
+#: Bytes to sums, and sums to bytes.
+MIXED = Network(
+    input=MapSize(9, 8, 6),
+    input_bits=8,
+    layers=(
+        Conv(name="wide", filters=21, padding=1, fraction=5, bits=8),
+        Depthwise(name="each", padding=1, fraction=12),
+        Conv(name="narrow", filters=14, kernel=1, fraction=9, narrow=6),
+        Dense(name="sums", outputs=21, fraction=6, bits=8, relu=False),
+        Dense(name="short", outputs=11, fraction=10, narrow=4),
+        Dense(name="fc", outputs=7, fraction=5, bits=8, relu=False),
+    ),
+)
 
 
 def bytes_job(network: Network, machine: ChipEngines, batch: int = 1) -> NetworkJob:
@@ -69,8 +82,12 @@ def bytes_job(network: Network, machine: ChipEngines, batch: int = 1) -> Network
     return network_job(network, weights, images, engines=machine)
 
 
-def test_bytes_to_sums() -> None:
-    check(bytes_job(SUMS, engines(2, 1)), PAIRS)
+@pytest.mark.parametrize("network", [SUMS, MIXED])
+def test_bytes_to_sums(network: Network) -> None:
+    job = bytes_job(network, engines(2, 1))
+    check(job, PAIRS)
+    maps = job.of_layers(job.expected)
+    assert all(len(np.unique(values)) > 3 for values in maps.values())
 
 
 @pytest.mark.parametrize(("columns", "rows", "batch"), [(1, 1, 1), (2, 2, 1), (3, 1, 2)])
@@ -83,12 +100,15 @@ def test_maps_of_bytes(columns: int, rows: int, batch: int) -> None:
 
 
 @pytest.mark.slow
-def test_maps_of_bytes_on_the_verilog_of_four_vaults(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("network", [BYTES, MIXED])
+def test_maps_of_bytes_on_the_verilog_of_four_vaults(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     tiny = chip_preset("tiny")
     engine = replace(tiny.tile.pe, instructions=tiny.tile.pe.instructions | PAIRS)
     config = replace(tiny, tile=replace(tiny.tile, pe=engine))
-    job = bytes_job(BYTES, machine=chip_engines(config))
+    job = bytes_job(network, machine=chip_engines(config))
     assert run_on(job, config, on="rtl").match
 
 
@@ -142,7 +162,5 @@ def test_regions_within_a_vaults_own_tile_are_read_in_place() -> None:
 
 
 def test_layers_without_bytes() -> None:
-    with pytest.raises(KernelError, match="a: sums of 16-bit elements do not become bytes"):
-        Conv(name="a", filters=2, fraction=1, narrow=3)
     with pytest.raises(KernelError, match="bits must be one of 16, 8, not 4"):
         Conv(name="a", filters=2, fraction=1, bits=4)

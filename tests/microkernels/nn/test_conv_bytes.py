@@ -44,7 +44,8 @@ def check(job: KernelJob, seed: int = 0) -> None:
     strips=st.booleans(),
     reuse=st.booleans(),
     sharers=st.integers(1, 4),
-    fraction=st.integers(0, 6),
+    fraction=st.integers(0, 15),
+    pairs=st.booleans(),
     narrow=st.none() | st.integers(0, 8),
     relu=st.booleans(),
 )
@@ -55,12 +56,14 @@ def test_equals_the_golden_model(
     reuse: bool,
     sharers: int,
     fraction: int,
+    pairs: bool,
     narrow: int | None,
     relu: bool,
 ) -> None:
-    numbers = {"fraction": fraction, "narrow": narrow, "relu": relu}
+    numbers = {"fraction": fraction, "narrow": narrow, "relu": relu, "pairs": pairs}
     more = {"strips": strips, "reuse": reuse, "sharers": sharers, "out_padding": seed % 2}
-    check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
+    limit = 128 if pairs else 1 << 6 + fraction // 2
+    check(bytes_job(shape, *data(shape, seed, limit), **numbers, **more), seed)  # type: ignore[arg-type]
 
 
 def test_sums_of_several_slices() -> None:
@@ -126,7 +129,6 @@ SMALL = ConvShape(width=3, height=3, channels=2, filters=4)
     ("change", "message"),
     [
         ({"fraction": 16}, "fraction bits must be a whole number from 0 to 15, not 16"),
-        ({"fraction": 7, "narrow": 2}, "with outputs of bytes must be a whole number from 0 to 6"),
         ({"narrow": 9}, "shifted by to bytes must be a whole number from 0 to 8, not 9"),
     ],
 )
@@ -147,11 +149,6 @@ def test_bad_plans(more: dict[str, int], message: str) -> None:
         bytes_job(SMALL, *data(SMALL, 1), fraction=3, narrow=4, **more)  # type: ignore[arg-type]
 
 
-def test_outputs_of_bytes_are_of_bytes() -> None:
-    with pytest.raises(KernelError, match="narrow is for convolutions of bytes"):
-        conv_layout(ConvShape(width=6, height=6, channels=4, filters=4), narrow=4)
-
-
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     shape=shapes(),
@@ -161,6 +158,7 @@ def test_outputs_of_bytes_are_of_bytes() -> None:
     sharers=st.integers(1, 4),
     narrow=st.integers(0, 8),
     relu=st.booleans(),
+    pairs=st.booleans(),
 )
 def test_sums_of_several_slices_become_bytes(
     shape: ConvShape,
@@ -170,10 +168,12 @@ def test_sums_of_several_slices_become_bytes(
     sharers: int,
     narrow: int,
     relu: bool,
+    pairs: bool,
 ) -> None:
     shape = replace(shape, channels=channels)
-    depth = max(1, min(-(-channels // 2) // slices, 40 // shape.down))
-    numbers = {"fraction": seed % 7, "narrow": narrow, "relu": relu, "depth": depth}
+    depth = max(1, min(-(-channels // (1 + pairs)) // slices, 40 // shape.down))
+    numbers = {"fraction": seed % 16, "narrow": narrow, "relu": relu, "depth": depth}
+    numbers["pairs"] = pairs
     more = {"reuse": bool(seed % 2), "sharers": sharers, "out_padding": seed % 3 % 2}
     check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
 

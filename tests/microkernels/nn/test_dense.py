@@ -281,7 +281,6 @@ SMALL = DenseShape(inputs=4, outputs=2)
     [
         ({"fraction": 16}, "fraction bits must be a whole number from 0 to 15, not 16"),
         ({"narrow": 9}, "shifted by to bytes must be a whole number from 0 to 8, not 9"),
-        ({"narrow": 3, "pairs": False}, "narrow is for fully connected layers of bytes"),
         ({"inputs": [[1, 2, 3, 128]]}, "inputs must be from -128 to 127, but goes from 1 to 128"),
         ({"weights": [[1, 2, 3, 128]] * 2}, "weights must be from -128 to 127"),
         ({"bias": [32767, 0], "narrow": 8}, "bias with half of an output's last place must be"),

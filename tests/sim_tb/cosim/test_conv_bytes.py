@@ -1,14 +1,16 @@
 """Products of pairs on the Verilog: random programs against the simulator, convolutions and fully
 connected layers."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench.byte_convolution import layer_jobs
+from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
-from microkernels.nn.jobs import dense_job
+from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
@@ -60,21 +62,39 @@ def connected(narrow: int | None, *, sharers: int = 1) -> KernelJob:
     return dense_job(shape, inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
 
 
+def narrowed(depth: int, *, sharers: int = 1) -> KernelJob:
+    """A convolution of 16-bit elements whose outputs are bytes, in slices of ``depth`` channels."""
+    shape = ConvShape(width=9, height=6, channels=24, filters=10, padding=1)
+    random = np.random.default_rng(4)
+    image = random.integers(-32768, 32768, (shape.height, shape.width, shape.channels))
+    weights = random.integers(-900, 900, (shape.filters, 3, 3, shape.channels))
+    bias = random.integers(-3000, 3000, shape.filters)
+    numbers = {"fraction": 13, "narrow": 7, "depth": depth, "sharers": sharers}
+    return conv_job(shape, image, weights, bias, relu=False, **numbers)  # type: ignore[arg-type]
+
+
+#: By name, each for a number of engines.
+JOBS = {
+    **{f"connected {narrow}": partial(connected, narrow) for narrow in (None, 0, 5)},
+    **{f"narrowed {depth}": partial(narrowed, depth) for depth in (8, 24)},
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("narrow", [None, 0, 5])
-def test_layers_of_bytes_are_exact_on_any_memory(narrow: int | None) -> None:
+@pytest.mark.parametrize("name", JOBS)
+def test_layers_of_bytes_are_exact_on_any_memory(name: str) -> None:
     hostile = MemoryBehaviour(
         latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
     )
     with PeSimulation(tile_preset("vault-int8").pe) as simulation:
         for memory in (MemoryBehaviour(latency=300), hostile):
-            assert run_work(connected(narrow), simulation, memory=memory).differing == 0
+            assert run_work(JOBS[name](), simulation, memory=memory).differing == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("narrow", [None, 5])
-def test_the_timing_model_takes_the_cycles_of_a_vault(narrow: int | None) -> None:
-    job, config = connected(narrow, sharers=4), tile_preset("vault-int8")
-    runs = [run_on(job, config, on=on) for on in ("rtl", "model")]  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["connected None", "connected 5", "narrowed 8"])
+def test_the_timing_model_takes_the_cycles_of_a_vault(name: str) -> None:
+    job, config = JOBS[name](sharers=4), tile_preset("vault-int8")
+    runs = [run_on(job, config, on=on) for on in ("rtl", "model")]
     assert all(run.match for run in runs)
     assert runs[0].cycles == runs[1].cycles

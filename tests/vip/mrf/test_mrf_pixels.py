@@ -70,21 +70,42 @@ def test_segmentation_keeps_seeds_and_parts(vip, noisy, parts) -> None:
     assert len(json.loads(Path("energies.json").read_text())["energies"]) == 6
 
 
-def test_costs_of_a_file_are_solved(vip) -> None:
+@pytest.mark.parametrize("edges", [None, [5, 0, 1, 9, 2]])
+def test_costs_of_a_file_are_solved(vip, edges: list[int] | None) -> None:
     """A line is a tree, on which belief propagation finds the least energy."""
     costs = np.random.default_rng(1).integers(0, 40, (1, 6, 3))
     np.save("costs.npy", costs)
+    np.savez("edges.npz", right=[edges or [1] * 5], down=np.ones((0, 6), int))
     code, _, err = vip(
         *("mrf", "solve", "costs.npy", "--smooth", "quadratic:3", "--weight", 7),
         *("--iterations", 1, "--json", "run.json", "-o", "labels.npy"),
+        *(("--edges", "edges.npz") if edges else ()),
     )
     assert code == 0, err
     grids = np.stack(np.meshgrid(*[range(3)] * 6, indexing="ij"), axis=-1).reshape(-1, 6)
     steps = np.abs(np.diff(grids, axis=1))
     energies = costs[0, np.arange(6), grids].sum(axis=1)
-    energies = energies + 7 * np.minimum(steps**2, 3).sum(axis=1)
+    energies = energies + 7 * (np.minimum(steps**2, 3) * (edges or [1] * 5)).sum(axis=1)
     assert json.loads(Path("run.json").read_text())["energy"] == energies.min()
     assert (np.load("labels.npy")[0] == grids[energies.argmin()]).all()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"right": np.ones((2, 2), int)}, "not a NumPy archive"),
+        ({"right": np.ones((2, 2)), "down": np.ones((1, 3))}, "edges.npz: edge weights must be"),
+        ({"right": np.full((2, 2), 256), "down": np.ones((1, 3), int)}, "from 0 to 255"),
+        ({"right": np.ones((2, 3), int), "down": np.ones((1, 3), int)}, "the shape (2, 2)"),
+    ],
+)
+def test_edges_that_cannot_be_used(vip, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.save("costs.npy", np.zeros((2, 3, 2), int))
+    np.savez("edges.npz", **arrays)
+    code, _, err = vip("mrf", "solve", "costs.npy", "--edges", "edges.npz")
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
 
 
 def test_costs_of_pixels() -> None:

@@ -341,6 +341,14 @@ def solve_costs(
     output: LabelsOption = None,
     smooth: SmoothOption = "linear:2",
     weight: WeightOption = 20,
+    edges: Annotated[
+        Path | None,
+        typer.Option(
+            help="Edge weights: .npz with the arrays right and down, each of the edges from pixel "
+            "[y, x] to its right or lower neighbour; they multiply the smoothness cost.",
+            callback=reading(),
+        ),
+    ] = None,
     bits: BitsOption = 16,
     json: JsonOption = None,
 ) -> None:
@@ -349,7 +357,7 @@ def solve_costs(
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
     _check_extras(solve, output)
-    problem = file_problem(costs, smooth=smooth, weight=weight, bits=bits)
+    problem = file_problem(costs, smooth=smooth, weight=weight, edges=edges, bits=bits)
     _solve(
         problem,
         solve,

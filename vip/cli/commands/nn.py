@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -19,8 +19,18 @@ from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
-from .option_groups.models import BatchOption, CarryOption, carried
+from .option_groups.models import (
+    BatchOption,
+    CarryOption,
+    OutputsOption,
+    ShapeOption,
+    carried,
+    shaped,
+)
 from .options import JsonOption, PresetOption, filling, reading, writing
+
+if TYPE_CHECKING:
+    from vip.models.compile import CompileReport
 
 __all__ = ["app"]
 
@@ -59,6 +69,8 @@ FolderArgument = Annotated[
 ]
 
 
+#: Names of maps that are shown.
+_SHOWN = 8
 #: What predicted cycles are.
 _ESTIMATE = (
     f"cycles: an estimate with {LAUNCH_CYCLES:,} for each launch; vip nn run --on model counts them"
@@ -77,6 +89,8 @@ def check(
     model: ModelArgument,
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
     json: JsonOption = None,
 ) -> None:
     """Report which nodes of a model are supported, and predict its cycles and memory.
@@ -87,7 +101,14 @@ def check(
     Example: vip nn check model.onnx --preset thesis
     """
     with shown() as progress:
-        report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
+        report = vip.check_model(
+            model,
+            preset=preset_name,
+            batch=batch,
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
+            progress=progress,
+        )
     heads = ("operator", "nodes", "supported")
     operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
@@ -142,6 +163,16 @@ def compile_command(
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
     carry: CarryOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Error of the outputs on the calibration data, of their magnitude; on presets "
+            "with bytes, maps whose bytes exceed it keep 16 bits.",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.
@@ -160,10 +191,18 @@ def compile_command(
             preset=preset_name,
             batch=batch,
             carry=carried(carry or ()),
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
+            budget=budget,
             progress=progress,
         )
+    _show(report, f"{model.name} on {preset_name}, calibration")
+    write_json(json, report.to_json())
+
+
+def _show(report: "CompileReport", title: str) -> None:
+    """Print what was compiled, and warnings."""
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
-    title = f"{model.name} on {preset_name}, calibration"
     layers = table(*heads, left=("layer",), title=title)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
@@ -187,6 +226,13 @@ def compile_command(
         f"{report.predicted_cycles:,.0f} cycles"
     )
     console.print(_ESTIMATE, style="dim")
+    if report.widened:
+        further = len(report.widened) - _SHOWN
+        also = f" and {further} more" if further > 0 else ""
+        console.print(
+            f"{counted(len(report.widened), 'map')} in 16 bits for the budget, without which the "
+            f"error is {report.error_in_bytes:.1f} %: {', '.join(report.widened[:_SHOWN])}{also}"
+        )
     if report.requantised:
         further = len(report.requantised) - 1
         also = f" (and {further} more: --json lists them)" if further else ""
@@ -200,7 +246,6 @@ def compile_command(
         "on the calibration data, ",
         "the range in floating point",
     )
-    write_json(json, report.to_json())
 
 
 def _warn(saturated: Mapping[str, int], where: str) -> None:
