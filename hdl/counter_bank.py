@@ -1,5 +1,7 @@
 """Many wide counters in one memory."""
 
+from typing import Any
+
 from amaranth.hdl import Array, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
@@ -18,7 +20,8 @@ class CounterBank(Component):
     """Counters of :data:`COUNTER_BITS` bits in one memory.
 
     In flip-flops, sixteen of them would be an eighth of an engine. Instead, narrow counters collect
-    the events, and each is added to its memory word once every ``depth`` cycles.
+    the events, and each is added to its memory word in its turn, once every ``depth`` cycles; if
+    not all need to be exact, only when ``depth`` / 2 events have come since.
 
     Parameters:
         max_steps: of each counter, the largest step (0: it stays 0); 2..256 counters.
@@ -27,11 +30,12 @@ class CounterBank(Component):
     Members:
         step_N (in, 0..``max_steps[N]``): step of counter ``N`` in this cycle; for each counter with
             steps.
+        settle (in, 1): every counter is added in its turn, not only those that have gathered much.
         clear (in, 1): all counters start again from 0 after the last cycle with ``clear``. Reset
             clears them, too.
         index (in, log2 of ``depth``): counter to read.
         value (out, COUNTER_BITS): one cycle after ``index``; exact ``lag`` cycles after the last
-            step or clear.
+            step or clear, if ``settle`` has been 1 from the cycle of that step on.
 
     Attributes:
         depth: words of the memory, a power of two.
@@ -51,6 +55,7 @@ class CounterBank(Component):
                     for number, largest in enumerate(max_steps)
                     if largest
                 },
+                "settle": In(1, init=1),  # type: ignore[call-arg]
                 "clear": In(1),
                 "index": In(self._index_bits),
                 "value": Out(COUNTER_BITS),
@@ -65,38 +70,60 @@ class CounterBank(Component):
         m.submodules.memory = shared_instance(memory, platform)
         update, readout = memory.read
         (write,) = memory.write
-        m.d.comb += [
-            readout.enable.eq(1),
-            readout.address.eq(self.index),
-            self.value.eq(readout.data),
-        ]
         turn = Signal(self._index_bits)
         adding = Signal(self._index_bits)
+        adds = Signal()
         # The first round overwrites the memory, so clearing takes no extra time.
         first_round = Signal(init=1)
         starting = Signal(init=1)
         m.d.sync += [turn.eq(turn + 1), adding.eq(turn), starting.eq(0)]
         with m.If(~starting & (adding == self.depth - 1)):
             m.d.sync += first_round.eq(0)
-        m.d.comb += [update.enable.eq(1), update.address.eq(turn)]
-
         gathered: list[Value] = []
+        much: list[Value] = []
         for number in range(self.depth):
             largest = self.max_steps[number] if number < len(self.max_steps) else 0
             if not largest:
                 gathered.append(Const(0, 1))
+                much.append(Const(0, 1))
                 continue
-            narrow = Signal(range(self.depth * largest + 1), name=f"gathered_{number}")
+            # What may stay, and the steps up to the end of the turn after.
+            narrow = Signal(range((3 * self.depth // 2 + 1) * largest), name=f"gathered_{number}")
+            step = getattr(self, f"step_{number}")
+            added = Signal(name=f"added_{number}")
             # Held until its first turn, or it would be lost.
-            added = ~starting & (adding == number)
-            m.d.sync += narrow.eq(Mux(added, 0, narrow) + getattr(self, f"step_{number}"))
+            m.d.comb += added.eq(adds & (adding == number))
+            # A multiplexer for each bit is worth it only where steps are rare and wide.
+            with m.If(added | step.any() if largest > 1 else 1):
+                m.d.sync += narrow.eq(Mux(added, 0, narrow) + step)
             gathered.append(narrow)
+            much.append(narrow[(self.depth * largest // 2).bit_length() - 1 :].any())
+        asked = Signal()
+        m.d.comb += asked.eq(self.settle | first_round | Array(much)[turn])
+        m.d.sync += adds.eq(asked)
         m.d.comb += [
-            write.enable.eq(~starting),
+            update.enable.eq(asked),
+            update.address.eq(turn),
+            write.enable.eq(adds & ~starting),
             write.address.eq(adding),
             write.data.eq(Mux(first_round, 0, update.data) + Array(gathered)[adding]),
         ]
+        self._read_out(m, readout, write)
         with m.If(self.clear):
             m.d.sync += [turn.eq(0), first_round.eq(1), starting.eq(1)]
             m.d.sync += [value.eq(0) for value in gathered if isinstance(value, Signal)]
         return m
+
+    def _read_out(self, m: Module, readout: Any, write: Any) -> None:
+        """Read the word at ``index`` when there is another one, there or in it."""
+        index = Signal(self._index_bits, name="index_read")
+        written = Signal(name="index_written", init=1)
+        m.d.sync += [
+            index.eq(self.index),
+            written.eq(write.enable & (write.address == self.index)),
+        ]
+        m.d.comb += [
+            readout.enable.eq(written | (index != self.index)),
+            readout.address.eq(self.index),
+            self.value.eq(readout.data),
+        ]

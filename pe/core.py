@@ -156,10 +156,10 @@ class Pe(Component):
             units.load_store,
         )
         loaded = Signal()
-        m.d.comb += registers.read.eq(operands.read)
         for number in range(READ_PORTS):
             m.d.comb += [
                 registers.index[number].eq(operands.index[number]),
+                registers.read[number].eq(operands.read[number]),
                 operands.value[number].eq(registers.value[number]),
             ]
         m.d.comb += [
@@ -204,6 +204,7 @@ class Pe(Component):
         counters, sequencer, dispatch = units.counters, units.sequencer, units.dispatch
         m.d.comb += [
             counters.clear.eq(sequencer.clear),
+            counters.settle.eq(sequencer.settles),
             counters.count.eq(sequencer.active),
             counters.event.eq(Mux(sequencer.run, units.issue.event, PeCounter.STALL_FENCE)),
             counters.waits.eq(units.operands.waits),

@@ -23,13 +23,15 @@ class Counters(Component):
     """The counters of :class:`pe.interface.PeCounter` (:class:`hdl.counter_bank.CounterBank`).
 
     Members:
-        clear: in; start again from 0 (while nothing is counted).
+        clear: in; start again from 0 (while nothing is counted). settle: in; from the cycle after
+            the last event on, every count is added to the memory.
         count: in; count this cycle. event: in; counter of this cycle. waits: in; ``STALL_FETCH``
             counts as ``STALL_REGISTER``. stays: in, a cycle later; a vector or load-store
             instruction that was issued goes no further, which counts as ``STALL_FENCE``.
         busy: in; count this cycle as ``VECTOR_BUSY``, too.
         loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
+            Before that, up to 24 events may be missing, and 24 transfers of the largest size.
 
     Extensions with counters have a signal for each, in.
     """
@@ -41,6 +43,7 @@ class Counters(Component):
         super().__init__(
             {
                 "clear": In(1),
+                "settle": In(1),
                 "count": In(1),
                 "event": In(EVENT_BITS),
                 "waits": In(1),
@@ -61,6 +64,7 @@ class Counters(Component):
         m.submodules.bank = shared_instance(bank, platform)
         m.d.comb += [
             bank.clear.eq(self.clear),
+            bank.settle.eq(self.settle),
             bank.index.eq(self.index),
             self.value.eq(bank.value),
         ]

@@ -52,7 +52,8 @@ class Sequencer(Component):
         status: :func:`pe.interface.status_layout`, out.
         words: out, length of the program; not of one that is built in.
         start: out, one cycle: the program begins in the next one. run: out; it runs.
-        active: out; the program runs, or its last instructions complete.
+        active: out; the program runs, or its last instructions complete. settles: out; after that,
+            counters are completed.
         clear: out; register ``index`` is to be written with ``value``.
         drop: out; memory answered with an error: waiting instructions must not be performed.
         halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
@@ -75,6 +76,7 @@ class Sequencer(Component):
                 "start": Out(1),
                 "run": Out(1),
                 "active": Out(1),
+                "settles": Out(1),
                 "clear": Out(1),
                 "index": Out(_index_bits(config)),
                 "value": Out(config.register_width),
@@ -115,6 +117,7 @@ class Sequencer(Component):
                 flush = self._drain(m, launch)
             with m.State("FLUSH"):
                 # Without counters, this state is left at once.
+                m.d.comb += self.settles.eq(1)
                 m.d.sync += flush.eq(flush - 1)
                 with m.If(flush == 0):
                     self._report(m, launch, late_cause)

@@ -24,7 +24,16 @@ from microkernels.nn.curves import (
     part,
 )
 
-__all__ = ["ARGUMENT", "FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole"]
+__all__ = [
+    "ARGUMENT",
+    "FUNCTIONS",
+    "STEPS",
+    "UNFITTED",
+    "Function",
+    "evaluated",
+    "fitted",
+    "has_pole",
+]
 
 _Reals = NDArray[np.floating[Any]]
 
@@ -68,6 +77,8 @@ class Function(NamedTuple):
         return self._replace(of=tuple(each.after(inner) for each in self.of) or tuple(inner))
 
 
+#: Names of functions with a step at 0.
+STEPS = ("positive", "inverse")
 #: The argument itself.
 ARGUMENT = Function("argument")
 
@@ -85,6 +96,11 @@ def _root_from(x: _Reals, power: float, least: float) -> _Reals:
     # Below this, powers have few bits, fewer than the root.
     below = x * max(least, 1e-300) ** (1 / power - 1)
     return np.asarray(np.where(x >= least, np.power(x, 1 / power), below))
+
+
+def _inverse(x: _Reals) -> _Reals:
+    # 0 has none, and counts as its own.
+    return np.asarray(np.where(x == 0, 0.0, np.where(x > 0, np.reciprocal(x), np.nan)))
 
 
 def _erf(x: _Reals) -> _Reals:
@@ -107,6 +123,8 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "softplus": _softplus,
     "softsign": lambda x: np.asarray(x / (1 + np.abs(x))),
     "mish": lambda x: np.asarray(x * np.tanh(_softplus(x))),
+    "positive": lambda x: np.asarray(np.where(x > 0, 1.0, 0.0)),
+    "inverse": _inverse,
     "power": _power,
     "root_from": _root_from,
     "gelu": lambda x: x * (1 + _erf(x / sqrt(2))) / 2,
@@ -180,14 +198,38 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         scaled = np.ldexp(evaluated(function, real), fraction)
         return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
 
+    if function.name == "positive":
+        return Curve(0, LOWEST, HIGHEST, (_step(int(np.ldexp(1.0, fraction))),))
+    if function.name == "inverse" and low <= 0:
+        return _stepped(high, target)
     first, last = _even(low, high, target)
     start = int(np.floor(target(np.array([float(first)]))[0] + 0.5))
-    largest = np.abs(target(np.linspace(first, last, _SAMPLES))).max()
+    return Curve(start, low, high, _pieces(_Front(first, start), last, target))
+
+
+def _pieces(front: _Front, end: int, target: _Target) -> tuple[Piece, ...]:
+    """Pieces from ``front`` up to ``end`` with as small an error as so many can have."""
+    largest = np.abs(target(np.linspace(front.place, end, _SAMPLES))).max()
     error, pieces = max(_GOOD, _GOOD_PART * float(largest)), None
     while pieces is None:
-        pieces = _cheapest(_Front(first, start), last, target, error)
+        pieces = _cheapest(front, end, target, error)
         error *= _WORSE
-    return Curve(start, low, high, pieces)
+    return pieces
+
+
+def _step(height: int) -> Piece:
+    """The piece that is 0 up to the element 0, and ``height`` from 1 on: half the sum of the
+    saturated argument, which is -1, 0 or 1, and of its square."""
+    half = _ONE >> 2
+    return Piece(0, HIGHEST, 0, height, UNIT_FRACTION - 1, (half, half, 0))
+
+
+def _stepped(high: int, target: _Target) -> Curve:
+    """The curve of a function that is 0 up to 0, where it has a step."""
+    height = int(np.floor(target(np.array([1.0]))[0] + 0.5))
+    front = _Front(1, height, (_step(height),))
+    end = high - (high + 1) % 2
+    return Curve(0, 0, high, front.pieces if end <= 1 else _pieces(front, end, target))
 
 
 def _even(low: int, high: int, target: _Target) -> tuple[int, int]:

@@ -91,48 +91,23 @@ def output_shape(
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
 _SMALL = 16
-#: Operators whose result is constant if all inputs are.
-_FOLDED = frozenset(
+#: Operators whose results are not determined by their inputs.
+_RANDOM = frozenset(
     (
-        "Abs",
-        "Add",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "DequantizeLinear",
-        "Div",
-        "Equal",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "Identity",
-        "Less",
-        "Max",
-        "Min",
-        "Mul",
-        "Neg",
-        "Pow",
-        "Range",
-        "Reciprocal",
-        "ReduceProd",
-        "Reshape",
-        "Shape",
-        "Size",
-        "Slice",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
+        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+        "RandomUniformLike",
     )
-)
+)  # fmt: skip
+#: Operators whose results are not larger than what :func:`_growth` says.
+_BOUNDED = frozenset(
+    (
+        "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Concat", "Constant", "ConstantOfShape",
+        "DequantizeLinear", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather", "Greater",
+        "Identity", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range",
+        "Reciprocal", "ReduceProd", "Reshape", "Shape", "Size", "Slice", "Split", "Sqrt", "Squeeze",
+        "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
+    )
+)  # fmt: skip
 
 
 def fold(
@@ -140,45 +115,77 @@ def fold(
     constants: dict[str, Array],
     opset: int,
     shapes: Mapping[str, tuple[int, ...] | None],
-) -> None:
-    """Evaluate nodes with constant inputs, adding the results to ``constants`` and to the model."""
+    kinds: Mapping[str, int],
+) -> bool:
+    """Evaluate nodes with constant inputs, adding the results to ``constants`` and to the model.
+
+    Parameters:
+        shapes, kinds: of tensors, where they are known; types by their numbers in ONNX.
+
+    Returns:
+        whether there were such nodes.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
     room = _MOST_FOLDED_IN_ALL
+    before = len(constants)
     for node in model.graph.node:
         outputs = [name for name in node.output if name]
-        if node.domain not in ("", "ai.onnx") or node.op_type not in _FOLDED:
+        if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM:
             continue
         if all(name in constants for name in outputs):
             continue
         source = shapes.get(node.input[0]) if node.input else None
-        if node.op_type == "Shape" and source is not None and node.input[0] not in constants:
-            first = next((a.i for a in node.attribute if a.name == "start"), None)
-            last = next((a.i for a in node.attribute if a.name == "end"), None)
-            constants[outputs[0]] = np.array(source[first:last], np.int64)
-        elif node.op_type == "CastLike" and node.input[0] in constants:
-            # The result has the type of the second input, a real number.
-            constants[outputs[0]] = constants[node.input[0]].astype(np.float32)
-        elif all(name in constants for name in node.input if name):
-            room -= _growth(node, constants)
+        if node.op_type in ("Shape", "Size") and source is not None:
+            constants[outputs[0]] = _measured(node, source)
+        elif all(name in constants for name in node.input if name) and _is_bounded(node, shapes):
+            room -= _growth(node, constants, shapes)
             if room < 0:
                 raise ModelError(
                     f"node {clipped(printable(node.name or outputs[0]), 60)} ({node.op_type}): "
                     "the constants of the model are too large"
                 )
             constants.update(zip(outputs, _computed(node, constants, opset), strict=False))
+        elif node.op_type == "CastLike" and node.input[0] in constants and node.input[1] in kinds:
+            kind = kinds[node.input[1]]
+            kind = TensorProto.FLOAT if kind == TensorProto.BFLOAT16 else kind
+            numbers = helper.tensor_dtype_to_np_dtype(kind)
+            constants[outputs[0]] = constants[node.input[0]].astype(numbers)
         else:
             continue
-        from onnx import numpy_helper
-
         for name in outputs:
             if constants[name].size <= _SMALL:
                 model.graph.initializer.append(numpy_helper.from_array(constants[name], name))
+    return len(constants) > before
 
 
-def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
+def _measured(node: "NodeProto", shape: tuple[int, ...]) -> Array:
+    """The output of Shape or Size."""
+    if node.op_type == "Size":
+        return np.array(prod(shape), np.int64)
+    first = next((a.i for a in node.attribute if a.name == "start"), None)
+    last = next((a.i for a in node.attribute if a.name == "end"), None)
+    return np.array(shape[first:last], np.int64)
+
+
+def _is_bounded(node: "NodeProto", shapes: Mapping[str, tuple[int, ...] | None]) -> bool:
+    """Whether the size of a node's results is known before they are computed."""
+    graphs = any(item.HasField("g") or item.graphs for item in node.attribute)
+    known = all(shapes.get(name) is not None for name in node.output if name)
+    return not graphs and (known or node.op_type in _BOUNDED)
+
+
+def _growth(
+    node: "NodeProto",
+    constants: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...] | None],
+) -> int:
     """Maximum number of elements that folding a node creates."""
     tensors = [constants[name] for name in node.input if name]
     size = max((tensor.size for tensor in tensors), default=1)
-    if node.op_type in ("ConstantOfShape", "Expand"):
+    if node.op_type not in _BOUNDED:
+        size = sum(prod(shapes.get(name) or ()) for name in node.output)
+    elif node.op_type in ("ConstantOfShape", "Expand"):
         size = max(size, prod(max(int(tensor), 1) for tensor in tensors[-1].ravel()[:_SMALL]))
     elif node.op_type == "Tile":
         size *= prod(max(int(tensor), 1) for tensor in tensors[-1].ravel()[:_SMALL])
@@ -186,9 +193,9 @@ def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
         start, limit, delta = (float(tensor.ravel()[0]) for tensor in tensors[:3])
         size = int(abs((limit - start) / delta)) + 1 if delta else _MOST_FOLDED + 1
     elif len(tensors) > 1:
-        shapes = [tensor.shape for tensor in tensors]
+        operands = [tensor.shape for tensor in tensors]
         try:
-            size = max(size, prod(np.broadcast_shapes(*shapes)))
+            size = max(size, prod(np.broadcast_shapes(*operands)))
         except ValueError:
             size = sum(tensor.size for tensor in tensors)
     if size > _MOST_FOLDED:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from microkernels.networks.curves import ARGUMENT, UNFITTED, Function
+from microkernels.networks.curves import ARGUMENT, STEPS, UNFITTED, Function
 from microkernels.networks.network import Activation, Layer
 
 from .model import MappedModel
@@ -72,6 +72,8 @@ def _chains(model: MappedModel) -> dict[str, _Chain]:
     # Layers that are no functions of real numbers, or change with the data; layers that are read.
     apart = {*model.integers, *model.rounded, *model.steps, *model.norms}
     apart |= {norm.above for norm in model.norms.values()}
+    # A step lies between two elements of its own argument.
+    apart |= {name for name, function in model.curves.items() if function.name in STEPS}
     read = apart | {port.layer for port in model.outputs}
     chains: dict[str, _Chain] = {}
     for layer in network.layers:

@@ -41,7 +41,7 @@ __all__ = [
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
 #: Operators that produce all outputs that are used.
-_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU", "RNN"})
+_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU", "RNN", "ai.onnx.ml.LinearClassifier"})
 #: Operators that work on the last axis of their inputs.
 _ROWS = frozenset(
     {"GRU", "LSTM", "LayerNormalization", "MatMul", "RMSNormalization", "RNN", "Softmax"}
@@ -239,6 +239,10 @@ class Importer:
         if node.op in _SEVERAL_OUTPUTS:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
+
+    def is_used(self, tensor: str) -> bool:
+        """Whether a node or an output of the model uses a tensor."""
+        return self._uses[tensor] > 0
 
     def is_input(self, value: Value) -> bool:
         """Whether the host writes a value to memory: an input or a constant."""

@@ -27,6 +27,7 @@ __all__ = [
     "balanced",
     "fraction_for",
     "groups",
+    "integer_limits",
     "magnitudes",
     "with_fractions",
     "with_norms",
@@ -288,6 +289,14 @@ def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
     return Magnitudes(limited, factors, ranges)
 
 
+def integer_limits(kind: str) -> tuple[int, int]:
+    """The smallest and the largest integer of a type, by its name; truth values are 0 and 1."""
+    if kind == "bool":
+        return 0, 1
+    limits = np.iinfo(kind)
+    return int(limits.min), int(limits.max)
+
+
 def _check_integers(
     model: MappedModel, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
 ) -> None:
@@ -302,8 +311,8 @@ def _check_integers(
     """
     for layer, (tensor, kind) in model.exact.items():
         low, high = ends[layer]
-        limits = np.iinfo(kind)
-        if low < limits.min or high > limits.max:
+        least, most = integer_limits(kind)
+        if low < least or high > most:
             raise ModelError(
                 f"tensor {tensor}: on the calibration data its integers are from {low:,.0f} to "
                 f"{high:,.0f}, which does not fit {kind}"

@@ -5,8 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
 from microkernels.networks.network import INPUT, Layer, Network
-from support.errors import VipError, clipped, printable
+from support.errors import VipError
 
 from .errors import MixedImagesError, ModelError
 from .importer import Importer, Operator, Value, affine_layer
@@ -19,13 +21,17 @@ ValueT = TypeVar("ValueT")
 #: Operators that accept integers: those with integer results for integers, and others.
 _TAKES = frozenset(
     (
-        "Abs", "Add", "Cast", "CastLike", "CenterCropPad", "Clip", "Compress", "Concat",
-        "ConvInteger", "DepthToSpace", "DequantizeLinear", "Dropout", "Expand", "Flatten", "Gather",
-        "GatherElements", "GatherND", "GlobalMaxPool", "Identity", "MatMul", "MatMulInteger", "Max",
-        "MaxPool", "Min", "Mul", "Neg", "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax",
-        "ReduceMin", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum",
-        "Tile", "Transpose", "Trilu", "Unsqueeze", "com.microsoft.QGemm",
-        "com.microsoft.QLinearAdd",
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "CenterCropPad", "Clip",
+        "Compress", "Concat", "ConvInteger", "CumSum", "DepthToSpace", "DequantizeLinear",
+        "Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+        "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "Less", "LessOrEqual",
+        "MatMul", "MatMulInteger", "Max", "MaxPool", "Min", "Mul", "Neg", "Not", "OneHot", "Or",
+        "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+        "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu",
+        "Unsqueeze", "Where", "Xor", "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer",
+        "ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Scaler",
+        "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
     )
 )  # fmt: skip
 
@@ -127,8 +133,7 @@ def _model(importer: Importer) -> MappedModel:
     outputs = []
     for name in importer.graph.outputs:
         if name not in importer.values:
-            label = clipped(printable(name), 60)
-            raise ModelError(f"output {label} does not depend on the model's inputs")
+            importer.values[name] = _constant(importer, name)
         value = importer.values[name]
         if importer.is_input(value):
             value = importer.values[name] = _copy(importer, name, value)
@@ -158,6 +163,18 @@ def _model(importer: Importer) -> MappedModel:
         inner=_inner(importer, layers),
         approximation=importer.approximation,
     )
+
+
+def _constant(importer: Importer, tensor: str) -> Value:
+    """A constant that is an output."""
+    node = GraphNode(op="Constant", name=tensor, inputs=(), outputs=(tensor,), attributes={})
+    values = importer.graph.constants[tensor]
+    if values.dtype.kind in "OSU":
+        raise node.refused("an output must be of numbers, not of text")
+    real = values.astype(np.float64)
+    if not np.isfinite(real).all():
+        raise node.refused("an output that is constant must be finite")
+    return importer.constant_of(node, real)
 
 
 def _copy(importer: Importer, tensor: str, value: Value) -> Value:

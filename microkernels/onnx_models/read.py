@@ -20,7 +20,15 @@ from .fold import Array, fold
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = ["GraphNode", "OnnxGraph", "attribute", "load_proto", "need_onnx", "read_graph"]
+__all__ = [
+    "EXPANDED",
+    "GraphNode",
+    "OnnxGraph",
+    "attribute",
+    "load_proto",
+    "need_onnx",
+    "read_graph",
+]
 
 _MOST_SHOWN = 60
 
@@ -104,16 +112,29 @@ _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
 _OLDEST_OPSET = 6
+#: That of a model without any of ONNX's own operators.
+_USUAL_OPSET = 17
 #: What some exporters write for an open size, where others write 0.
 _OPEN = -1
 #: Maximum elements of a constant that shape inference may use.
 _SMALL = 256
 #: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
-#: integers of 8, 16, 32 and 64 bits.
+#: integers of 8, 16, 32 and 64 bits; truth values, which are the integers 0 and 1.
 _REALS = (1, 10, 11, 16)
 _INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"} | {
-    12: "uint32", 13: "uint64"
+    9: "bool", 12: "uint32", 13: "uint64"
 }  # fmt: skip
+#: Operators that are replaced by the nodes by which ONNX defines them, and those of which this
+#: happens if more than their first output is needed.
+EXPANDED = frozenset(
+    (
+        "Attention", "CausalConvWithState", "MeanVarianceNormalization",
+        "NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU",
+    )
+)  # fmt: skip
+_EXPANDED_WITH_OUTPUTS = frozenset(("LayerNormalization",))
+#: Maximum rounds of inferring shapes and folding constants, each of which may enable the other.
+_MOST_ROUNDS = 16
 #: Relative rounding error of types of real numbers.
 _ROUNDING = {10: 2.0**-11, 16: 2.0**-8}
 
@@ -129,8 +150,8 @@ def need_onnx() -> None:
             need(package, "models")
 
 
-def load_proto(path: Path) -> "ModelProto":
-    """The model in a file, unchecked.
+def load_proto(path: Path | bytes) -> "ModelProto":
+    """The model in a file, or in contents of one, unchecked.
 
     Raises:
         ModelError: the file is not a model.
@@ -141,14 +162,15 @@ def load_proto(path: Path) -> "ModelProto":
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import ModelProto
 
-    content = read_bytes(path, _MOST_BYTES)
+    content = path if isinstance(path, bytes) else read_bytes(path, _MOST_BYTES)
+    label = "the model" if isinstance(path, bytes) else path
     model = ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise ModelError(f"{path}: not an ONNX model, or truncated") from error
+        raise ModelError(f"{label}: not an ONNX model, or truncated") from error
     if not model.graph.node and not model.graph.output:
-        raise ModelError(f"{path}: not an ONNX model: it has no graph")
+        raise ModelError(f"{label}: not an ONNX model: it has no graph")
     return model
 
 
@@ -180,16 +202,19 @@ def read_graph(
     _drop_shapes(work)
     written = {item.name for item in work.graph.initializer}
     written |= {node.output[0] for node in work.graph.node if node.op_type == "Constant"}
-    fold(work, constants, opset, {item.name: _dims(item) for item in inputs})
-    tensors = _inferred(work)
-    shapes = {name: array.shape for name, array in constants.items()}
-    shapes |= {value.name: dims for value in tensors if (dims := _dims(value)) is not None}
-    kinds = {
-        value.name: value.type.tensor_type.elem_type
-        for value in tensors
-        if value.name not in constants
-    }
-    fold(work, constants, opset, shapes)
+    kinds: dict[str, int] = {}
+    fold(work, constants, opset, {item.name: _dims(item) for item in inputs}, kinds)
+    for _ in range(_MOST_ROUNDS):
+        tensors = _inferred(work)
+        shapes = {name: array.shape for name, array in constants.items()}
+        shapes |= {value.name: dims for value in tensors if (dims := _dims(value)) is not None}
+        kinds = {
+            value.name: value.type.tensor_type.elem_type
+            for value in tensors
+            if value.name not in constants
+        }
+        if not fold(work, constants, opset, shapes, kinds):
+            break
     nodes = [
         _node(number, node)
         for number, node in enumerate(work.graph.node)
@@ -268,8 +293,10 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
             model = inliner.inline_local_functions(model)
     except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"the model is not valid: {one_line(error)}") from error
+    model = _replaced(model)
     opset = next(
-        (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0
+        (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")),
+        _USUAL_OPSET,
     )
     newest = defs.onnx_opset_version()
     if not _OLDEST_OPSET <= opset <= newest:
@@ -277,6 +304,44 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
             f"the model must use an opset of ONNX from {_OLDEST_OPSET} to {newest}, not {opset}"
         )
     return model, opset
+
+
+def _replaced(model: "ModelProto") -> "ModelProto":
+    """A model with other nodes in place of those that are expanded.
+
+    Raises:
+        ModelError: an operator can't be expanded.
+    """
+    from onnx import helper, inliner, shape_inference
+
+    before: list[str] = []
+    # A definition may have operators that are replaced themselves.
+    while (names := sorted(set(map(_expanded, model.graph.node)) - {""})) != before:
+        # An expansion may depend on the types of tensors; those of constants are known as inputs'.
+        known = {item.name for item in model.graph.input}
+        for tensor in model.graph.initializer:
+            if tensor.name not in known:
+                kind, dims = tensor.data_type, list(tensor.dims)
+                model.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
+        try:
+            model = inliner.inline_selected_functions(
+                shape_inference.infer_shapes(model),
+                [("", name) for name in names],
+                inline_schema_functions=True,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ModelError(
+                f"{' and '.join(names)} can't be replaced by the operators that define it, as "
+                "where an optional input is left out before another one; name all of its inputs"
+            ) from error
+        before = names
+    return model
+
+
+def _expanded(node: "NodeProto") -> str:
+    """The operator of a node that others replace; "" if none do."""
+    several = node.op_type in _EXPANDED_WITH_OUTPUTS and any(node.output[1:])
+    return node.op_type if several or node.op_type in EXPANDED else ""
 
 
 def _check_limits(model: "ModelProto") -> None:
@@ -385,7 +450,9 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {name} is not a tensor")
         if value.type.tensor_type.elem_type not in (*_REALS, *_INTEGERS):
-            raise ModelError(f"input {name} must be of a floating-point or an integer type")
+            raise ModelError(
+                f"input {name} must be of a floating-point or an integer type, or of truth values"
+            )
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
         for number, dim in enumerate(value.type.tensor_type.shape.dim):

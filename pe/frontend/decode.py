@@ -5,6 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
+from hdl.simd import one_of
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -25,7 +26,7 @@ from pe.config import PeConfig
 
 from .instruction_word import WORD_BITS, whole_word, word_bits
 
-__all__ = ["Decode", "decoded", "issued", "register_operands"]
+__all__ = ["Decode", "decoded", "issued", "read_operands", "register_operands"]
 
 _FUNCTION = BitField("function", 7, 0)
 
@@ -88,6 +89,16 @@ def register_operands(config: PeConfig, word: Value) -> tuple[Value, Value, Valu
     bits = config.register_bits
     a, b, c = (word[f.low : f.low + bits] for f in (FIELD_A, FIELD_B, FIELD_C))
     return a, b, c
+
+
+def read_operands(config: PeConfig, word: Value) -> list[Value]:
+    """Whether ``word``, if it is legal, may read its registers A, B and C."""
+    opcode = word[OPCODE.low : OPCODE.high + 1]
+    possible = {row.opcode for row in config.rows}
+    return [
+        one_of(opcode, {row.opcode for row in config.rows if _reads(row, field)}, possible)
+        for field in (FIELD_A, FIELD_B, FIELD_C)
+    ]
 
 
 def _reads(row: Instruction, field: BitField) -> bool:

@@ -172,10 +172,8 @@ class Dispatch(Component):
             extension.dispatch(m, self, step)
         with m.If(fire_next | self.drop | (faulty & ~self.run)):
             m.d.sync += occupied.eq(0)
-        with m.If(self.offer.ready):
-            m.d.sync += instruction.eq(self.offer.payload)
-            with m.If(self.offer.valid):
-                m.d.sync += occupied.eq(1)
+        with m.If(self.offer.ready & self.offer.valid):
+            m.d.sync += [instruction.eq(self.offer.payload), occupied.eq(1)]
         m.d.comb += [
             self.offer.ready.eq(~occupied | fire_next),
             self.empty.eq(~occupied),

@@ -12,7 +12,7 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
 
-from .decode import decoded, issued, register_operands
+from .decode import decoded, issued, read_operands, register_operands
 from .fetch import fetched
 from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
@@ -85,7 +85,7 @@ class Operands(Component):
                 "word": Out(word_bits(config)),
                 "decoded": In(decoded(config)),
                 "index": Out(config.register_bits).array(READ_PORTS),
-                "read": Out(1),
+                "read": Out(1).array(READ_PORTS),
                 "value": In(config.register_width).array(READ_PORTS),
                 "valid": In(config.registers),
                 "ahead": In(config.register_bits),
@@ -147,14 +147,19 @@ class Operands(Component):
             ),
             self.waits.eq(occupied & (waits | again) & ~self.redirect),
         ]
-        # Registers are read again in the cycle after one of them lacked its value, and only then:
-        # nothing else changes them meanwhile. So the choice of an address depends on a register.
+        # Registers are read again when all have their values after a cycle in which one did not,
+        # and only then: nothing else changes them meanwhile. So the choice of an address depends on
+        # a register.
         m.d.sync += again.eq(occupied & waits & self.run & ~self.redirect)
-        # Registers are also read when no instruction comes, or when the one here has to wait. That
-        # is harmless, as they are read again, and an exact condition would be slower.
-        m.d.comb += self.read.eq(again | ~occupied | self.offer.ready)
-        for index, number, later in zip(self.index, numbers, following, strict=True):
-            m.d.comb += index.eq(Mux(again, number, later))
+        # They are also read when the instruction here begins to wait. That is harmless, as they are
+        # read again, and an exact condition would be slower.
+        comes = self.next_valid & ~self.redirect & (~occupied | self.offer.ready)
+        needs = read_operands(self.config, whole_word(self.config, self.next_word)[0])
+        for number, (old, new) in enumerate(zip(numbers, following, strict=True)):
+            m.d.comb += [
+                self.index[number].eq(Mux(again, old, new)),
+                self.read[number].eq(Mux(again, ~waits, comes & needs[number])),
+            ]
 
         self._offer(m, occupied & ~waits & ~again, same, pc, outside)
         return m

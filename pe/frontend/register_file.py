@@ -1,6 +1,6 @@
 """Register file: scalar registers with a valid bit each."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
@@ -22,9 +22,9 @@ class RegisterFile(Component):
     The memory reads before it writes, so a value written in the cycle of a read is bypassed.
 
     Members:
-        read: in; read all ports. index: in, array; register of each port. value: out, array; in the
-            next cycle, the registers as they are after the writes of the cycle of ``read``; held
-            while ``read`` is 0.
+        read: in, array; read this port. index: in, array; register of each port. value: out, array;
+            in the next cycle, the registers as they are after the writes of the cycle of ``read``;
+            held while no port is read, undefined if only others are.
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
@@ -32,14 +32,14 @@ class RegisterFile(Component):
     """
 
     probes = Probes(
-        "registers", "valid", "written", *(f"passed_{number}" for number in range(READ_PORTS))
+        "registers", "valid", "written_word", *(f"passed_{number}" for number in range(READ_PORTS))
     )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         super().__init__(
             {
-                "read": In(1),
+                "read": In(1).array(READ_PORTS),
                 "index": In(config.register_bits).array(READ_PORTS),
                 "value": Out(config.register_width).array(READ_PORTS),
                 "write": In(1),
@@ -63,23 +63,25 @@ class RegisterFile(Component):
         )
         m.submodules.registers = shared_instance(registers, platform)
         (write,) = registers.write
-        written = Signal(config.register_width, reset_less=True)
+        word = Signal(config.register_width, name="written_word", reset_less=True)
         m.d.comb += [
             write.enable.eq(self.write),
             write.address.eq(self.target),
             write.data.eq(self.data),
         ]
-        with m.If(self.read):
-            m.d.sync += written.eq(self.data)
+        read = Signal()
+        m.d.comb += read.eq(Cat(self.read).any())
+        with m.If(read & self.write):
+            m.d.sync += word.eq(self.data)
         for number, port in enumerate(registers.read):
             passed = Signal(name=f"passed_{number}")
             index, value = self.index[number], self.value[number]
-            with m.If(self.read):
+            with m.If(read):
                 m.d.sync += passed.eq(self.write & (self.target == index))
             m.d.comb += [
-                port.enable.eq(self.read),
+                port.enable.eq(self.read[number]),
                 port.address.eq(index),
-                value.eq(Mux(passed, written, port.data)),
+                value.eq(Mux(passed, word, port.data)),
             ]
         if Capabilities.of(config).registers.loads:
             with m.If(self.invalidate):

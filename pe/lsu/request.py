@@ -124,12 +124,12 @@ class LoadStoreRequest(Component):
         # From here on this is the place of byte 0 of the first word, even if not requested.
         first_place = payload.dram[:BYTE_BITS]
         m.d.comb += command.scratchpad.eq(payload.scratchpad - first_place)
+        goes_on = Signal()
+        m.d.comb += goes_on.eq(work.waits | accepted)
         with m.If(~work.working | work.done):
-            m.d.sync += [
-                work.working.eq(work.waits | accepted),
-                work.current.eq(Mux(work.waits, work.waiting, command)),
-                work.waits.eq(0),
-            ]
+            m.d.sync += [work.working.eq(goes_on), work.waits.eq(0)]
+            with m.If(goes_on):
+                m.d.sync += work.current.eq(Mux(work.waits, work.waiting, command))
         with m.Elif(accepted):
             m.d.sync += [work.waiting.eq(command), work.waits.eq(1)]
         return accepted
@@ -236,11 +236,13 @@ class LoadStoreRequest(Component):
             m.d.sync += [work.formed.eq(beat), work.from_register.eq(work.register)]
         # Third stage: the port.
         with m.If(work.move):
-            m.d.sync += [
-                self.request.valid.eq(work.formed_valid),
-                out.eq(work.formed),
-                out.data.eq(self._word(work.from_register, work.value)),
-            ]
+            m.d.sync += self.request.valid.eq(work.formed_valid)
+        sends = work.move & work.formed_valid
+        with m.If(sends):
+            fields = memory_request(config.address_bits, config.tag_bits).members
+            m.d.sync += [out[name].eq(work.formed[name]) for name in fields if name != "data"]
+            with m.If(work.formed.write):
+                m.d.sync += out.data.eq(self._word(work.from_register, work.value))
         aligned = config.scratchpad_alignment.bit_length() - 1
         if Capabilities.of(config).transfers.stores and aligned < BYTE_BITS:
             # Words of a store are rotated after the port's register, where there is slack.
@@ -248,7 +250,7 @@ class LoadStoreRequest(Component):
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
             with m.If(work.go):
                 m.d.sync += place_formed.eq(work.current.scratchpad[aligned:BYTE_BITS])
-            with m.If(work.move):
+            with m.If(sends):
                 m.d.sync += turn.eq(Mux(work.from_register, 0, place_formed))
             m.d.comb += self.request.payload.data.eq(
                 rotate_units_right(out.data, turn, 8 << aligned)

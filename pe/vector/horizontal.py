@@ -100,11 +100,11 @@ class VectorHorizontal(Component):
             adds.eq(one_of(reduction, [ReductionOp.ADD], needs.reductions)),
             least.eq(self._least(reduction, needs.reductions)),
         ]
-        less = Signal(name="row_less")
         replaces = Signal()
         sums = Signal()
+        wide = _extended(value, needs.total_bits)
+        total_sum, less = self._sum_and_less(m, (total, wide, wide), adds, needs)
         m.d.comb += [
-            less.eq(self._less(total, _extended(value, needs.total_bits))),
             # If the numbers are equal, either may stay.
             replaces.eq(complete & (starts | (~adds & (less ^ least)))),
             sums.eq(complete & adds & ~starts),
@@ -112,13 +112,34 @@ class VectorHorizontal(Component):
         m.d.sync += total.eq(
             _chosen(
                 m,
-                [(sums, total + value), (replaces, value), (~sums & ~replaces, total)],
+                [(sums, total_sum), (replaces, value), (~sums & ~replaces, total)],
                 needs.total_bits,
             )
         )
 
-    def _less(self, a: Value, b: Value) -> Value:
-        return signed_less(a, b, chained=self.config.sram != "macro")
+    def _sum_and_less(
+        self, m: Module, operands: tuple[Value, Value, Value], adds: Value, possible: Capabilities
+    ) -> tuple[Value, Value]:
+        """Of a, b and c: the sum of a and c if it ``adds``, and whether a is less than b if not; c
+        is b then. Gates take one adder for both: a comparison beside it would be as large, and move
+        with every sum. FPGAs have fast carries for each."""
+        a, b, c = operands
+        both = ReductionOp.ADD in possible.reductions and len(possible.reductions) > 1
+        if self.config.sram != "macro" or not both:
+            bits = max(len(a), len(b))
+            apart = _extended(a, bits), _extended(b, bits)
+            less = Signal()
+            total = Signal(signed(max(len(a), len(c)) + 1))
+            m.d.comb += [
+                less.eq(signed_less(*apart, chained=self.config.sram != "macro")),
+                total.eq(a.as_signed() + c.as_signed()),
+            ]
+            return total, less
+        bits = max(len(a), len(c)) + 1
+        carried = Signal(bits + 1)
+        operand = _extended(c, bits) ^ copies(m, ~adds, bits)
+        m.d.comb += carried.eq(Cat(Const(1, 1), _extended(a, bits)) + Cat(~adds, operand))
+        return carried[1:].as_signed(), carried[-1]
 
     @staticmethod
     def _least(code: Value, possible: frozenset[ReductionOp]) -> Value:
@@ -148,15 +169,9 @@ class VectorHorizontal(Component):
         adds = one_of(beat.reduction, [ReductionOp.ADD], pairs.reductions)
         least = self._least(beat.reduction, pairs.reductions)
         compares = reduces & ~adds & ~long
-        compared = max(len(lower), len(upper))
-        less = Signal()
         takes_upper = Signal()
-        m.d.comb += [
-            less.eq(self._less(_extended(lower, compared), _extended(upper, compared))),
-            takes_upper.eq(both & (less ^ least)),
-        ]
-        total = Signal(signed(max(len(lower), len(addend)) + 1))
-        m.d.comb += total.eq(lower + addend)
+        total, less = self._sum_and_less(m, (lower, upper, addend), adds | long, pairs)
+        m.d.comb += takes_upper.eq(both & (less ^ least))
         choices: list[tuple[Value, Value]] = [
             (reduces & adds & ~long, total),
             (compares & takes_upper, upper),

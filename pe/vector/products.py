@@ -13,6 +13,7 @@ from hdl.component import Component
 from hdl.emission import shared_instance
 from hdl.multiplier import LimbMultiplier, ProductSum
 from hdl.ports import WORD_BITS
+from hdl.simd import copies
 from isa.table import Width
 from pe.capabilities import LONG, Capabilities
 from pe.config import PeConfig
@@ -193,6 +194,8 @@ class PassSum(Component):
 
     Members:
         products: in; of :class:`LimbSums`.
+        active: in; the products are long. Otherwise the 64 top bits of each state are 0, and gates
+            of its adder rest.
         first_pass: in; ignore the state.
         state_lower, state_upper: in; result of the last pass for each half of the word: 96 bits, or
             64 without 64-bit products.
@@ -203,10 +206,12 @@ class PassSum(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        self.rests = config.sram == "macro"
         self.state_bits = pass_sum_bits(Capabilities.of(config).vector.products)
         super().__init__(
             {
                 "products": In(PRODUCTS_BITS),
+                "active": In(1),
                 "first_pass": In(1),
                 "state_lower": In(self.state_bits),
                 "state_upper": In(self.state_bits),
@@ -217,20 +222,28 @@ class PassSum(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        products: Value = self.products
+        ignores: Value = self.first_pass
+        if self.rests:
+            products = products & copies(m, self.active, PRODUCTS_BITS)
+            ignores = ignores | ~self.active
         halves = (
             ("lower", self.state_lower, self.lower),
             ("upper", self.state_upper, self.upper),
         )
         for number, (name, state, out) in enumerate(halves):
-            low = self.products.word_select(2 * number, _LIMB_PRODUCT_BITS)
-            high = self.products.word_select(2 * number + 1, _LIMB_PRODUCT_BITS)
+            low = products.word_select(2 * number, _LIMB_PRODUCT_BITS)
+            high = products.word_select(2 * number + 1, _LIMB_PRODUCT_BITS)
             upper = state[-(_SUM_BITS - LIMB_BITS) :]
+            earlier = state[LIMB_BITS : -(_SUM_BITS - LIMB_BITS)]
             total = Signal(_SUM_BITS, name=f"total_{name}")
             carried = Signal(signed(_SUM_BITS - LIMB_BITS), name=f"carried_{name}")
+            whole = Cat(earlier[-LIMB_BITS:], total)
+            kept, rest = (whole[:LIMB_BITS], total) if self.rests else (whole, Const(0, 0))
             m.d.comb += [
-                carried.eq(Mux(self.first_pass, 0, upper)),
+                carried.eq(Mux(ignores, 0, upper)),
                 total.eq(low.as_signed() + Cat(Const(0, LIMB_BITS), high) + carried),
-                out.eq(Cat(state[LIMB_BITS : -(_SUM_BITS - LIMB_BITS)], total)),
+                out.eq(Cat(earlier[:-LIMB_BITS], kept & copies(m, self.active, len(kept)), rest)),
             ]
         return m
 

@@ -113,11 +113,14 @@ class VectorVertical(Component):
         ]
         make = m.d.sync if words_kept else m.d.comb
         make += words.eq(arrange.words)
-        if self.needs.plain.rows:
-            self._operate(m, platform, beat_1, result.width, a, b, arrange.plain)
+        value: Value | None = None
         if self.needs.products.rows:
             numbers = numbers_of(self.config, beats[0])
-            self._multiply(m, platform, beat_1, numbers, a, b, carry, arrange.products)
+            partial = self._multiply(m, platform, beat_1, numbers, a, b, carry, arrange.products)
+            # With gates, another operation's result takes the place of a part of a product.
+            value = partial[:WORD_BITS] if self.config.sram == "macro" else None
+        if self.needs.plain.rows:
+            self._operate(m, platform, beat_1, result.width, (a, b, value), arrange.plain)
         self._pair(m, platform, beats[words_kept], first_pass[words_kept], words)
         return m
 
@@ -158,16 +161,23 @@ class VectorVertical(Component):
         platform: object,
         beat: Any,
         later_width: Value,
-        a: Signal,
-        b: Signal,
+        words: tuple[Signal, Signal, Value | None],
         plain: Signal,
     ) -> None:
-        """Second and third cycle: operate on the elements; saturate."""
+        """Second and third cycle: operate on the elements, the first two of ``words``, and keep the
+        result, in the third if there is one, which products use, too; saturate."""
+        a, b, value = words
         alu = VectorAlu(self.config)
         saturate = VectorSaturate(self.config)
         m.submodules.alu = shared_instance(alu, platform)
         m.submodules.saturate = shared_instance(saturate, platform)
-        value = Signal(WORD_BITS, reset_less=True)
+        operates: Value = Const(1, 1)
+        operand: Value = b
+        if value is None:
+            value = Signal(WORD_BITS, name="value", reset_less=True)
+        else:
+            operates = ~self._multiplies(beat)
+            operand = b & copies(m, operates, WORD_BITS)
         overflows = Signal(GRANULES, reset_less=True)
         negative = Signal(GRANULES, reset_less=True)
         subtract = Signal(reset_less=True)
@@ -177,12 +187,14 @@ class VectorVertical(Component):
             subtract.eq(carries(vertical_of(self.config, self.operands), self.needs)),
             joins.eq(adder_joins(coming.width, self.needs)),
         ]
-        m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract), alu.joins.eq(joins)]
+        m.d.comb += [alu.a.eq(a), alu.b.eq(operand), alu.subtract.eq(subtract), alu.joins.eq(joins)]
         m.d.comb += [
             alu.vertical.eq(vertical_of(self.config, beat)),
             alu.width.eq(ResultFields.of(self.config, beat.value.result).width),
         ]
-        m.d.sync += [value.eq(alu.value), overflows.eq(alu.overflows), negative.eq(alu.negative)]
+        with m.If(operates):
+            m.d.sync += value.eq(alu.value)
+        m.d.sync += [overflows.eq(alu.overflows), negative.eq(alu.negative)]
         m.d.comb += [
             saturate.value.eq(value),
             saturate.overflows.eq(overflows),
@@ -201,15 +213,21 @@ class VectorVertical(Component):
         b: Signal,
         carry: Signal,
         products: Signal,
-    ) -> None:
-        """Second and third cycle: multiply limbs; add the saved carries."""
+    ) -> Signal:
+        """Second and third cycle: multiply limbs; add the saved carries. Returns what is kept
+        beside those."""
         multiply = LimbProducts(self.config)
         sums = LimbSums(self.config)
         m.submodules.multiply = shared_instance(multiply, platform)
         m.submodules.sums = shared_instance(sums, platform)
         partial = Signal(PRODUCTS_BITS, reset_less=True)
         carries = Signal(PRODUCTS_BITS, reset_less=True)
-        m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
+        factor: Value = b
+        if self.config.sram == "macro" and self.needs.plain.rows:
+            # Zeros keep the gates of the multipliers still, of which other operations need none.
+            # The multipliers of an FPGA would lose their own registers.
+            factor = b & copies(m, self._multiplies(beat), WORD_BITS)
+        m.d.comb += [multiply.a.eq(a), multiply.b.eq(factor)]
         m.d.comb += [
             multiply.width.eq(numbers_of(self.config, beat.value)),
             multiply.carry.eq(carry),
@@ -221,6 +239,12 @@ class VectorVertical(Component):
             sums.width.eq(later_numbers),
             products.eq(sums.products),
         ]
+        return partial
+
+    def _multiplies(self, beat: Any) -> Value:
+        """Whether the operands of ``beat`` are multiplied."""
+        product = ResultFields.of(self.config, beat.value.result).product
+        return is_product(product, self.needs)
 
     def _pair(
         self,
@@ -259,27 +283,25 @@ class VectorVertical(Component):
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = shared_instance(total, platform)
+            long = product & is_width(width, LONG, needs)
             state_lower, state_upper = pair.lower.as_unsigned(), pair.upper.as_unsigned()
             if needs.has_long_products:
                 state_lower = Cat(pair.below_lower, state_lower)
                 state_upper = Cat(pair.below_upper, state_upper)
-                m.d.sync += [
-                    pair.below_lower.eq(total.lower[:BELOW_BITS]),
-                    pair.below_upper.eq(total.upper[:BELOW_BITS]),
-                ]
+                with m.If(long if self.config.sram == "macro" else 1):
+                    m.d.sync += [
+                        pair.below_lower.eq(total.lower[:BELOW_BITS]),
+                        pair.below_upper.eq(total.upper[:BELOW_BITS]),
+                    ]
             m.d.comb += [
                 total.products.eq(words),
+                total.active.eq(long),
                 total.first_pass.eq(first_pass),
                 total.state_lower.eq(state_lower),
                 total.state_upper.eq(state_upper),
             ]
-            long = product & is_width(width, LONG, needs)
-            lower.append(
-                total.lower[-WORD_BITS:].as_signed() & copies(m, long, WORD_BITS).as_signed()
-            )
-            upper.append(
-                total.upper[-WORD_BITS:].as_signed() & copies(m, long, WORD_BITS).as_signed()
-            )
+            lower.append(total.lower[-WORD_BITS:].as_signed())
+            upper.append(total.upper[-WORD_BITS:].as_signed())
         unchanged = copies(m, ~folded & ~long, WORD_BITS).as_signed()
         lower.append(words[:WORD_BITS].as_signed() & unchanged)
         upper.append(words[WORD_BITS:].as_signed() & unchanged)

@@ -110,7 +110,9 @@ class VectorFinish(Component):
         value = Signal(WORD_BITS, reset_less=True)
         round_up = Signal(count, reset_less=True)
         scaled = self._scale(m, platform)
-        m.d.sync += [register.eq(scaled.fields), write.eq(scaled.write)]
+        m.d.sync += write.eq(scaled.write)
+        with m.If(self._clocked(scaled)):
+            m.d.sync += register.eq(scaled.fields)
         self._narrow(m, scaled, value, round_up)
         out_of_range, negative = self._compare(m, scaled, beat)
 
@@ -226,6 +228,11 @@ class VectorFinish(Component):
             list(fine.sign),
         )
 
+    def _clocked(self, scaled: "_Scaled") -> Value:
+        """Whether the next stage takes the value. Most values are those of rows that go on; only
+        for macros that saves a clock."""
+        return scaled.write if self.config.sram == "macro" else Const(1, 1)
+
     def _insert_special(self, m: Module, register: Signal) -> None:
         """Results of special units. Such a value is neither a product nor a sum, so no later step
         changes it."""
@@ -252,10 +259,11 @@ class VectorFinish(Component):
                     part = Mux(active, padded[start : start + size], part)
                     if place % width.bits == 0:
                         ups.append(active & dropped[base // scaled.granule])
-            m.d.sync += [
-                value[place : place + size].eq(part),
-                round_up[index].eq(Cat(ups).any()),
-            ]
+            with m.If(self._clocked(scaled)):
+                m.d.sync += [
+                    value[place : place + size].eq(part),
+                    round_up[index].eq(Cat(ups).any()),
+                ]
         if self.cycles == 1:
             self._insert_special(m, value)
 

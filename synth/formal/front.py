@@ -209,7 +209,7 @@ def _read_registers(relation: Relation, trimmed: PeConfig) -> None:
         lambda v: any_of(
             needed(n, v) & v[getattr(REGISTERS, f"passed_{n}")] for n in range(READ_PORTS)
         ),
-        REGISTERS.written,
+        REGISTERS.written_word,
     )
 
 

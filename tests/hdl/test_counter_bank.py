@@ -1,21 +1,29 @@
+import pytest
+
 from hdl.counter_bank import CounterBank
 
 MOST = (1, 0, 200, 1, 7)
 
 
-def test_every_step_is_counted_whenever_counting_was_cleared(simulate, rng):
+@pytest.mark.parametrize("settles", ["always", "at last"])
+def test_every_step_is_counted_whenever_counting_was_cleared(simulate, rng, settles):
     dut = CounterBank(max_steps=MOST, kind="behavioural")
 
     async def bench(ctx):
         expected = [0] * len(MOST)
         for phase in range(2 * dut.depth):
-            for _ in range(rng.randrange(3 * dut.depth)):
+            cycles = rng.randrange(5 * dut.depth)
+            # Often the largest step in every cycle, which gathers most.
+            most = rng.random() < 0.5
+            for left in reversed(range(cycles)):
+                ctx.set(dut.settle, settles == "always" or left == 0)
                 for number, largest in enumerate(MOST):
                     if largest:
-                        step = rng.choice((0, largest))
+                        step = largest if most else rng.choice((0, largest))
                         ctx.set(getattr(dut, f"step_{number}"), step)
                         expected[number] += step
                 await ctx.tick()
+            ctx.set(dut.settle, 1)
             for number, largest in enumerate(MOST):
                 if largest:
                     ctx.set(getattr(dut, f"step_{number}"), 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import map_graph
@@ -51,9 +51,9 @@ def _open(made: ModelProto) -> None:
     made.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "width"
 
 
-def _booleans(made: ModelProto) -> None:
+def _complex(made: ModelProto) -> None:
     for value in (*made.graph.input, *made.graph.output):
-        value.type.tensor_type.elem_type = 9
+        value.type.tensor_type.elem_type = TensorProto.COMPLEX64
 
 
 def _elsewhere(made: ModelProto) -> None:
@@ -76,7 +76,7 @@ def _opset(made: ModelProto) -> None:
         (_fills, r"node huge \(ConstantOfShape\) makes a constant of 1,099,511,627,776 elements"),
         (_loop, "operators with graphs within"),
         (_open, "input x leaves dimension 2 open as 'width'; only the first, the batch, may be"),
-        (_booleans, "input x must be of a floating-point or an integer type"),
+        (_complex, "input x must be of a floating-point or an integer type, or of truth values"),
         (_elsewhere, "tensor w is stored in another file"),
         (_opset, "the model must use an opset of ONNX from 6 to"),
     ],

@@ -25,6 +25,7 @@ def test_every_event_is_counted_once(simulate, rng):
 
     async def bench(ctx):
         for _ in range(2):
+            ctx.set(dut.settle, 0)
             await _clear(ctx, dut)
             expected = dict.fromkeys(PeCounter, 0)
             # Runs of one event, and the largest transfers back to back, gather most.
@@ -47,6 +48,7 @@ def test_every_event_is_counted_once(simulate, rng):
                     await ctx.tick()
             for port in (dut.count, dut.loaded, dut.stored):
                 ctx.set(port, 0)
+            ctx.set(dut.settle, 1)
             for _ in range(FLUSH_CYCLES):
                 await ctx.tick()
             assert await _values(ctx, dut) == expected
@@ -74,6 +76,7 @@ def test_relaunch_starts_from_zero_at_every_phase(simulate):
     dut = Counters(PeConfig())
 
     async def bench(ctx):
+        ctx.set(dut.settle, 1)
         for phase in range(2 * len(PeCounter)):
             ctx.set(dut.stored, 100)
             await ctx.tick()

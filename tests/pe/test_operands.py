@@ -30,11 +30,11 @@ class Bench:
         m.d.comb += [
             decode.word.eq(self.dut.word),
             self.dut.decoded.eq(decode.out),
-            self.registers.read.eq(self.dut.read),
             self.dut.valid.eq(self.registers.valid),
         ]
         for port in range(3):
             m.d.comb += [
+                self.registers.read[port].eq(self.dut.read[port]),
                 self.registers.index[port].eq(self.dut.index[port]),
                 self.dut.value[port].eq(self.registers.value[port]),
             ]
@@ -71,10 +71,10 @@ class Bench:
 @pytest.mark.parametrize(
     ("key", "operands", "expected"),
     [
-        ("add", (1, 2, 3), (100, 200, 300)),
-        ("sub", (1, 2, 3), (100, 200, 300 ^ M64)),
-        ("add.imm", (1, 2, -5), (100, 200, -5 & M64)),
-        ("mov.imm", (1, 77), (100, 0, 77)),
+        ("add", (1, 2, 3), (None, 200, 300)),
+        ("sub", (1, 2, 3), (None, 200, 300 ^ M64)),
+        ("add.imm", (1, 2, -5), (None, 200, -5 & M64)),
+        ("mov.imm", (1, 77), (None, 0, 77)),
         ("blt", (4, 5, -3), (400, 400, 500 ^ M64)),
         ("ld.sram[8]", (4, 5, 6), (400, 500, 600)),
     ],
@@ -87,7 +87,9 @@ def test_operands(key, operands, expected):
         offer = bench.dut.offer
         assert ctx.get(offer.valid)
         payload = offer.payload
-        assert tuple(ctx.get(payload[name]) for name in ("a", "first", "second")) == expected
+        for name, value in zip(("a", "first", "second"), expected, strict=True):
+            # Register A of an instruction that only writes it is not read.
+            assert value is None or ctx.get(payload[name]) == value
         if key == "blt":
             assert ctx.get(payload.target) == 7 - 3
 

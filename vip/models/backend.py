@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from onnx.backend.base import Backend, BackendRep
+from onnx.numpy_helper import to_array
 
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
@@ -19,6 +20,7 @@ from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import calibrate
 from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.magnitudes import integer_limits
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
@@ -52,6 +54,7 @@ class VipRep(BackendRep):
             VipError: nodes that are not supported, or inputs that do not fit.
         """
         del kwargs
+        inputs = [to_array(item) if isinstance(item, TensorProto) else item for item in inputs]
         if not all(isinstance(array, np.ndarray | np.generic) for array in inputs):
             raise ModelError("inputs must be tensors of numbers")
         tensors = dict(zip(self._names, (np.asarray(array) for array in inputs), strict=False))
@@ -83,15 +86,15 @@ class VipRep(BackendRep):
             flat = port.images(values).reshape(port.shape)
             kind = _type(value.type.tensor_type.elem_type)
             if port.integers:
-                flat = np.clip(np.rint(flat), np.iinfo(kind).min, np.iinfo(kind).max)
+                flat = np.clip(np.rint(flat), *integer_limits(kind.name))
             results.append(flat.astype(kind))
         return tuple(results)
 
     def _mapped(self, inputs: Mapping[str, NDArray[Any]]) -> MappedModel:
         """The model, with as few inputs as possible taken for constants."""
         tried: list[list[str]] = []
-        for kind in (np.floating, np.integer):
-            names = [name for name in inputs if np.issubdtype(inputs[name].dtype, kind)]
+        for kinds in ("fV", "iu", "b"):
+            names = [name for name in inputs if inputs[name].dtype.kind in kinds]
             tried += [names, *([name] for name in names if len(names) > 1)]
         refused: ModelError | None = None
         for model in filter(None, tried):

@@ -1,5 +1,6 @@
 """The verb ``check`` of models: what is supported, and predicted cycles and memory."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pe.config import PAIRS
 from support.errors import Shown, VipError
 from vip.progress import Progress, silent
 
+from .chosen import part_of
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
@@ -96,10 +98,11 @@ class ModelCheck(Shown):
         return {**asdict(self), "predicted_cycles": self.cycles, "predicted_ms": self.ms}
 
 
-def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | None]:
+def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxModel | None]:
     """What of a model is supported, and the model in onnxruntime, if all of it is.
 
     Parameters:
+        path: ONNX file, or its contents.
         batch: as of :func:`vip.models.compile.compile_model`.
 
     Raises:
@@ -170,6 +173,8 @@ def check_model(
     *,
     preset: str = "vault",
     batch: int | None = None,
+    outputs: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
     progress: Progress = silent,
 ) -> ModelCheck:
     """Check a model before anything is built: supported operators, refused nodes, predicted cycles
@@ -178,7 +183,7 @@ def check_model(
     Parameters:
         model: ONNX file.
         preset: of a vault or chip.
-        batch: as of :func:`vip.models.compile.compile_model`.
+        batch, outputs, shapes: as of :func:`vip.models.compile.compile_model`.
         progress: called with the stage of the work.
 
     Raises:
@@ -188,14 +193,15 @@ def check_model(
     machine = model_machine(preset)
     model = Path(model)
     progress("reading the model")
-    coverage, session = read_model(model, batch)
+    content = part_of(model, outputs, shapes or {})
+    coverage, session = read_model(content, batch)
     mapped = coverage.model
     images = 0 if mapped is None else mapped.batch
     layers: tuple[LayerCheck, ...] = ()
     moved, used, problem = 0.0, 0, ""
     if mapped is not None and session is not None:
         progress("comparing with onnxruntime")
-        check_mapping(model, session, mapped)
+        check_mapping(content, session, mapped)
         mapped = for_machine(machine, mapped)
         progress("planning")
         try:

@@ -1,6 +1,6 @@
 """The verb ``compile`` of models: programs, memory, launches and a manifest."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -26,6 +26,7 @@ from vip.progress import Progress, silent
 from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
+from .chosen import part_of
 from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
@@ -195,6 +196,8 @@ def compile_model(
     preset: str = "vault",
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
     budget: float | None = None,
     progress: Progress = silent,
 ) -> CompileReport:
@@ -211,6 +214,8 @@ def compile_model(
             None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
             state of a recurrent network; zeros for the first.
+        outputs: tensors to compute, in this order; none: the model's outputs.
+        shapes: of inputs that leave sizes open, by name.
         budget: error of the outputs on the calibration data, in percent of their magnitude, for
             engines that multiply bytes: maps whose bytes exceed it keep 16 bits. None: any.
         progress: called with the stage of the work.
@@ -226,8 +231,9 @@ def compile_model(
     check_new(folder)
     check_budget(machine, budget)
     progress("reading the model")
-    content = read_bytes(model, _MOST_BYTES)
-    read, session = _supported(model, batch)
+    part = part_of(model, outputs, shapes or {})
+    content = part if isinstance(part, bytes) else read_bytes(part, _MOST_BYTES)
+    read, session = _supported(part, batch)
     mapped = for_machine(machine, read)
     carry = carry or {}
     check_carry(mapped, carry)
@@ -236,7 +242,7 @@ def compile_model(
     images = spread(mapped, data, label, carry.values())
     images |= carried_inputs(mapped, images, carry)
     progress("comparing with onnxruntime")
-    check_mapping(model, session, mapped, images)
+    check_mapping(part, session, mapped, images)
 
     def trial(model: MappedModel) -> Trial:
         progress("planning")
@@ -251,7 +257,7 @@ def compile_model(
 
     in_bytes = trial(mapped)
     chosen = in_bytes if budget is None else within_budget(budget, in_bytes, trial)
-    plan, keep, calibrated, outputs = chosen
+    plan, keep, calibrated, compared = chosen
     progress("writing")
     job = _zero_job(calibrated, machine, keep=keep)
     layers = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
@@ -274,7 +280,7 @@ def compile_model(
         vault_bytes=job.end,
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
-        outputs=outputs,
+        outputs=compared,
         requantised=requantised(read, calibrated.model, calibrated.formats),
         widened=_widened(mapped.network, calibrated.network),
         error_in_bytes=in_bytes.error,
@@ -286,7 +292,7 @@ def _widened(before: Network, after: Network) -> tuple[str, ...]:
     return tuple(name for name, bits in before.bits.items() if bits < after.bits[name])
 
 
-def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
+def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, OnnxModel]:
     """The mapped model, and the model in onnxruntime.
 
     Raises:

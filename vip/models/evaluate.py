@@ -31,6 +31,8 @@ _MOVES = frozenset(
     {"Cast", "Dropout", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"}
     | {"Transpose", "Unsqueeze"}
 )
+#: Operators whose first output is a label.
+_LABELS = frozenset({"ArgMax", "ArgMin", "LinearClassifier"})
 #: Operators whose results are probabilities.
 _PROBABILITIES = frozenset({"HardSigmoid", "Sigmoid", "Softmax"})
 
@@ -100,6 +102,14 @@ def score_threshold(model: "ModelProto", tensor: str) -> float:
         or (node.op_type == "Clip" and _bounds(node, constants) == (0.0, 1.0))
     )
     return scale * 0.5 + zero if probability else centre
+
+
+def is_label(model: "ModelProto", tensor: str) -> bool:
+    """Whether an output is the label that the model chooses, not a score."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    while (node := makers.get(tensor)) is not None and node.op_type in _MOVES:
+        tensor = node.input[0]
+    return node is not None and node.op_type in _LABELS and tensor == node.output[0]
 
 
 def _constants(model: "ModelProto") -> dict[str, NDArray[Any]]:
@@ -193,10 +203,14 @@ def evaluate_model(
     images = len(next(iter(inputs.values())))
     port = compiled.outputs[0]
     scores = port.size.elements
+    chooses = scores == 1 and is_label(load_proto(compiled.model), port.tensor)
     labels = None
     if "y" in arrays and "y" not in inputs:
-        labels = checked_labels(arrays["y"], images, scores, label)
-    threshold = score_threshold(load_proto(compiled.model), port.tensor) if scores == 1 else None
+        most = int(np.iinfo(np.int16).max) if chooses else scores
+        labels = checked_labels(arrays["y"], images, most, label)
+    threshold = None
+    if scores == 1 and not chooses:
+        threshold = score_threshold(load_proto(compiled.model), port.tensor)
     machine = model_machine(compiled.preset)
     maps = spread(compiled, arrays, label, carried)
     outputs, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
@@ -210,7 +224,10 @@ def evaluate_model(
         carry=compiled.carry,
         progress=progress,
     )[port.tensor]
-    chosen, reference = (chosen_labels(one, threshold) for one in (values, exact))
+    chosen, reference = (
+        np.rint(one[:, 0]).astype(np.int64) if chooses else chosen_labels(one, threshold)
+        for one in (values, exact)
+    )
     difference = output_error(port.tensor, values, exact)
     return Evaluation(
         images=images,

@@ -224,12 +224,12 @@ def output_error(tensor: str, values: Reals, exact: Reals) -> OutputDeviation:
 _APART, _APART_INTEGERS = 1e-3, 5e-2
 
 
-def mixed_images(model: Path, session: OnnxModel, graph: OnnxGraph) -> Refusal | None:
+def mixed_images(model: Path | bytes, session: OnnxModel, graph: OnnxGraph) -> Refusal | None:
     """The node that mixes images, of a model that leaves their number open: outputs of two images
     together are not those of each alone; None: none does, or constants say that there is one.
 
     Parameters:
-        model: ONNX file. session, graph: of it, for one image.
+        model: ONNX file, or its contents. session, graph: of it, for one image.
 
     Raises:
         UnrunnableError: onnxruntime can't run the model.
@@ -315,7 +315,7 @@ def _alike(values: NDArray[Any], expected: NDArray[Any], share: float) -> bool:
     return bool((np.abs(first - second)[finite] <= share * largest).all())
 
 
-def with_every_output(model: Path) -> tuple[bytes, dict[str, tuple[str, str]]]:
+def with_every_output(model: Path | bytes) -> tuple[bytes, dict[str, tuple[str, str]]]:
     """The contents of a model whose nodes' outputs are all outputs of it, and the operator and the
     node of each."""
     from onnx import helper

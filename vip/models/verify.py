@@ -49,12 +49,15 @@ class _Difference(NamedTuple):
 
 
 def check_mapping(
-    model: Path, session: OnnxModel, mapped: MappedModel, data: Mapping[str, Reals] | None = None
+    model: Path | bytes,
+    session: OnnxModel,
+    mapped: MappedModel,
+    data: Mapping[str, Reals] | None = None,
 ) -> None:
     """Refuse a mapped model whose layers do not do what onnxruntime does.
 
     Parameters:
-        model: ONNX file. session, mapped: of it.
+        model: ONNX file, or its contents. session, mapped: of it.
         data: calibration data, images x height x width x channels of each input by its layer;
             random numbers are within their range. None: there are none, and random numbers have
             the standard normal distribution; models of integers are not compared.

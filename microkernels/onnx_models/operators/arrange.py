@@ -238,10 +238,14 @@ def map_value(importer: Importer, node: GraphNode) -> Value:
     return rearranged(importer, node, [value], index_of(importer, value))
 
 
+#: Operators whose first and third inputs have elements of the output.
+_SCATTERS = frozenset(("Scatter", "ScatterElements", "ScatterND"))
+
+
 def movement(importer: Importer, node: GraphNode) -> None:
     """An operator whose outputs are elements of its inputs, or 0."""
-    if node.op in ("Resize", "Upsample") and attribute(node, "mode", "nearest") != "nearest":
-        raise node.refused("mode must be nearest")
+    if attribute(node, "reduction", "none") != "none":
+        raise node.refused(f"reduction must be none, not {attribute(node, 'reduction', '')}")
     if float(attribute(node, "extrapolation_value", 0.0)) != 0:
         raise node.refused("extrapolation_value must be 0")
     if node.op == "Pad":
@@ -253,12 +257,13 @@ def movement(importer: Importer, node: GraphNode) -> None:
     for number, name in enumerate(node.inputs):
         if not name or name in operands:
             continue
-        if number > 0 and node.op != "Concat":
+        joined = node.op == "Concat" or (node.op in _SCATTERS and number != 1)
+        if number > 0 and not joined:
             # Inputs after the data say where elements go, such as pads.
             importer.constant(node, number)
         elif not importer.is_constant(node, number):
             operands[name] = importer.held(node, number)
-        elif node.op == "Concat":
+        elif joined:
             operands[name] = importer.constant_of(node, importer.reals(node, number))
     if not operands:
         raise node.refused(

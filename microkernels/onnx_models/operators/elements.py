@@ -85,6 +85,8 @@ def elu(importer: Importer, node: GraphNode) -> None:
 _UNBOUNDED = float("inf")
 #: Error of Gelu's approximation by tanh.
 _GELU_ERROR = 4.8e-4
+#: Maximum channels of a single pixel that is multiplied by a diagonal matrix.
+_MOST_DIAGONAL = 64
 #: From this opset on, operands are broadcast as in NumPy.
 _BROADCAST_OPSET = 7
 
@@ -196,7 +198,10 @@ def with_constant(
     value = _spread(importer, node, value, (value.shape, constant.shape))
     linear = kind in ("add", "subtract", "multiply")
     numbers = _by_channel(importer, constant, value) if linear else None
-    if numbers is None:
+    layer = importer.layers.get(value.layer)
+    fused = value.alone and layer is not None and layer.name in importer.real
+    many = value.size.width == value.size.height == 1 and value.size.channels > _MOST_DIAGONAL
+    if numbers is None or (numbers.size > 1 and many and not fused):
         constants = importer.constant_map(node, constant, value)
         operands = (constants, value) if first else (value, constants)
         combine(importer, node, kind, *operands)
@@ -210,8 +215,6 @@ def with_constant(
         if kind == "subtract":
             scale, shift = (-scale, shift) if first else (scale, -shift)
     one = scale.size == shift.size == 1
-    layer = importer.layers.get(value.layer)
-    fused = value.alone and layer is not None and layer.name in importer.real
     if one and not fused:
         affine(importer, node, value, float(scale[0]), float(shift[0]))
         return

@@ -84,6 +84,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "only": ("bp",),
     "why": ("halt",),
     "carry": ("y=x",),
+    "outputs": ("y",),
+    "shape": ("x=1x4",),
     "constant": ("0x0:8",),
     "range": ("0x0:8=0..1",),
     "what": ("bp",),

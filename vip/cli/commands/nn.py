@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -19,8 +19,18 @@ from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
-from .option_groups.models import BatchOption, CarryOption, carried
+from .option_groups.models import (
+    BatchOption,
+    CarryOption,
+    OutputsOption,
+    ShapeOption,
+    carried,
+    shaped,
+)
 from .options import JsonOption, PresetOption, filling, reading, writing
+
+if TYPE_CHECKING:
+    from vip.models.compile import CompileReport
 
 __all__ = ["app"]
 
@@ -79,6 +89,8 @@ def check(
     model: ModelArgument,
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
     json: JsonOption = None,
 ) -> None:
     """Report which nodes of a model are supported, and predict its cycles and memory.
@@ -89,7 +101,14 @@ def check(
     Example: vip nn check model.onnx --preset thesis
     """
     with shown() as progress:
-        report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
+        report = vip.check_model(
+            model,
+            preset=preset_name,
+            batch=batch,
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
+            progress=progress,
+        )
     heads = ("operator", "nodes", "supported")
     operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
@@ -144,6 +163,8 @@ def compile_command(
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
     carry: CarryOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -170,11 +191,18 @@ def compile_command(
             preset=preset_name,
             batch=batch,
             carry=carried(carry or ()),
+            outputs=outputs or (),
+            shapes=shaped(shape or ()),
             budget=budget,
             progress=progress,
         )
+    _show(report, f"{model.name} on {preset_name}, calibration")
+    write_json(json, report.to_json())
+
+
+def _show(report: "CompileReport", title: str) -> None:
+    """Print what was compiled, and warnings."""
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
-    title = f"{model.name} on {preset_name}, calibration"
     layers = table(*heads, left=("layer",), title=title)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
@@ -218,7 +246,6 @@ def compile_command(
         "on the calibration data, ",
         "the range in floating point",
     )
-    write_json(json, report.to_json())
 
 
 def _warn(saturated: Mapping[str, int], where: str) -> None:

@@ -10,7 +10,17 @@ import typer
 from vip.cli.commands.options import reading
 from vip.cli.errors import UserError
 
-__all__ = ["BatchOption", "CarryOption", "ModelOptions", "carried"]
+__all__ = [
+    "BatchOption",
+    "CarryOption",
+    "ModelOptions",
+    "OutputsOption",
+    "ShapeOption",
+    "carried",
+    "shaped",
+]
+
+_MOST_SIZE = 1 << 24
 
 BatchOption = Annotated[
     int | None,
@@ -22,6 +32,21 @@ CarryOption = Annotated[
         metavar="OUTPUT=INPUT",
         help="Feed an output of each image to an input of the next, such as the state of a "
         "recurrent network; may be repeated.",
+    ),
+]
+OutputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TENSOR",
+        help="Compute this tensor alone, such as the scores of a model whose labels are text; may "
+        "be repeated.",
+    ),
+]
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="INPUT=SIZES",
+        help="Shape of an input that leaves sizes open, such as x=1x3x48x192; may be repeated.",
     ),
 ]
 
@@ -77,3 +102,23 @@ def carried(texts: Sequence[str]) -> dict[str, str]:
             raise UserError(f"--carry {text}: output {output} is named twice")
         pairs[output] = name
     return pairs
+
+
+def shaped(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Inputs, with their shapes.
+
+    Raises:
+        UserError: malformed, or an input is named twice.
+    """
+    shapes = {}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        numbers = sizes.split("x")
+        if not name or not all(number.isascii() and number.isdigit() for number in numbers):
+            raise UserError(f"--shape {text}: must be INPUT=SIZES, such as x=1x3x48x192")
+        if name in shapes:
+            raise UserError(f"--shape {text}: input {name} is named twice")
+        shapes[name] = tuple(map(int, numbers))
+        if min(shapes[name]) < 1 or max(shapes[name]) > _MOST_SIZE:
+            raise UserError(f"--shape {text}: sizes must be from 1 to {_MOST_SIZE:,}")
+    return shapes
