@@ -227,12 +227,7 @@ def convolve(
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
     weights = check_elements("weights", weights, (shape.filters, down, across, shape.channels))
     bias = rounding_bias(bias, shape.filters, narrow)
-    around = (shape.padding, shape.padding)
-    padded = np.pad(image, (around, around, (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (down, across), (0, 1))
-    windows = windows[:: shape.step_down, :: shape.stride]
-    # Pixels x window across x window down x channels.
-    windows = windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
+    windows = _windows(shape, image)
     filters = weights.transpose(2, 1, 3, 0)
     total = np.broadcast_to(bias, (len(windows), shape.filters))
     for first in range(0, shape.channels, depth):
@@ -253,6 +248,16 @@ def convolve(
         total = np.maximum(total, 0)
     total = total.reshape(shape.out_height, shape.out_width, shape.filters)
     return total if narrow is None else narrowed(total, narrow)
+
+
+def _windows(shape: ConvShape, image: Elements) -> Elements:
+    """Pixels x window across x window down x channels."""
+    down, across = shape.down, shape.kernel
+    around = (shape.padding, shape.padding)
+    padded = np.pad(image, (around, around, (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (down, across), (0, 1))
+    windows = windows[:: shape.step_down, :: shape.stride]
+    return windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
 
 
 _LOWEST, _HIGHEST = -128, 127

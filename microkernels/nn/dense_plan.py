@@ -339,14 +339,15 @@ def plan_dense(
             f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
             f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
         )
-    # Criteria: with several vectors, which use a block for longer than it takes to load, no drain
-    # after each product; little padding of outputs; enough blocks in flight; the longest blocks.
-    return min(
-        plans,
-        key=lambda p: (
-            shape.batch > 1 and not p.spaced, p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block
-        ),
-    )  # fmt: skip
+    return min(plans, key=_merit)
+
+
+def _merit(plan: DensePlan) -> tuple[bool, int, bool, int]:
+    """Criteria, the smallest is best: with several vectors, which use a block for longer than it
+    takes to load, no drain after each product; little padding of outputs; enough blocks in flight;
+    the longest blocks."""
+    drains = plan.shape.batch > 1 and not plan.spaced
+    return drains, plan.pe_outputs, plan.slots < _GOOD_BLOCKS, -plan.block
 
 
 def _with_rings(plan: DensePlan, scratchpad_bytes: int) -> list[DensePlan]:

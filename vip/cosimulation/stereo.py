@@ -219,11 +219,9 @@ def cosim_bp(
     def rehearse(model: Configuration) -> Iterable[RunResult]:
         return run(model, on="model").results.values()
 
+    counts = counting(progress, "cosimulation (cycles)", cycles)
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline, rehearse=rehearse) as wave:
-        counted_cycles = counting(progress, "cosimulation (cycles)", cycles)
-        outcome = run(
-            chosen, on=on, outer=outer, trace=wave.path, netlist=netlist, progress=counted_cycles
-        )
+        outcome = run(chosen, on=on, outer=outer, trace=wave.path, netlist=netlist, progress=counts)
     return BpRun(
         config=chosen,
         on=on,

@@ -109,22 +109,25 @@ def asm(
 
     Example: vip asm kernel.s -o kernel.mem
     """
-    if form is None:
-        ending = output.suffix.lower()[1:] if output else ""
-        form = ProgramFormat(ending if ending in FORMATS else "vip")
+    ending = output.suffix.lower()[1:] if output else ""
+    form = form or ProgramFormat(ending if ending in FORMATS else "vip")
     target = output
     if target is None:
         target = source.with_suffix(f".{form.value}")
         file_arguments(context).writes(target, "the output")
     program = vip.assemble(source, constants=_constants(define or []), max_words=max_words)
-    if form is ProgramFormat.VIP:
-        program.save(target)
-    else:
-        write_atomically(target, FORMATS[form.value](program))
+    _write(program, target, form)
     if listing_file is not None:
         write_atomically(listing_file, listing(program).encode())
     write_json(json, {"words": len(program.words), "program": str(target)})
     console.print(f"{target}: {counted(len(program.words), 'word')}")
+
+
+def _write(program: Program, target: Path, form: ProgramFormat) -> None:
+    if form is ProgramFormat.VIP:
+        program.save(target)
+    else:
+        write_atomically(target, FORMATS[form.value](program))
 
 
 def disasm(
