@@ -307,7 +307,7 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
 
 
 def _replaced(model: "ModelProto") -> "ModelProto":
-    """A model with other nodes in place of those that are expanded.
+    """A model with other nodes instead of those that are expanded.
 
     Raises:
         ModelError: an operator can't be expanded.

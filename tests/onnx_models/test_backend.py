@@ -233,7 +233,7 @@ def write_page() -> None:
         "of the single-operator cases of convolution, pooling and matrix products",
         f"{family[False][1]} of {family[False][0]} node cases and {family[True][1]} of "
         f"{family[True][0]} from PyTorch. The others are refused with one",
-        "line, or differ, as where a function is steep. Most of them have inputs that are no",
+        "line, or differ, as where a function is steep. Most of them have inputs that are not",
         "numbers or not finite, or operators without a kernel (rounding, sorting, loops).",
         "",
         "| operator | cases | pass | supported | first case that does not pass |",

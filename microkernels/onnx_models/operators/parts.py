@@ -16,12 +16,12 @@ __all__ = ["Parts", "Tensor"]
 
 #: A tensor's name, or a constant.
 Tensor = str | NDArray[Any] | float
-#: Parts that are no operators of ONNX: whether elements are above 0, and reciprocals, 0 of 0.
+#: Parts that are not operators of ONNX: whether elements are above 0, and reciprocals, 0 of 0.
 _PARTS: Mapping[str, Operator] = {"Inverse": unary("inverse"), "Step": unary("positive")}
 
 
 class Parts:
-    """Nodes in place of one.
+    """Nodes instead of one.
 
     Parameters:
         node: that is replaced.
