@@ -5,7 +5,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -94,6 +94,7 @@ class Importer:
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, steps,
             approximation: see :class:`microkernels.onnx_models.model.MappedModel`.
+        operators: the supported ones, by type, of which others are made.
         scaled: tensors of integers that stand for real numbers.
         whole: layers of integers that are not tensors of the model.
     """
@@ -118,6 +119,7 @@ class Importer:
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
         self.approximation = graph.rounding
+        self.operators: Mapping[str, Operator] = {}
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
         self.inputs: list[ModelPort] = []

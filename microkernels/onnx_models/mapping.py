@@ -90,6 +90,7 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
 
 
 def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
+    importer.operators = operators
     graph = importer.graph
     counts: Counter[str] = Counter()
     mapped: Counter[str] = Counter()

@@ -43,12 +43,10 @@ class Parts:
             last: it makes the first output of the node that is replaced.
             output: that it makes; "": the first one, or a further tensor.
         """
-        from .table import OPERATORS
-
         name = output or (self._node.outputs[0] if last else self._name())
         names = tuple(each if isinstance(each, str) else self.constant(each) for each in inputs)
         node = replace(self._node, op=op, inputs=names, outputs=(name,), attributes=attributes)
-        (_PARTS.get(op) or OPERATORS[op])(self._importer, node)
+        (_PARTS.get(op) or self._importer.operators[op])(self._importer, node)
         return name
 
     def constant(self, values: NDArray[Any] | float) -> str:
