@@ -192,7 +192,7 @@ def test_a_batch_of_numbers() -> None:
     ("shape", "nodes", "constants", "why"),
     [
         ((5, 1, 4), [node("LSTM", "x", "w", "r", output="h", hidden_size=6),
-                     node("CumSum", "h", "axis")], {"axis": np.array(0)},
+                     node("Round", "h")], {},
          "the operator is not supported"),
         ((5, 1, 4), [node("LSTM", "x", "w", "r", "", "long", hidden_size=6)],
          {"long": np.array([3], np.int32)}, "all sequences must be as long as its input"),

@@ -25,6 +25,7 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.networks.parameters import Weights
+from microkernels.networks.recurrent import Recurrent
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
@@ -76,6 +77,7 @@ def layers() -> tuple[Layer, ...]:
             order=tuple(order.tolist()),
         ),
         Dense(name="dense", source="moved", outputs=24, fraction=13),
+        Recurrent(name="states", source="depthwise", cell="lstm", cells=5, steps=7, fraction=12),
     )
 
 

@@ -88,7 +88,7 @@ def test_a_trace_larger_than_the_disk_is_refused(vip, free, options, what):
     free(100 * 10**6)
     code, out, err = vip("cosim", "bp", "--iterations", "1", *options)
     assert (code, out) == (2, "")
-    assert err.startswith(f"vip: {options[1]}: {what} would take about 8.1 GB, and ")
+    assert err.startswith(f"vip: {options[1]}: {what} would take about 8.2 GB, and ")
     assert err.endswith(" has 0.1 GB free: run a smaller problem\n")
     assert not Path(options[1]).exists()
 

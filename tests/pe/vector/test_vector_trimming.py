@@ -89,5 +89,5 @@ def test_builds_only_what_is_needed(name: str, multiplies: bool, reduces: bool) 
     config = _config(GROUPS[name])
     text = rtlil.convert(VectorUnit(config))
     assert ("cell $mul" in text) == multiplies
-    assert ("row_less" in text) == reduces
+    assert ("replaces" in text) == reduces
     assert ("finish.coarse" in text) == multiplies
