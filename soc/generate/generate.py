@@ -237,7 +237,7 @@ def _readme(
             f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
             " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
             " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters,"
-            " `-P example.WORDS=N` a memory of other than 4096 words.\n\n"
+            " `-P example.WORDS=N` a memory of other than 4096 words, a multiple of 4.\n\n"
             f"{assemble}    python3 -c '{_WORDS}' FILE.bin > memory.mem\n"
             f"    iverilog -c filelist.f -s example -o example.vvp {_EXAMPLE}"
             " && vvp example.vvp\n\n"

@@ -297,7 +297,7 @@ PE = Block(
         *_counter(
             "COUNTER",
             0x80,
-            "Performance counters, of the current or last launch: see `pe/interface.py`.",
+            "Performance counters of the last launch, exact at its end: see `pe/interface.py`.",
             len(PeCounter),
         ),
     ),

@@ -203,7 +203,8 @@ def write_page() -> None:
     for number, (name, case) in enumerate(every.items()):
         print(f"{number} of {len(every)} {name}", end="\r", file=sys.stderr)
         good, why = _outcome(case)
-        operators = {node.op_type for node in case.model.graph.node} - {"Constant"}
+        kinds = (f"{node.domain}.{node.op_type}".lstrip(".") for node in case.model.graph.node)
+        operators = {*kinds} - {"Constant"}
         # A case of one kind of node is of that; expanded ones are of several.
         alone = min(operators) if len(operators) == 1 else "(several operators)"
         counts[alone][0] += 1

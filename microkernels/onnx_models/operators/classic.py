@@ -69,7 +69,8 @@ def _labels(importer: Importer, node: GraphNode) -> Reals | None:
     if not labels.size:
         scores = node.outputs[1] if len(node.outputs) > 1 else ""
         raise node.refused(
-            f"its labels {node.outputs[0]} are text; --outputs {scores} compiles the scores alone"
+            f"its labels {node.outputs[0]} are text; vip nn compile --outputs {scores} compiles "
+            "the scores alone"
         )
     return labels
 

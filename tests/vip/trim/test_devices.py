@@ -134,7 +134,9 @@ def test_the_command_counts_what_yosys_makes_of_the_trimmed_verilog(vip, tmp_pat
     said = (tmp_path / "cells.json").read_text()
     cells = Counter(json.loads(said[said.index("{") :])["design"]["num_cells_by_type"])
     luts = sum(number for kind, number in cells.items() if kind.startswith(("LUT", "INV")))
-    # Memories of the Verilog, and registers beside them, are described otherwise than for FPGAs.
+    # Memories of the Verilog are described otherwise than those for FPGAs; one form has a register
+    # more.
     assert report["needed"]["luts"] == pytest.approx(luts + 4 * cells["RAM32M"], rel=0.05)
     assert report["needed"]["ffs"] == pytest.approx(cells["FDRE"] + cells["FDSE"], abs=1)
+    assert report["needed"]["ffs"] > 100
     assert report["engines"] == int(0.7 * 20_800 // report["needed"]["luts"])
