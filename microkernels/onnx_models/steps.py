@@ -71,6 +71,13 @@ def _units(model: MappedModel, bits: Mapping[str, int]) -> tuple[dict[str, float
     return units, own
 
 
+def _of_bytes(model: MappedModel, name: str, unit: float) -> bool:
+    """Whether a layer limits to the range of bytes of this step, or to what is positive in it."""
+    low, high = (end / unit for end in model.bounds[name])
+    ends = _BYTES.min if low < 0 else 0, _BYTES.max
+    return bool(np.allclose((low, high), ends, atol=_EXACT))
+
+
 def _without_limits(model: MappedModel, units: Mapping[str, float]) -> tuple[Network, set[str]]:
     """The network without the limits to bytes of these groups, and with ReLUs merged into the
     layers before; and the maps that the model rounds."""
@@ -86,7 +93,11 @@ def _without_limits(model: MappedModel, units: Mapping[str, float]) -> tuple[Net
         alone = kept and len(sources) == 1 and len(network.users(sources[0])) == 1
         read = [names.get(source, source) for source in sources]
         before = read[0] if read else ""
-        if alone and layer.name in model.steps:
+        if (
+            alone
+            and layer.name in model.steps
+            and _of_bytes(model, layer.name, units[group[layer.name]])
+        ):
             if model.bounds[layer.name][0] < 0 or before in positive:
                 names[layer.name] = before
                 rounded.add(before)

@@ -288,3 +288,25 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
     run = vip.run_model(tmp_path / "m", {"x": test[:1]}, on="iss")
     exact = vip.run_model(tmp_path / "m", {"x": test[:1]}, on="golden")
     np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
+
+
+@pytest.mark.parametrize("highest", [4.0, 0.05])
+def test_a_range_that_bytes_of_a_step_exceed_limits_by_itself(
+    tmp_path: Path, highest: float
+) -> None:
+    """Also where calibration reaches neither end."""
+    nodes = [
+        *around("x", 0, "none"),
+        helper.make_node("Conv", ["x_r", "w"], ["n"], name="n"),
+        *around("n", 1),
+        helper.make_node("Conv", ["n_r", "w"], ["y"], name="y"),
+    ]
+    constants = {"s0": 1 / 16, "s1": 0.02, "none": np.int8(0), "zero": np.uint8(3),
+                 "w": -np.eye(2).reshape(2, 2, 1, 1)}  # fmt: skip
+    made = model(nodes, (1, 2, 3, 4), constants)
+    x = np.linspace(-4, highest, 96, dtype=np.float32).reshape(4, 2, 3, 4)
+    in_bytes(made, x, tmp_path)
+    far = np.linspace(-5, 5, 24, dtype=np.float32).reshape(1, 2, 3, 4)
+    (wanted,) = reference(made, far)
+    found = vip.run_model(tmp_path / "m", {"x": far}, on="iss").outputs["y"]
+    assert np.abs(found - wanted).max() < 0.1

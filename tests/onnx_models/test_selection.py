@@ -147,6 +147,21 @@ def test_labels_and_scores_of_a_classifier(labels: list[int]) -> None:
     check(_classic([SCALED, node], outputs), RANDOM.normal(size=(1, 5)).astype(np.float32))
 
 
+def test_the_label_is_of_the_sums_before_scores_are_rounded() -> None:
+    node = helper.make_node(
+        "LinearClassifier", ["s"], ["label", "scores"], classlabels_ints=[0, 1, 2],
+        post_transform="LOGISTIC", coefficients=[0.0] * 15, intercepts=[10.4, 14.0, 18.0],
+    )  # fmt: skip
+    outputs = [("label", TensorProto.INT64, (1,)), ("scores", TensorProto.FLOAT, (1, 3))]
+    check(_classic([SCALED, node], outputs), RANDOM.normal(size=(1, 5)).astype(np.float32))
+
+
+def test_the_default_axis_of_an_early_hardmax_is_refused() -> None:
+    made = model([_node("Hardmax", "x")], (1, 3, 4), opset=11)
+    (refused,) = map_graph(read_graph(made), OPERATORS).refused
+    assert refused.why == "axis must be the last one before opset 13"
+
+
 def test_labels_of_text_name_what_would_run() -> None:
     node = helper.make_node(
         "LinearClassifier", ["s"], ["label", "scores"], classlabels_strings=["a", "b", "c"],

@@ -52,7 +52,10 @@ def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, out
         raise node.refused(f"post_transform must be one of {', '.join(_AFTER)}, not {after}")
     bias = np.asarray(attribute(node, "intercepts", [0.0] * outputs), np.float64)
     product = parts("MatMul", node.inputs[0], weights.reshape(outputs, -1).T)
-    return parts(_AFTER[after], parts("Add", product, bias), output=output)
+    sums = parts("Add", product, bias)
+    if importer.is_used(output):
+        parts(_AFTER[after], sums, output=output)
+    return sums
 
 
 def regressor(importer: Importer, node: GraphNode) -> None:
@@ -81,10 +84,11 @@ def classifier(importer: Importer, node: GraphNode) -> None:
     names = attribute(node, "classlabels_ints", []) or attribute(node, "classlabels_strings", [])
     parts = Parts(importer, node)
     output = node.outputs[1] if len(node.outputs) > 1 else ""
-    scores = _scores(importer, node, parts, len(names), output)
+    sums = _scores(importer, node, parts, len(names), output)
     if labels is None:
         return
-    best = parts("ArgMax", scores, axis=-1, keepdims=0)
+    # Scores that are rounded to the same element are no longer the largest alone.
+    best = parts("ArgMax", sums, axis=-1, keepdims=0)
     if (labels == np.arange(len(labels))).all():
         parts("Identity", best, last=True)
     else:

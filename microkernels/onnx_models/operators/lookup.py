@@ -81,8 +81,9 @@ def hardmax(importer: Importer, node: GraphNode) -> None:
     parts = Parts(importer, node)
     (x,) = node.inputs
     shape = parts.shape(x)
-    axis = int(attribute(node, "axis", -1)) % len(shape)
-    if importer.graph.opset < 13 and axis != len(shape) - 1:
+    before = importer.graph.opset < 13
+    axis = int(attribute(node, "axis", 1 if before else -1)) % len(shape)
+    if before and axis != len(shape) - 1:
         raise node.refused("axis must be the last one before opset 13")
     places = np.arange(float(shape[axis])).reshape([-1] + [1] * (len(shape) - 1 - axis))
     first = parts("ArgMax", x, axis=axis)
