@@ -202,7 +202,7 @@ class Activation(ElementWise, ElementConstants):
         return None if bits is None else (0, bits)
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
         if self.function != "affine":
             return Peaks()

@@ -64,7 +64,7 @@ class WeightLayer(Layer):
         return True
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
         return Peaks(inner=float(np.abs(parameters.real[self.name].bias).max()))
 
@@ -119,12 +119,12 @@ class SumLayer(WeightLayer):
         return 16 if self.narrow is None else BYTE_BITS
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
         # Sums, to which the bias is added, have more bits than outputs of bytes.
         if self.narrow is not None:
             return Peaks()
-        return super().peaks(source, largest, size, parameters)
+        return super().peaks(sources, largest, size, parameters)
 
     @property
     def most_shift(self) -> int:

@@ -524,12 +524,12 @@ class Layer(ABC):
         return False
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
         """Largest magnitudes within the layer.
 
         Parameters:
-            source: numbers of the first source; None unless :attr:`needs_source`.
+            sources: numbers of the sources; none unless :attr:`needs_source`.
             largest: magnitude of the first source.
             size: of the output.
         """

@@ -123,9 +123,8 @@ class Pool(WindowLayer):
         return self.mean
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
         if not self.mean:
             return Peaks()
-        assert source is not None
-        return Peaks(inner=float(np.abs(self._sums(source, size)).max()))
+        return Peaks(inner=float(np.abs(self._sums(sources[0], size)).max()))

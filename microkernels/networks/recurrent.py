@@ -249,13 +249,12 @@ class Recurrent(Layer):
         return True
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
-        assert source is not None
         real = parameters.real[self.name]
-        x = self._inputs(source)
-        zeros = np.zeros((x.shape[1], self.cells))
-        *_, gates, kept = run_reals(self._kind, x, (zeros, zeros), real.weights, real.bias)
+        x = self._inputs(sources[0])
+        start = self._start(sources[1:], np.zeros((x.shape[1], self.cells)))
+        *_, gates, kept = run_reals(self._kind, x, start, real.weights, real.bias)
         if self._kind.limited:
             gates = min(gates, _LIMIT)
         biases = float(np.abs(real.bias).max(initial=0.0))

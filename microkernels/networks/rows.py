@@ -116,10 +116,9 @@ class Normalize(PixelLayer):
         return True
 
     def peaks(
-        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+        self, sources: Sequence[Reals], largest: float, size: MapSize, parameters: RealParameters
     ) -> Peaks:
-        assert source is not None
-        centred = self._centred(source)
+        centred = self._centred(sources[0])
         peak = float(np.abs(centred).max())
         if self.operation == "softmax":
             return Peaks(source=peak)

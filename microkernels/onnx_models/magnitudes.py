@@ -268,7 +268,8 @@ def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
         ends[name] = _ends(real)
         if name in model.curves:
             ranges[name] = _range(model, name, ends[source], real)
-        within = layer.peaks(maps.get(source), peaks[source], network.sizes[name], model)
+        sources = [maps[each] for each in network.sources[name]] if layer.needs_source else []
+        within = layer.peaks(sources, peaks[source], network.sizes[name], model)
         peaks[source] = max(peaks[source], within.source)
         peaks[name] = max(float(np.abs(real).max()), within.inner)
         if within.factor is not None:

@@ -71,6 +71,19 @@ def test_recurrent_layers(case: tuple[ModelProto, np.ndarray]) -> None:
         np.testing.assert_allclose(found, wanted, atol=4e-3 * max(1.0, np.abs(wanted).max()))
 
 
+def test_states_before_the_first_step_count_for_the_gates_range() -> None:
+    cells = 4
+    constants = {
+        "w": np.full((1, cells, 2), 0.1),
+        "r": np.eye(cells)[np.newaxis],
+        "h": np.linspace(0, 12, cells).reshape(1, 1, cells),
+    }
+    node = helper.make_node(
+        "RNN", ["x", "w", "r", "", "", "h"], ["y"], hidden_size=cells, activations=["Relu"]
+    )
+    check(model([node], (2, 1, 2), constants), RANDOM.uniform(0, 1, (2, 1, 2)).astype(np.float32))
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
