@@ -28,6 +28,7 @@ from sim_tb.workloads.tiles import (
 )
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
+from vip.energy import DRAM_PJ_PER_BIT
 
 from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment
 from .harness.parts import part_area
@@ -150,8 +151,6 @@ _WAYS = {
     "shared": _Way(shared=True),
     "shared_and_buffer": _Way(shared=True, buffer=True),
 }
-#: The thesis's energy of a Hybrid Memory Cube, in pJ per bit.
-_PJ_PER_BIT = 10
 
 
 @experiment(presets=("vault",), tools=AMARANTH, minutes=1)
@@ -175,7 +174,7 @@ def network_reuse() -> Iterator[Measurement]:
         read = _VAULTS * columns * COLUMN_BYTES
         yield Measurement(f"vgg16_{word}_cycles_counted", cycles, "cycles")
         yield Measurement(f"vgg16_{word}_gb_counted", read / 1e9, "GB")
-        energy = read * 8 * _PJ_PER_BIT / 1e9
+        energy = read * 8 * DRAM_PJ_PER_BIT / 1e9
         yield Measurement(f"vgg16_{word}_mj_counted", energy, "mJ")
 
 
