@@ -212,8 +212,19 @@ def test_what_is_quantised_again_is_named(
     assert 0 < report.outputs[0].error < 0.05
 
 
+def test_a_budget_keeps_the_limits_of_what_becomes_wide(tmp_path: Path) -> None:
+    """With 16 bits everywhere the error is as on engines without bytes, 1.22 %."""
+    x = np.random.default_rng(13).normal(size=(8, 2, 5, 6)).astype(np.float32) * 6
+    (tmp_path / "m.onnx").write_bytes(steps_of_two(between=0.3).SerializeToString())
+    compiled = partial(vip.compile_model, tmp_path / "m.onnx", {"x": x})
+    plain = compiled(tmp_path / "plain", preset="vault").outputs[0].error
+    with pytest.raises(VipError, match=f"the error is {100 * plain:.2f} % with 16 bits"):
+        compiled(tmp_path / "m", preset="vault-int8", budget=0.1)
+
+
 def test_layers_of_onnxruntime(tmp_path: Path) -> None:
     """A sum, a matrix, and a pool between integers."""
+    random = np.random.default_rng(13)
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s0", "z"], ["xq"]),
         helper.make_node("MaxPool", ["xq"], ["p"], kernel_shape=[2, 2]),
@@ -232,9 +243,9 @@ def test_layers_of_onnxruntime(tmp_path: Path) -> None:
     constants = {
         "s0": 0.05, "s1": 0.06, "s2": 0.1, "s3": 0.4, "ws": 0.01, "ms": 0.02, "z": np.uint8(128),
         "wz": np.int8(0), "mz": np.int8(0),
-        "w": RANDOM.integers(-60, 60, (2, 2, 1, 1)).astype(np.int8),
-        "m": RANDOM.integers(-127, 128, (3, 2 * 4 * 5)).astype(np.int8),
-        "c": RANDOM.integers(-1000, 1000, 3).astype(np.int32),
+        "w": random.integers(-60, 60, (2, 2, 1, 1)).astype(np.int8),
+        "m": random.integers(-30, 31, (3, 2 * 4 * 5)).astype(np.int8),
+        "c": random.integers(-1000, 1000, 3).astype(np.int32),
     }  # fmt: skip
     graph = helper.make_graph(
         nodes,
@@ -250,7 +261,8 @@ def test_layers_of_onnxruntime(tmp_path: Path) -> None:
     )
     domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     made = helper.make_model(graph, opset_imports=domains, ir_version=8)
-    x = RANDOM.normal(size=(8, 2, 5, 6)).astype(np.float32)
+    # Steps that are small beside the data, as ONNX rounds each map and the machine keeps sums.
+    x = 2.5 * random.normal(size=(8, 2, 5, 6)).astype(np.float32)
     report = in_bytes(made, x, tmp_path)
     assert report.outputs[0].error < 0.05
     assert any("that of a map to which its map is added" in line for line in report.requantised)

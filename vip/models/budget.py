@@ -6,7 +6,6 @@ those in question, again and again.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from microkernels.networks.plan import NetworkPlan
 from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.calibrate import Calibrated
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import MappedModel
 from pe.config import PAIRS
 
 from .machine import ModelMachine
@@ -95,26 +93,19 @@ def _noisy(trial: Trial, wide: Trial) -> list[set[str]]:
     return [members[group] for group in sorted(members, key=rate.__getitem__, reverse=True)]
 
 
-def _widened(model: MappedModel, names: Collection[str]) -> MappedModel:
-    """The model with 16 bits in these maps, too."""
-    network = model.network
-    wide = {name for name, bits in network.bits.items() if bits > BYTE_BITS}
-    return replace(model, network=network.in_bytes({*wide, *names}))
-
-
-def within_budget(budget: float, bytes_: Trial, trial: Callable[[MappedModel], Trial]) -> Trial:
+def within_budget(budget: float, bytes_: Trial, trial: Callable[[Collection[str]], Trial]) -> Trial:
     """A model with an error of at most ``budget`` percent, with 16 bits in few maps.
 
     Parameters:
-        bytes_: the model with bytes wherever layers have them. trial: plans and calibrates another.
+        bytes_: the model with bytes wherever layers have them.
+        trial: plans and calibrates the model with 16 bits in these maps.
 
     Raises:
         ModelError: 16 bits everywhere do not suffice; the message names the worst layer.
     """
     if bytes_.error <= budget:
         return bytes_
-    model = bytes_.calibrated.model
-    best = trial(_widened(model, model.network.sizes))
+    best = trial(bytes_.calibrated.model.network.sizes)
     if best.error > budget:
         added = _added(best)
         worst = max(added, key=added.__getitem__)
@@ -128,7 +119,7 @@ def within_budget(budget: float, bytes_: Trial, trial: Callable[[MappedModel], T
     too_few, enough = 0, len(sets)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        tried = trial(_widened(model, set().union(*sets[:middle])))
+        tried = trial(set().union(*sets[:middle]))
         if tried.error <= budget:
             enough, best = middle, tried
         else:

@@ -1,6 +1,6 @@
 """The verb ``check`` of models: what is supported, and predicted cycles and memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -119,16 +119,18 @@ def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxMod
     return coverage, session
 
 
-def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
+def for_machine(
+    machine: ModelMachine, model: MappedModel, wide: Collection[str] = ()
+) -> MappedModel:
     """The model as a machine can run it: with functions as curves, logistic ones where its engines
-    lack the unit, and with maps and weights of bytes, but for integers, where they multiply bytes
-    and layers have them."""
+    lack the unit, and with maps and weights of bytes, but for integers and the maps ``wide``, where
+    they multiply bytes and layers have them."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
     lacking = [name for name, key in keys.items() if key not in machine.instructions]
     model = in_curves(model, lacking)
     if PAIRS not in machine.instructions:
         return model
-    wide = {*model.integers, *model.rounded}
+    wide = {*model.integers, *model.rounded, *wide}
     model = in_steps(model, model.network.in_bytes(wide).bits)
     return replace(model, network=model.network.in_bytes(wide))
 
