@@ -26,32 +26,6 @@ from soc.tile.config import VaultTileConfig
 from .harness.experiment import SIMULATION, Measurement, experiment, figure
 from .harness.parts import part_area
 
-__all__ = [
-    "ACCESSES",
-    "ALL_MIXES",
-    "APPLICATIONS",
-    "BASELINE",
-    "LENGTHS",
-    "MIXES",
-    "MIXES_LEARNED",
-    "POLICIES",
-    "REQUESTERS",
-    "TRACED_MIXES",
-    "MixFigures",
-    "RunTraffic",
-    "application_trace",
-    "measure_alone",
-    "measure_bandwidth",
-    "measure_policy",
-    "mix_job",
-    "mix_patterns",
-    "policy_vault",
-    "schedulers",
-    "traced_launch",
-    "traced_patterns",
-    "traced_vault",
-]
-
 #: Recorded cycles, and most accesses.
 _CYCLES, _MOST = 150_000, 60_000
 
@@ -82,8 +56,6 @@ _JOBS: Mapping[str, Callable[[VaultTileConfig], KernelJob]] = {
     "lstm": lambda tile: ese_job(tile.pes),
 }
 
-APPLICATIONS = tuple(_JOBS)
-
 
 def traced_vault() -> VaultTileConfig:
     """The vault of whose engine traces are: the thesis's, with one engine."""
@@ -96,7 +68,7 @@ def traced_launch(name: str) -> tuple[KernelJob, Launch]:
     belief propagation, those before prepare messages; addresses don't depend on data.
 
     Parameters:
-        name: one of :data:`APPLICATIONS`.
+        name: of the application.
     """
     job = _JOBS[name](traced_vault())
     *_, launch = job.launches
@@ -109,7 +81,7 @@ def application_trace(name: str) -> bytes:
     application's launch, with addresses from 0 on (:func:`sim_tb.harness.traffic.joined`).
 
     Parameters:
-        name: one of :data:`APPLICATIONS`.
+        name: of the application.
 
     Raises:
         KeyError: another name.

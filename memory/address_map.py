@@ -15,8 +15,6 @@ from hdl.ports import COLUMN_BYTES
 from .config import VaultConfig
 from .errors import MemoryConfigError
 
-__all__ = ["BYTE_BITS", "DramAddress", "join_address", "slice_address", "split_address"]
-
 #: Bits of an address that select a byte within a column.
 BYTE_BITS = (COLUMN_BYTES - 1).bit_length()
 

@@ -13,8 +13,6 @@ from .errors import MemoryConfigError
 from .preload_range import check_preload
 from .timing import DramTiming
 
-__all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
-
 #: ``open`` leaves a row open until another is requested; ``closed`` closes it after each access,
 #: as the HMC does (thesis 5.2); ``adaptive`` closes it as soon as no request in the bank's command
 #: queue accesses it next.

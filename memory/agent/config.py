@@ -8,8 +8,6 @@ from support.checks import Checks, shown
 
 from .features import Feature, feature
 
-__all__ = ["ACTIONS", "SLOTS", "WINDOW_BYTES", "AgentConfig"]
-
 #: Number of actions that an agent chooses from.
 ACTIONS = 4
 #: Most features of a state, and so most weights per action.

@@ -14,8 +14,6 @@ from memory.timing import BURST_CLOCKS
 from .config import ACTIONS, SLOTS, AgentConfig
 from .weight_port import WeightPort
 
-__all__ = ["Sarsa"]
-
 _NONE = ACTIONS - 1
 #: Bits of the linear feedback shift register that supplies random numbers.
 _RANDOM_BITS = 16

@@ -5,8 +5,6 @@ from amaranth.lib.wiring import In, Out
 
 from .config import ACTIONS, SLOTS
 
-__all__ = ["WeightPort"]
-
 
 class WeightPort(wiring.Signature):
     """One weight at a time, seen from the requester.

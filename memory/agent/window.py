@@ -12,8 +12,6 @@ from memory.response_merge import merge_responses
 from .config import WINDOW_BYTES
 from .weight_port import WeightPort
 
-__all__ = ["WeightWindow"]
-
 _WORD_BYTES = WORD_BITS // 8
 _WORD_SHIFT = (_WORD_BYTES - 1).bit_length()
 

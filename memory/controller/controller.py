@@ -28,8 +28,6 @@ from .responses import Responses
 from .transaction import bank_entry
 from .write_path import WritePath
 
-__all__ = ["Controller"]
-
 
 def _bank_command(config: VaultConfig) -> data.StructLayout:
     """The command of a bank: its ``kind`` and the ``entry`` at the head of the bank's queue."""

@@ -11,8 +11,6 @@ from memory.config import VaultConfig
 from .scheduler import first_stamp, oldest_of, scheduler_members
 from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
 
-__all__ = ["BusDirection", "FirstReady"]
-
 
 @dataclass(frozen=True)
 class BusDirection:

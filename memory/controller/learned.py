@@ -14,8 +14,6 @@ from .first_ready import BusDirection, FirstReady
 from .snapshot import WaitingSnapshot
 from .starvation import GROUP_BURSTS
 
-__all__ = ["Learned"]
-
 
 class Learned(FirstReady):
     """An agent (:mod:`memory.agent`) decides which class of commands goes first: column commands of

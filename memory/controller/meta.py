@@ -10,8 +10,6 @@ from .first_ready import BusDirection
 from .learned import Learned
 from .starvation import GROUP_BURSTS
 
-__all__ = ["SHORT_BURSTS", "Meta"]
-
 #: Bursts after which the policy of short groups changes direction; a power of two.
 SHORT_BURSTS = 4
 

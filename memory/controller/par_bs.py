@@ -8,8 +8,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from .first_ready import BusDirection, FirstReady
 from .snapshot import WaitingSnapshot
 
-__all__ = ["ParBs"]
-
 
 class ParBs(FirstReady):
     """Requests form batches: as soon as none of the last batch is left, all present ones are the

@@ -11,8 +11,6 @@ from .learned import Learned
 from .meta import Meta
 from .par_bs import ParBs
 
-__all__ = ["SCHEDULERS", "make_scheduler"]
-
 #: Each takes a :class:`VaultConfig` and has the members of
 #: :func:`memory.controller.scheduler.scheduler_members`.
 SCHEDULERS: Mapping[SchedulerPolicy, Any] = {

@@ -14,8 +14,6 @@ from memory.config import VaultConfig
 
 from .transaction import transaction
 
-__all__ = ["TransactionQueue"]
-
 
 class TransactionQueue(Component):
     """Up to ``transaction_queue`` requests, of which a scheduler picks one a cycle.

@@ -15,8 +15,6 @@ from memory.config import VaultConfig
 
 from .transaction import stamp_bits
 
-__all__ = ["first_stamp", "oldest_of", "scheduler_members"]
-
 
 def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     """Members of every scheduler, T being the transaction queue's size and B the banks.

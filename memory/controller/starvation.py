@@ -5,8 +5,6 @@ from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
 
 from .snapshot import SNAPSHOT_CYCLES
 
-__all__ = ["FORCED_DEBT", "GROUP_BURSTS", "PATIENCE_CYCLES", "starvation_bound"]
-
 #: Cycles for which requests for its bank may overtake the oldest one of the transaction queue.
 PATIENCE_CYCLES = 256
 #: Bursts of one direction after which the other one has priority, if an open row waits for it.

@@ -42,17 +42,6 @@ from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
 from .pool import PoolLayout
 from .pool_shape import PoolShape, pool
 
-__all__ = [
-    "DEFAULT_OUT_DEPTH",
-    "conv_job",
-    "conv_layout",
-    "dense_job",
-    "element_job",
-    "layer_job",
-    "lstm_job",
-    "pool_job",
-]
-
 #: Default channels per slice of a map.
 DEFAULT_OUT_DEPTH = 32
 

@@ -20,8 +20,6 @@ from microkernels.common.schedule import ScheduleModel, Watched
 
 from .ring import VaultRing
 
-__all__ = ["Schedule", "Together", "in_bursts", "one_behind"]
-
 _COLUMN_BYTES = 32
 #: Probability that a store becomes visible when its engine loads.
 _LET_GO = 0.1

@@ -18,8 +18,6 @@ from support.schema import C
 
 from .models import PERIOD_PS, Library, Model
 
-__all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Operation", "Outcome", "Result"]
-
 
 class Kind(IntEnum):
     """Kind of an operation."""

@@ -14,8 +14,6 @@ from support.schema import C, Text
 
 from .models import Model
 
-__all__ = ["MEMORY", "BehaviourError", "MemoryBehaviour", "MemoryResult"]
-
 
 class BehaviourError(VipError):
     """A memory that can't be simulated; the message names the value and the allowed range."""

@@ -24,17 +24,6 @@ from amaranth.lib import data, wiring
 
 from support.schema import declarations, pack, structure, unpack
 
-__all__ = [
-    "PERIOD_PS",
-    "Library",
-    "Model",
-    "Port",
-    "clock_arguments",
-    "module",
-    "port_values",
-    "two_clock_module",
-]
-
 #: Clock period.
 PERIOD_PS = 800
 

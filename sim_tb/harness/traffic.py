@@ -22,24 +22,6 @@ from support.schema import C, Chance, Share, Text
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
 
-__all__ = [
-    "REQUESTER",
-    "TRACE_WORD",
-    "TRAFFIC",
-    "WORD_BYTES",
-    "Pattern",
-    "TracedAccess",
-    "TrafficJob",
-    "TrafficOutcome",
-    "TrafficResult",
-    "TrafficRun",
-    "Walk",
-    "joined",
-    "parted",
-    "quantile",
-    "trace_end",
-]
-
 #: The C++ counterpart of :class:`TracedAccess`.
 TRACE_WORD = Path(sim_tb.__file__).parent / "models" / "trace_word.h"
 #: Bytes of an access in a trace.

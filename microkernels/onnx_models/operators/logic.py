@@ -14,8 +14,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .parts import Parts, Tensor
 
-__all__ = ["argument", "choice", "comparison", "exclusive", "negation", "shrink", "sign"]
-
 
 def _inverted(parts: Parts, tensor: Tensor, *, last: bool = False) -> str:
     """The opposite truth values."""

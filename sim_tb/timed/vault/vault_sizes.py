@@ -26,8 +26,6 @@ from sim_tb.timed.library import declared
 from soc.tile.config import VaultTileConfig
 from support.schema import C, Record, declarations
 
-__all__ = ["COUNTERS", "AgentSizes", "AxiSizes", "LineSizes", "VaultSizes", "vault_constants"]
-
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 _SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
 #: Of a vault.
