@@ -26,6 +26,8 @@ from support.schema import declarations, pack, structure, unpack
 
 #: Clock period.
 PERIOD_PS = 800
+#: Sources of the memory image, in ``sim_tb/models``.
+IMAGE = ("../../memory/model/mapped_file.h", "image.h", "image.cpp")
 
 _R = TypeVar("_R")
 #: Greatest width -> type of a port in SystemVerilog and in C++.
