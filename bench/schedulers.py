@@ -10,7 +10,6 @@ from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
 from isa.run import Launch
-from memory.agent.config import AgentConfig
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
@@ -181,11 +180,8 @@ class MixFigures:
 
 
 def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
-    """The thesis's vault with ``policy``, which knows the requesters if it ranks them; an agent
-    that chooses among policies does so in epochs of 16 cycles."""
-    ranks = (REQUESTERS - 1).bit_length() if policy == "par-bs" else 0
-    agent = AgentConfig(epoch=16) if policy == "meta" else AgentConfig()
-    return VaultConfig(scheduler=policy, requester_bits=ranks, agent=agent)
+    """The thesis's vault with ``policy``."""
+    return VaultConfig(scheduler=policy)
 
 
 def mix_job(
@@ -332,9 +328,7 @@ def measure_bandwidth(
 _SIZED: tuple[SchedulerPolicy, ...] = (
     "first-ready",
     "first-ready-timed",
-    "par-bs",
     "learned",
-    "meta",
 )
 
 
@@ -362,11 +356,7 @@ def schedulers() -> Iterator[Measurement]:
 
 
 def _scheduler(policy: SchedulerPolicy, sram: SramKind) -> Component:
-    """The scheduler with ``policy``, and with the port to its weights if it has any; it has no
-    memories."""
+    """The scheduler with ``policy``; it has no memories."""
     del sram
-    vault = policy_vault(policy)
-    if vault.learns:
-        vault = replace(vault, agent=replace(vault.agent, window_base=0))
-    scheduler: Component = make_scheduler(vault)
+    scheduler: Component = make_scheduler(policy_vault(policy))
     return scheduler

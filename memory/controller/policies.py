@@ -8,8 +8,6 @@ from memory.config import SchedulerPolicy, VaultConfig
 from .first_ready import FirstReady
 from .in_order import InOrder
 from .learned import Learned
-from .meta import Meta
-from .par_bs import ParBs
 
 #: Each takes a :class:`VaultConfig` and has the members of
 #: :func:`memory.controller.scheduler.scheduler_members`.
@@ -17,9 +15,7 @@ SCHEDULERS: Mapping[SchedulerPolicy, Any] = {
     "first-ready": FirstReady,
     "in-order": InOrder,
     "first-ready-timed": FirstReady,
-    "par-bs": ParBs,
     "learned": Learned,
-    "meta": Meta,
 }
 
 
