@@ -151,6 +151,11 @@ def in_steps(model: MappedModel, bits: Mapping[str, int]) -> MappedModel:
         inner=tuple(
             replace(port, step=unit[port.layer]) for port in model.inner if port.layer in left
         ),
+        steps={
+            name: (step / unit[name], middle)
+            for name, (step, middle) in model.steps.items()
+            if name in left
+        },
         rounded=model.rounded | {name for name in rounded if own[group[name]]},
     )
 

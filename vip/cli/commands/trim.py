@@ -34,7 +34,7 @@ from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
 from .option_groups.machine import LatencyOption
-from .option_groups.models import ModelOptions, carried
+from .option_groups.models import ModelOptions
 from .options import (
     CyclesOption,
     JsonOption,
@@ -543,15 +543,15 @@ def _build(
 ) -> vip.BuiltModel:
     if model.calibrate is None:
         raise UserError(f"{path}: --calibrate DATA is needed: images that choose fraction bits")
+    compiling = model.compiling
     with shown() as progress:
         return vip.build_model(
             path,
             model.calibrate,
             output,
             preset=preset_name or "vault",
-            batch=model.batch,
-            carry=carried(model.carry or ()),
             inputs=model.inputs,
             progress=progress,
+            **compiling,
             **options,
         )
