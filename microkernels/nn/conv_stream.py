@@ -5,8 +5,6 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_layout import ConvLayout
 
-__all__ = ["ConvStream"]
-
 
 class ConvStream:
     """Loads slot after slot of the input ring: all windows of the tile, slice by slice, again for
