@@ -12,8 +12,6 @@ from support.cache import build_folder
 from support.coverage import coverage_folder
 from support.files import write_atomically
 
-__all__ = ["ResultCache", "cached_verilog", "fingerprint", "source_digest"]
-
 _SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
 
