@@ -16,8 +16,6 @@ from .progress import Progress, silent
 from .trimming.models import trim_model
 from .trimming.trim import TrimResult, need_tools
 
-__all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
-
 #: Folders of the compiled model and of the vault's Verilog.
 MODEL_FOLDER, VERILOG_FOLDER = "model", "verilog"
 

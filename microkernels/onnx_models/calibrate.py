@@ -32,8 +32,6 @@ from .magnitudes import (
 )
 from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_images, real_layers
 
-__all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
-
 #: Maximum bits that a layer tries to drop, maximum times that groups lose a bit, and number of
 #: images for the search.
 _TRIED = 3

@@ -15,19 +15,6 @@ from microkernels.networks.stored import BYTE_BITS
 
 from .errors import ModelError
 
-__all__ = [
-    "LOGISTIC_LIMIT",
-    "MappedModel",
-    "ModelPort",
-    "Norm",
-    "as_map",
-    "harmless",
-    "logistic_operands",
-    "of_images",
-    "real_layers",
-    "to_maps",
-]
-
 #: Operands of logistic functions beyond this can be clipped to it: a sigmoid is then 3e-4 from its
 #: limit, about a step of the remaining 12 fraction bits.
 LOGISTIC_LIMIT = 7.99

@@ -23,8 +23,6 @@ from microkernels.networks.stored import BYTE_BITS
 from .magnitudes import Formats, groups
 from .model import MappedModel
 
-__all__ = ["in_steps", "requantised"]
-
 #: Maximum difference of weights from integers, in steps: scales of a model are 32-bit numbers.
 _EXACT = 1e-3
 _BYTES = np.iinfo(np.int8)

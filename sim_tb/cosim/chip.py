@@ -31,8 +31,6 @@ from support.extras import need
 
 from .engine import CosimError
 
-__all__ = ["AXI_LATENCY", "ChipMachine", "ChipSession", "ChipSimulation", "Periods", "run_launch"]
-
 _RESET_CYCLES = 8
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
 _SETTLE = 256

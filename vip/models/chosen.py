@@ -11,8 +11,6 @@ from support.errors import unknown
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["part_of"]
-
 
 def part_of(
     model: Path, outputs: Sequence[str], shapes: Mapping[str, Sequence[int]]

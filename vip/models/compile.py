@@ -33,8 +33,6 @@ from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
-__all__ = ["CompileReport", "Images", "compile_model", "images_of", "input_arrays", "spread"]
-
 #: Images of each input by its name, those of a single input, or a file of either.
 Images = Mapping[str, NDArray[Any]] | NDArray[Any] | Path | str
 

@@ -25,8 +25,6 @@ from .run import golden_outputs
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["Evaluation", "evaluate_model", "score_threshold"]
-
 #: Operators whose first output has elements of their first input.
 _MOVES = frozenset(
     {"Cast", "Dropout", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"}

@@ -32,14 +32,6 @@ from .folder import CompiledModel, load_folder
 from .layers import LayerFigures, counted_layers, planned_layers
 from .machine import ModelMachine, model_machine
 
-__all__ = [
-    "ModelRun",
-    "compiled_job",
-    "elements_of",
-    "golden_outputs",
-    "run_model",
-]
-
 #: Images of the golden model at a time.
 _AT_A_TIME = 64
 

@@ -32,8 +32,6 @@ from microkernels.onnx_models.model import MappedModel, ModelPort, of_images, re
 
 from .reference import OnnxModel, onnx_outputs, with_every_output
 
-__all__ = ["check_mapping"]
-
 _TOLERANCE = 5e-4
 _ENLARGED = 8
 _NUDGE = 1e-5

@@ -14,8 +14,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .parts import Parts, Tensor
 
-__all__ = ["argument", "choice", "comparison", "exclusive", "negation", "shrink", "sign"]
-
 #: Operators without negative results.
 _NOT_NEGATIVE = frozenset(
     ("Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Sigmoid", "Softmax", "Sqrt")

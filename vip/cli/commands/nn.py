@@ -34,8 +34,6 @@ from .options import JsonOption, PresetOption, filling, reading, writing
 if TYPE_CHECKING:
     from vip.models.compile import CompileReport
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=CommandGroup, help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True
 )

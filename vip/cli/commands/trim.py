@@ -48,15 +48,6 @@ from .options import (
     reading,
 )
 
-__all__ = [
-    "LaunchesOption",
-    "MemoryOptions",
-    "SizesOption",
-    "program_files",
-    "trim",
-    "trimmed_to",
-]
-
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
 _CONSTANT = re.compile(_SPAN)

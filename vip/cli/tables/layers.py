@@ -6,8 +6,6 @@ from vip.cli.console import console, table
 from vip.models.layers import LayerFigures, worth_changing
 from vip.models.run import ModelRun
 
-__all__ = ["show_layers", "show_predicted", "show_worth"]
-
 
 def show_predicted(layers: Sequence[LayerFigures], batch: int) -> None:
     """Print the predicted cycles of each layer, beside the fewest."""

@@ -10,17 +10,6 @@ import typer
 from vip.cli.commands.options import reading
 from vip.cli.errors import UserError
 
-__all__ = [
-    "BatchOption",
-    "BudgetOption",
-    "CarryOption",
-    "ModelOptions",
-    "OutputsOption",
-    "ShapeOption",
-    "carried",
-    "shaped",
-]
-
 _MOST_SIZE = 1 << 24
 
 BatchOption = Annotated[
