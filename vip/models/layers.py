@@ -13,7 +13,6 @@ from microkernels.networks.plan import NetworkPlan
 from microkernels.networks.sizes import MapSize
 from pe.interface import PeCounter
 
-
 #: Counters into exactly one of which each cycle of an engine falls; an engine that has ended, or
 #: was not launched, is idle.
 _CAUSES = tuple(
