@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow pages lint hooks format prove bugs bench stale report vault wheel stress network docs browser structure clean
+.PHONY: help demo test test-fast test-slow pages lint hooks format prove bugs mutants bench stale report vault wheel stress network docs browser structure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ prove: $(INSTALLED) ## prove that trimmed engines do what the full one does
 bugs: $(INSTALLED) ## seed bugs into trimmed engines, and into both engines: a proof must find each
 	$(BIN)/python -m pytest -m "slow or not slow" -k "one_engine_and_in_both or ends_early" \
 	  tests/synth/test_prove_sizes.py tests/synth/test_prove_vector.py
+
+mutants: $(INSTALLED) ## mutation score: mutants of the Verilog that make test kills (an hour)
+	$(BIN)/python -m tests.mutation
 
 bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results
 	$(BIN)/vip bench --all

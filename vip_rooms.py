@@ -11,8 +11,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["ROOMS", "HiddenRoomError", "check_rooms", "main"]
-
 #: VIP's packages.
 ROOMS = (
     "support",

@@ -20,22 +20,6 @@ from .harness.experiment import AMARANTH, Measurement, experiment, say
 from .harness.options import PictureOption
 from .harness.runs import MEMORY_WAITS, LaunchRun, cached, exact, launch_runs
 
-__all__ = [
-    "ENGINES",
-    "FULL_HD",
-    "IMAGES",
-    "RUNS",
-    "SMALL",
-    "VAULTS",
-    "ScalingPoint",
-    "draw_scaling",
-    "full_hd",
-    "full_hd_job",
-    "measure_full_hd",
-    "measure_scaling",
-    "scaling",
-]
-
 #: Pixels across and down.
 FULL_HD = (1920, 1080)
 

@@ -15,12 +15,6 @@ from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas
 from .harness.runs import cached, exact
 
-__all__ = [
-    "SIDE",
-    "byte_convolution",
-    "layer_jobs",
-]
-
 #: Pixels across and down of the layer.
 SIDE = 14
 

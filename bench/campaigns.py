@@ -21,8 +21,6 @@ from soc.generate.presets import chip_preset, tile_preset
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
 from .harness.options import NamesOption, SeedOption, chosen
 
-__all__ = ["CAMPAIGNS", "TINY", "campaigns", "on_axi", "on_chip"]
-
 #: The chip of all campaigns.
 TINY = chip_preset("tiny")
 _VAULT = tile_preset("vault-small")

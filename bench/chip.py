@@ -17,8 +17,6 @@ from soc.generate.presets import chip_preset
 from .harness.experiment import SIMULATION, Measurement, child_seconds, cpu_seconds, experiment
 from .harness.runs import exact
 
-__all__ = ["chip"]
-
 #: Preset of a chip -> pixels, labels, iterations, and whether the problem is preloaded into its
 #: memory.
 #: The thesis's chip with 2 x 2 vaults solves four full-HD tiles per vault.

@@ -23,14 +23,6 @@ from .harness.parts import part_area
 from .harness.runs import exact
 from .preload import preload_chip
 
-__all__ = [
-    "BUS_LATENCIES",
-    "FACTORS",
-    "clock_rates",
-    "clocks",
-    "clocks_chip",
-]
-
 #: Latency of the memory on the bus in engine cycles, with equal clocks: of a DRAM at the engine's
 #: clock, and of a board's DDR3 at an ASIC's clock.
 BUS_LATENCIES = (60, 240)

@@ -25,8 +25,6 @@ from vip.cli.commands.options import PresetOption
 
 from .harness.experiment import SIMULATION, Measurement, experiment
 
-__all__ = ["digits", "engine_cycles", "known"]
-
 
 def known(network: DigitNetwork, data: Digits) -> tuple[float, float]:
     """Shares of the test's digits that floating point and the golden model recognise."""

@@ -21,8 +21,6 @@ from vip.mrf.run import solve_mrf
 from .harness.experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
 from .harness.options import PictureOption
 
-__all__ = ["bp_energies", "instruction_types", "mrf_energies"]
-
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
 _COARSE, _FLAT, _LEVELS = 5, 10, 7
 #: Iterations on one level whose energy two levels should reach (thesis 7.2.1).

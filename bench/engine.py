@@ -42,8 +42,6 @@ from .harness.experiment import (
 )
 from .harness.runs import exact
 
-__all__ = ["area", "bp", "generate", "placement", "power", "presets", "standard_cells"]
-
 _CELLS = "nangate45"
 
 _SMALL_CELLS = "nangate45-area"

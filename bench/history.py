@@ -31,8 +31,6 @@ from .harness.parts import engine_areas, engine_clocks
 from .harness.runs import cached, exact
 from .reuse import read_columns
 
-__all__ = ["history"]
-
 #: A round of filters of three convolutions.
 _KERNELS = ("conv1_1", "conv3_2", "conv5_1")
 

@@ -45,16 +45,6 @@ from .harness.runs import cached, exact
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "NAMES",
-    "KernelRun",
-    "buffered_kernels",
-    "draw_roofline",
-    "kernels",
-    "roof",
-    "run_kernel",
-]
-
 _TILE = "vault"
 _LINES = 64
 #: Batches of the thesis's Table 7.3.

@@ -23,8 +23,6 @@ from .belief import FULL_HD
 from .harness.experiment import Measurement, experiment
 from .harness.runs import exact, launch_runs
 
-__all__ = ["DIVISOR", "WIDTHS", "full_hd_energy", "full_hd_shifts_job", "mrf"]
-
 #: Element widths, and the divisor of costs for 8 bits: they then fit; 5 % of the sums on full HD
 #: saturate.
 WIDTHS = (16, 8)

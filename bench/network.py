@@ -35,23 +35,6 @@ from .harness.experiment import (
 from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.parts import part_area
 
-__all__ = [
-    "CURVE_SIZES",
-    "RATES",
-    "SIZES",
-    "LoadCurve",
-    "LoadPoint",
-    "NetworkStress",
-    "bisection_limit",
-    "draw_curves",
-    "measure_curve",
-    "network",
-    "network_area",
-    "port_limit",
-    "senders",
-    "stress_cases",
-]
-
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of
 #: two to five and eight, with one virtual channel and with two, and numbers that are not a power of
 #: two.

@@ -40,17 +40,6 @@ from .harness.experiment import SIMULATION, BenchError, Measurement, experiment,
 from .harness.options import PictureOption
 from .harness.runs import MEMORY_WAITS, model_key
 
-__all__ = [
-    "NETWORKS",
-    "BatchRun",
-    "StepRun",
-    "draw_network",
-    "measure_host",
-    "measure_network",
-    "network_of",
-    "networks",
-]
-
 #: A network for small chips and for tests.
 _LITTLE_NETWORK = Network(
     input=MapSize(32, 32, 3),

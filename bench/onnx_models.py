@@ -15,8 +15,6 @@ from vip.models.run import ModelRun, run_model
 
 from .harness.experiment import BenchError, Measurement, experiment
 
-__all__ = ["onnx"]
-
 _VAULT, _CHIP = "vault", "thesis"
 #: Suffix of a small model's figures -> preset of the vault that it is compiled for.
 _WIDTHS = {"": _VAULT, "_int8": "vault-int8"}

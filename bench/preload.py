@@ -18,16 +18,6 @@ from .harness.experiment import SIMULATION, BenchError, Measurement, experiment,
 from .harness.parts import part_area
 from .harness.runs import exact
 
-__all__ = [
-    "ENGINES",
-    "LATENCIES",
-    "SHARED_LATENCIES",
-    "SIZE",
-    "engines_chip",
-    "preload",
-    "preload_chip",
-]
-
 #: Latencies in cycles of the memory on the AXI bus: on-chip memory behind the bus, a DRAM at the
 #: engine's clock, and a board's DDR3 at an ASIC's clock.
 LATENCIES = (10, 60, 240)

@@ -25,16 +25,6 @@ from support.native import compile_library
 from .belief import FULL_HD
 from .harness.experiment import BenchError, Measurement, experiment
 
-__all__ = [
-    "LABELS",
-    "iterate_bp",
-    "onnx_model",
-    "processors",
-    "seconds_an_image",
-    "seconds_an_iteration",
-    "session",
-]
-
 #: Labels of the program, of 16 bits.
 LABELS = 16
 

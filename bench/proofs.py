@@ -10,8 +10,6 @@ from vip.proofs import prove
 
 from .harness.experiment import SYNTHESIS, BenchError, Measurement, experiment, figure, say_stage
 
-__all__ = ["proofs"]
-
 
 @experiment(presets=("pe",), tools=SYNTHESIS, minutes=12)
 def proofs() -> Iterator[Measurement]:

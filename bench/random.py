@@ -12,8 +12,6 @@ from vip.random_programs import check_random
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say_stage
 
-__all__ = ["random"]
-
 
 @experiment(tools=SIMULATION, minutes=5)
 def random(

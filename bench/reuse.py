@@ -34,16 +34,6 @@ from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment
 from .harness.parts import part_area
 from .harness.runs import cached, exact
 
-__all__ = [
-    "ColumnReads",
-    "buffered_job",
-    "buffered_runs",
-    "column_reuse",
-    "line_buffer",
-    "network_reuse",
-    "read_columns",
-]
-
 _TILE = "vault"
 _VAULTS = 32
 

@@ -10,7 +10,6 @@ from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
 from isa.run import Launch
-from memory.agent.config import AgentConfig
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
@@ -25,32 +24,6 @@ from soc.tile.config import VaultTileConfig
 
 from .harness.experiment import SIMULATION, Measurement, experiment, figure
 from .harness.parts import part_area
-
-__all__ = [
-    "ACCESSES",
-    "ALL_MIXES",
-    "APPLICATIONS",
-    "BASELINE",
-    "LENGTHS",
-    "MIXES",
-    "MIXES_LEARNED",
-    "POLICIES",
-    "REQUESTERS",
-    "TRACED_MIXES",
-    "MixFigures",
-    "RunTraffic",
-    "application_trace",
-    "measure_alone",
-    "measure_bandwidth",
-    "measure_policy",
-    "mix_job",
-    "mix_patterns",
-    "policy_vault",
-    "schedulers",
-    "traced_launch",
-    "traced_patterns",
-    "traced_vault",
-]
 
 #: Recorded cycles, and most accesses.
 _CYCLES, _MOST = 150_000, 60_000
@@ -82,8 +55,6 @@ _JOBS: Mapping[str, Callable[[VaultTileConfig], KernelJob]] = {
     "lstm": lambda tile: ese_job(tile.pes),
 }
 
-APPLICATIONS = tuple(_JOBS)
-
 
 def traced_vault() -> VaultTileConfig:
     """The vault of whose engine traces are: the thesis's, with one engine."""
@@ -96,7 +67,7 @@ def traced_launch(name: str) -> tuple[KernelJob, Launch]:
     belief propagation, those before prepare messages; addresses don't depend on data.
 
     Parameters:
-        name: one of :data:`APPLICATIONS`.
+        name: of the application.
     """
     job = _JOBS[name](traced_vault())
     *_, launch = job.launches
@@ -109,7 +80,7 @@ def application_trace(name: str) -> bytes:
     application's launch, with addresses from 0 on (:func:`sim_tb.harness.traffic.joined`).
 
     Parameters:
-        name: one of :data:`APPLICATIONS`.
+        name: of the application.
 
     Raises:
         KeyError: another name.
@@ -209,11 +180,8 @@ class MixFigures:
 
 
 def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
-    """The thesis's vault with ``policy``, which knows the requesters if it ranks them; an agent
-    that chooses among policies does so in epochs of 16 cycles."""
-    ranks = (REQUESTERS - 1).bit_length() if policy == "par-bs" else 0
-    agent = AgentConfig(epoch=16) if policy == "meta" else AgentConfig()
-    return VaultConfig(scheduler=policy, requester_bits=ranks, agent=agent)
+    """The thesis's vault with ``policy``."""
+    return VaultConfig(scheduler=policy)
 
 
 def mix_job(
@@ -360,9 +328,7 @@ def measure_bandwidth(
 _SIZED: tuple[SchedulerPolicy, ...] = (
     "first-ready",
     "first-ready-timed",
-    "par-bs",
     "learned",
-    "meta",
 )
 
 
@@ -390,11 +356,7 @@ def schedulers() -> Iterator[Measurement]:
 
 
 def _scheduler(policy: SchedulerPolicy, sram: SramKind) -> Component:
-    """The scheduler with ``policy``, and with the port to its weights if it has any; it has no
-    memories."""
+    """The scheduler with ``policy``; it has no memories."""
     del sram
-    vault = policy_vault(policy)
-    if vault.learns:
-        vault = replace(vault, agent=replace(vault.agent, window_base=0))
-    scheduler: Component = make_scheduler(vault)
+    scheduler: Component = make_scheduler(policy_vault(policy))
     return scheduler

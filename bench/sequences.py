@@ -19,8 +19,6 @@ from soc.generate.presets import chip_preset
 from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.runs import MEMORY_WAITS, LaunchRun, launch_runs
 
-__all__ = ["SEQUENCES", "Sequence", "measure_sequence", "sequence_job", "sequences"]
-
 _FRACTION = 11
 
 _SEED = 1

@@ -24,8 +24,6 @@ from soc.generate.presets import chip_preset, preset, tile_preset
 
 from .harness.experiment import SIMULATION, Measurement, cpu_seconds, experiment
 
-__all__ = ["functional", "speed"]
-
 _TILE = "vault"
 
 #: Pixels and labels for measuring simulation speed, and iterations of the two runs, whose

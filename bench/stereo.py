@@ -18,8 +18,6 @@ from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
 from .harness.options import PictureOption
 from .harness.runs import exact
 
-__all__ = ["stereo"]
-
 _TILE = "vault"
 #: Width and height of the grid on Verilog, and of the whole photograph.
 _GRID, _EVERY_PIXEL = (370, 250), (741, 500)

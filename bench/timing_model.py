@@ -9,8 +9,6 @@ from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.record import values
 from .vault import vault
 
-__all__ = ["timing_model"]
-
 
 @experiment(
     presets=("vault", "vault-logistic", "pe", "pe-logistic", "tiny", "small"),

@@ -22,8 +22,6 @@ from .harness.experiment import (
 )
 from .harness.options import NamesOption, PictureOption
 
-__all__ = ["fit", "trim"]
-
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 
 

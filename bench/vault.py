@@ -19,8 +19,6 @@ from .harness.experiment import SIMULATION, Measurement, experiment, figure, say
 from .harness.options import NamesOption, SeedOption, chosen
 from .harness.runs import exact
 
-__all__ = ["vault", "vault_bp", "vault_stress"]
-
 _TILE = "vault"
 #: The thesis's tile (6.1) and labels, one iteration.
 _WIDTH, _HEIGHT, _LABELS = 60, 34, 16

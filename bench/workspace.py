@@ -20,8 +20,6 @@ from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas, engine_clocks
 from .harness.runs import exact
 
-__all__ = ["workspace"]
-
 _LATENCY = 60
 
 _FRACTION = 6

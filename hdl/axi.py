@@ -14,8 +14,6 @@ from support.checks import Checks
 
 from .config import ConfigurationError
 
-__all__ = ["Axi4", "Axi4Lite", "AxiBurst", "AxiResponse"]
-
 
 class AxiBurst(enum.Enum, shape=2):
     """Sequence of the addresses of a burst's beats."""

@@ -7,8 +7,6 @@ from amaranth.lib.wiring import In, Member, Out
 
 from .component import Component
 
-__all__ = ["Bundle"]
-
 
 class Bundle:
     """Signals in one direction; one declaration serves both components and the enclosing module.

@@ -4,8 +4,6 @@ from typing import Any
 
 from amaranth.hdl import ClockDomain
 
-__all__ = ["CLOCK_PORTS", "ENGINE_DOMAIN", "MEMORY_DOMAIN", "named_domain"]
-
 #: Domain of engines, crossbar, network and host; in a design with one clock, of everything.
 ENGINE_DOMAIN = "sync"
 #: Domain of a vault's back end in a design with two clocks.

@@ -10,8 +10,6 @@ from amaranth.lib.wiring import In, Out
 
 from .component import Component
 
-__all__ = ["CodedRam", "CodedReadPort", "CodedWritePort"]
-
 
 class CodedReadPort(wiring.Signature):
     """Read port, seen from the user.

@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.lib import wiring
 
-__all__ = ["Component", "Probes"]
-
-
 # Amaranth's class takes no type arguments at run time.
 if TYPE_CHECKING:
     _Base = wiring.Component[wiring.Signature]

@@ -4,8 +4,6 @@ from typing import Literal
 
 from support.errors import VipError
 
-__all__ = ["ConfigurationError", "SramKind"]
-
 #: How memories are built: see :mod:`hdl.sram`.
 SramKind = Literal["behavioural", "fpga", "macro"]
 

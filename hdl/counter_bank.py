@@ -10,8 +10,6 @@ from .config import SramKind
 from .emission import shared_instance
 from .sram import Sram
 
-__all__ = ["COUNTER_BITS", "CounterBank"]
-
 #: Width of a counter; at 1.25 GHz it wraps after three hours.
 COUNTER_BITS = 44
 

@@ -13,8 +13,6 @@ from support.checks import Checks
 from .component import Component
 from .config import ConfigurationError
 
-__all__ = ["MAX_CROSSING_DEPTH", "MIN_CROSSING_DEPTH", "RESET_CYCLES", "StreamCrossing"]
-
 #: With fewer words, each would wait for the last to be acknowledged.
 MIN_CROSSING_DEPTH = 4
 #: Cycles of the slower clock for which both resets are 1 together, at least. Pointers that a reset

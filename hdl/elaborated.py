@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["ElaboratedModule", "ModulePort", "elaborated", "full_name", "no_collections"]
-
 
 class ModulePort(NamedTuple):
     """A port of a module: name, whether it is an input, width, signedness."""

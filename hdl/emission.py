@@ -43,8 +43,6 @@ from .parameters import ParameterError, component_parameters, describe, flat_par
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, need_yosys, run_yosys
 
-__all__ = ["Emission", "EmissionError", "emit", "interface_only", "shared_instance"]
-
 
 class EmissionError(VipError):
     """A component that can't be emitted; the message names it and the violated rule."""

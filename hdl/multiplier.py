@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out
 from .component import Component
 from .emission import shared_instance
 
-__all__ = ["BoothMultiplier", "LimbMultiplier", "ProductSum"]
-
 _BYTE = 8
 _LIMB = 16
 _PRODUCT = 2 * _LIMB

@@ -9,8 +9,6 @@ from amaranth.hdl import Cat, Const, Shape, Value
 
 from .simd import one_of
 
-__all__ = ["Packing"]
-
 
 @dataclass(frozen=True)
 class Packing:

@@ -10,8 +10,6 @@ from amaranth.lib import data, wiring
 
 from support.errors import VipError
 
-__all__ = ["ParameterError", "component_parameters", "describe", "flat_parameters"]
-
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
 

@@ -7,17 +7,6 @@ accesses one 32-byte column, moves whole 64-bit words, and has a tag.
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = [
-    "BYTE_BITS",
-    "COLUMN_BITS",
-    "COLUMN_BYTES",
-    "COLUMN_WORDS",
-    "WORD_BITS",
-    "MemoryPort",
-    "memory_request",
-    "memory_response",
-]
-
 #: Bytes of a DRAM column, the unit of a request (thesis 5.2).
 COLUMN_BYTES = 32
 #: Width of the data path between processing engine and memory.

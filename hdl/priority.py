@@ -2,8 +2,6 @@
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
-__all__ = ["index_of", "lowest_one"]
-
 
 def index_of(one_hot: Value) -> Value:
     """Number of the one bit of ``one_hot`` that is 1; 0 if there is none."""

@@ -8,8 +8,6 @@ from isa.table import ReductionOp
 from .component import Component
 from .simd import one_of, signed_less
 
-__all__ = ["QuadReducer"]
-
 
 class QuadReducer(Component):
     """Combines four signed numbers by add, min or max, without loss, combinational.

@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out
 from .component import Component
 from .config import ConfigurationError
 
-__all__ = ["RoundRobin", "lowest"]
-
 
 class RoundRobin(Component):
     """Grants the first request after the one that was served last, cyclically.

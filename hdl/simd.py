@@ -15,19 +15,6 @@ from isa.table import ReductionOp
 from .component import Component
 from .emission import shared_instance
 
-__all__ = [
-    "LaneAdder",
-    "LaneReducer",
-    "LaneShifter",
-    "copies",
-    "lane_bounds",
-    "lane_joins",
-    "lane_tops",
-    "one_of",
-    "rotate_units_right",
-    "signed_less",
-]
-
 
 def copies(m: Module, flag: Value, count: int) -> Value:
     """``count`` copies of the one-bit ``flag``.

@@ -12,8 +12,6 @@ from .config import ConfigurationError, SramKind
 from .sram_fpga import DISTRIBUTED_DEPTH, elaborate_fpga
 from .sram_macro import SramGeometry
 
-__all__ = ["Sram", "SramReadPort", "SramWritePort"]
-
 
 class SramReadPort(wiring.Signature):
     """Read port, seen from the user.

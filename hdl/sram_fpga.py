@@ -8,8 +8,6 @@ read in the same cycle, so that several write ports can be built by XOR coding a
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.memory import Memory, ReadPort, WritePort
 
-__all__ = ["DISTRIBUTED_DEPTH", "PortSignals", "elaborate_fpga"]
-
 #: Memories of at most this many words use distributed RAM (one RAM64 primitive per bit in Xilinx
 #: 7-series, four 16-word ones in ECP5).
 DISTRIBUTED_DEPTH = 64

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from support.errors import VipError
 
-__all__ = ["MacroError", "SramGeometry", "macro_model", "macro_stub"]
-
 _NAME = re.compile(r"vip_sram_(\d+)x(\d+)_(\d+)r(\d+)w")
 
 

@@ -10,8 +10,6 @@ from amaranth.lib.wiring import In, Out
 from .component import Component
 from .config import ConfigurationError
 
-__all__ = ["MAX_BUFFER_WORDS", "StreamBuffer"]
-
 #: Larger buffers belong in an SRAM.
 MAX_BUFFER_WORDS = 64
 _PAIR = 2

@@ -6,8 +6,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping
 
-__all__ = ["header", "split_modules", "tidy"]
-
 _LINE = 96
 _AT_START = "  reg at_start;\n  initial at_start <= 0;\n"
 

@@ -17,8 +17,6 @@ from support.files import full_folder, naming, write_file
 from support.processes import tool
 from support.scratch import plain_folder
 
-__all__ = ["YosysError", "need_yosys", "run_yosys", "yosys_version"]
-
 _WORKER = (
     "import sys\n"
     "sys.path.insert(0, sys.argv[2])\n"

@@ -7,8 +7,6 @@ from isa.iss.operations import ProcessorState
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Unit
 from isa.vector_operation import VectorOperation
 
-__all__ = ["Access", "Space", "accesses"]
-
 #: Where bytes lie; for a register, its number stands for the address.
 Space = Literal["scratchpad", "memory", "register"]
 

@@ -6,8 +6,6 @@ All undeclared bytes are data: they may hold anything at any time.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Declared", "Numbers", "Span"]
-
 
 class Span(NamedTuple):
     """``size`` bytes (1 or more) of a memory or scratchpad, from ``start`` (0 or more) on."""

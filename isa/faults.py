@@ -5,8 +5,6 @@ An instruction that meets several causes at once reports the one with the lowest
 
 from enum import IntEnum
 
-__all__ = ["FaultCause"]
-
 
 class FaultCause(IntEnum):
     """Why a processing engine stopped; :attr:`NONE` while it has not faulted."""

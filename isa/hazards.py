@@ -29,8 +29,6 @@ from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from .timing import VECTOR_HELD, VECTOR_LATENCY
 from .vector_operation import Extents, VectorOperation
 
-__all__ = ["DOES", "Hazard", "HazardKind", "HazardLog", "HazardModel", "own_operand"]
-
 
 class HazardKind(StrEnum):
     """Kind of access that comes too early."""

@@ -17,8 +17,6 @@ from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from support.scratch import remove_scratch, scratch_file
 
-__all__ = ["MAX_IMAGE_BYTES", "PAGE_BYTES", "DramImage", "ImageError", "Mapping"]
-
 #: Largest image: the address space of the thesis's chip (33 bits).
 MAX_IMAGE_BYTES = 1 << 33
 #: Smallest unit in which a file system allocates space, in bytes.

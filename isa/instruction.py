@@ -6,37 +6,6 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
 
-__all__ = [
-    "FIELD_A",
-    "FIELD_B",
-    "FIELD_C",
-    "IMM14",
-    "IMM20",
-    "OPCODE",
-    "PAIRS",
-    "REDUCTION",
-    "VERTICAL",
-    "WIDTH",
-    "Access",
-    "BitField",
-    "BranchOp",
-    "Extent",
-    "Format",
-    "Instruction",
-    "Opcode",
-    "Operand",
-    "Origin",
-    "ReductionOp",
-    "Role",
-    "ScalarOp",
-    "Unit",
-    "Use",
-    "VerticalOp",
-    "Width",
-    "fits",
-    "operands",
-]
-
 
 class Width(IntEnum):
     """Element width; the value is the encoding in bits 1:0."""

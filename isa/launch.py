@@ -4,8 +4,6 @@ Every register reads 0 except :data:`START_REGISTERS`; the vector settings are
 :data:`START_VL`, :data:`START_MR` and :data:`START_FX`. Scratchpad and memory keep their contents.
 """
 
-__all__ = ["START_FX", "START_MR", "START_REGISTERS", "START_VL"]
-
 #: Register number -> value that the launch writes to it.
 START_REGISTERS = {
     1: "pe_index",  # global index of this PE in the chip

@@ -2,21 +2,6 @@
 
 from typing import TypedDict
 
-__all__ = [
-    "ADDRESS_BITS",
-    "INSTRUCTION_WORDS",
-    "ISA_VERSION",
-    "MAX_FX",
-    "MAX_MR",
-    "MAX_VL",
-    "MIN_REGISTERS",
-    "MIN_REGISTER_WIDTH",
-    "REGISTERS",
-    "REGISTER_WIDTH",
-    "SCRATCHPAD_BYTES",
-    "Limits",
-]
-
 #: Version of encoding and semantics; program files carry it.
 ISA_VERSION = 1
 

@@ -24,22 +24,6 @@ from functools import cache
 
 from .special_unit import Array, SpecialUnit
 
-__all__ = [
-    "ERROR_BOUND",
-    "LIMIT_BITS",
-    "LOGISTIC",
-    "MOST_FRACTION",
-    "PLACE_BITS",
-    "REGIONS",
-    "SEGMENTS",
-    "U_FRACTION",
-    "VALUE_FRACTION",
-    "LogisticOp",
-    "Region",
-    "Segment",
-    "logistic",
-]
-
 #: Fraction bits of an element at most; a larger FX counts as this.
 MOST_FRACTION = 15
 #: Fraction bits of ``u``.

@@ -52,8 +52,6 @@ from .table import (
 from .timing import WORD_BYTES, beats
 from .units import SPECIAL_UNITS
 
-__all__ = ["MANUAL_PATH", "main", "manual"]
-
 #: Path of the manual.
 MANUAL_PATH = Path(__file__).parent.parent / "docs" / "isa.md"
 

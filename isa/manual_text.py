@@ -13,22 +13,6 @@ from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_W
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from .workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
-__all__ = [
-    "ASSEMBLY",
-    "EARLY_STORE",
-    "FAULTS",
-    "FIRST",
-    "FIRST_PROGRAM",
-    "HAZARDS",
-    "INTRODUCTION",
-    "MEMORY",
-    "NUMBERS",
-    "OPERANDS",
-    "START_VALUES",
-    "STATE",
-    "WORKSPACE",
-]
-
 #: Doubles 16 elements.
 FIRST = """\
     mov r10, #16                        ; elements

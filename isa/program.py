@@ -19,18 +19,6 @@ from support.files import read_bytes, write_atomically
 
 from .table import ISA_VERSION
 
-__all__ = [
-    "FORMATS",
-    "NAME_PATTERN",
-    "Program",
-    "ProgramError",
-    "SourceLine",
-    "binary",
-    "hexadecimal",
-    "memory_file",
-    "still_running",
-]
-
 #: Names of labels and constants; ``r`` followed by digits is a register, not a name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 

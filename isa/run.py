@@ -18,8 +18,6 @@ from .faults import FaultCause
 from .image import DramImage
 from .program import Program
 
-__all__ = ["EngineEnd", "Launch", "Machine", "Memory", "RunError", "RunResult"]
-
 #: A launch that takes more cycles counts as hung; as many are hours of simulation.
 _MAX_CYCLES = 1 << 36
 _COLUMN_BYTES = 32

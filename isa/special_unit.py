@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     # The assembler needs only the table, and starts without NumPy.
     import numpy as np
 
-__all__ = ["Array", "SpecialUnit"]
-
 Array: TypeAlias = "np.ndarray[Any, Any]"
 #: Width of the elements: the compiled simulator has a table of the results of all 16-bit ones.
 _WIDTH = Width.W16

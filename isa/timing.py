@@ -9,15 +9,6 @@ them.
 
 from .table import Instruction
 
-__all__ = [
-    "RANGE_BYTES",
-    "VECTOR_HELD",
-    "VECTOR_LATENCY",
-    "WORD_BYTES",
-    "beats",
-    "row_beats",
-]
-
 #: Bytes that the vector datapath processes per cycle.
 WORD_BYTES = 8
 

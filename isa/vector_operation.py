@@ -13,8 +13,6 @@ from .declared import Span
 from .table import Instruction
 from .timing import WORD_BYTES, beats, row_beats
 
-__all__ = ["Extents", "VectorOperation", "extents"]
-
 
 class Extents:
     """The bytes that a vector instruction touches under given settings, without its addresses.

@@ -15,16 +15,6 @@ from struct import Struct
 from support.checks import Checks
 from support.errors import VipError
 
-__all__ = [
-    "DESCRIPTOR_BYTES",
-    "MOST_KERNEL",
-    "MOST_PADDING",
-    "MOST_PIXELS",
-    "Workspace",
-    "WorkspaceError",
-    "element",
-]
-
 #: Bytes of a descriptor, and its alignment.
 DESCRIPTOR_BYTES = 32
 #: Largest width, height, bytes of a pixel, and rows and columns of outputs.

@@ -15,8 +15,6 @@ from hdl.ports import COLUMN_BYTES
 from .config import VaultConfig
 from .errors import MemoryConfigError
 
-__all__ = ["BYTE_BITS", "DramAddress", "join_address", "slice_address", "split_address"]
-
 #: Bits of an address that select a byte within a column.
 BYTE_BITS = (COLUMN_BYTES - 1).bit_length()
 
@@ -45,29 +43,10 @@ def slice_address(config: VaultConfig, address: Value) -> DramAddress:
     return DramAddress(**fields)
 
 
-def split_address(config: VaultConfig, address: int) -> DramAddress:
-    """Row, bank and column of the byte at ``address``.
-
-    Raises:
-        MemoryConfigError: the address is outside the vault.
-    """
-    if not 0 <= address < config.size_bytes:
-        raise MemoryConfigError(
-            f"address must be from 0 to {config.size_bytes - 1:#x}, not {address:#x}"
-        )
-    fields = {}
-    rest = address >> BYTE_BITS
-    for name, bits in _fields(config):
-        fields[name] = rest & ((1 << bits) - 1)
-        rest >>= bits
-    return DramAddress(**fields)
-
-
 def join_address(config: VaultConfig, dram_address: DramAddress) -> Any:
     """Address of the first byte of ``dram_address``.
 
-    The inverse of :func:`slice_address` when the fields are RTL values of their exact widths, and
-    of :func:`split_address` when they are numbers.
+    The inverse of :func:`slice_address` when the fields are RTL values of their exact widths.
 
     Raises:
         MemoryConfigError: a number outside its range.

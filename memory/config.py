@@ -8,12 +8,10 @@ from hdl.ports import COLUMN_BYTES
 from support.checks import Checks
 from support.errors import Shown
 
-from .agent.config import WINDOW_BYTES, AgentConfig
+from .agent.config import AgentConfig
 from .errors import MemoryConfigError
 from .preload_range import check_preload
 from .timing import DramTiming
-
-__all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 
 #: ``open`` leaves a row open until another is requested; ``closed`` closes it after each access,
 #: as the HMC does (thesis 5.2); ``adaptive`` closes it as soon as no request in the bank's command
@@ -22,15 +20,8 @@ PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
 #: See :class:`memory.controller.first_ready.FirstReady` (also for "first-ready-timed"),
-#: :class:`memory.controller.in_order.InOrder`, :class:`memory.controller.par_bs.ParBs`,
-#: :class:`memory.controller.learned.Learned` and :class:`memory.controller.meta.Meta`.
-SchedulerPolicy = Literal[
-    "first-ready", "in-order", "first-ready-timed", "par-bs", "learned", "meta"
-]
-
-_LEARNING: tuple[SchedulerPolicy, ...] = ("learned", "meta")
-#: Policies that use the banks' timers.
-_TIMED: tuple[SchedulerPolicy, ...] = ("first-ready-timed", "par-bs", *_LEARNING)
+#: :class:`memory.controller.in_order.InOrder` and :class:`memory.controller.learned.Learned`.
+SchedulerPolicy = Literal["first-ready", "in-order", "first-ready-timed", "learned"]
 
 
 _CHECK = Checks(MemoryConfigError)
@@ -50,10 +41,8 @@ class VaultConfig(Shown, line=False):
         scheduler: policy of :mod:`memory.controller.policies` that selects requests and commands.
         transaction_queue: requests that the scheduler selects from; power of two, 4..64.
         command_queue: requests queued at each bank, in order; power of two, 2..32.
-        agent: of the policies "learned" and "meta"; the others have none.
+        agent: of the policy "learned"; the others have none.
         tag_bits: width of the tags on the port of the controller; 1..16.
-        requester_bits: upper bits of a tag that number its requester, for the policy "par-bs";
-            0..4, and fewer than ``tag_bits``.
         port_address_bits: width of byte addresses on the port; an access beyond the memory is
             answered with ``error``. 0, the default, means exactly ``address_bits``.
         counters: whether the counters of :mod:`memory.controller.counters` exist (else they read
@@ -78,7 +67,6 @@ class VaultConfig(Shown, line=False):
     command_queue: int = 8
     agent: AgentConfig = field(default_factory=AgentConfig, metadata={"optional": True})
     tag_bits: int = 9
-    requester_bits: int = field(default=0, metadata={"optional": True})
     port_address_bits: int = 0
     counters: bool = True
     preload_bytes: int = 0
@@ -102,7 +90,6 @@ class VaultConfig(Shown, line=False):
         _CHECK.power_of_two("transaction_queue", self.transaction_queue, 4, 64)
         _CHECK.power_of_two("command_queue", self.command_queue, 2, 32)
         _CHECK.within("tag_bits", self.tag_bits, 1, 16)
-        _CHECK.within("requester_bits", self.requester_bits, 0, min(4, self.tag_bits - 1))
         _CHECK.whole("port_address_bits", self.port_address_bits)
         if self.port_address_bits != 0:
             _CHECK.within("port_address_bits", self.port_address_bits, self.address_bits, 48)
@@ -110,44 +97,17 @@ class VaultConfig(Shown, line=False):
         check_preload(self.preload_bytes, self.preload_base, self.size_bytes)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
         _CHECK.kind("agent", self.agent, AgentConfig)
-        self._check_window()
-
-    def _check_window(self) -> None:
-        """Refuse a window to an agent's weights outside the vault or inside a preload memory."""
-        base = self.agent.window_base
-        if base is None:
-            return
-        if not self.learns:
-            raise MemoryConfigError(
-                f"agent.window_base must be None with the scheduler {self.scheduler!r}, "
-                f"which has no weights, not {base}"
-            )
-        if base > self.size_bytes - WINDOW_BYTES:
-            raise MemoryConfigError(
-                f"agent.window_base must be at most {self.size_bytes - WINDOW_BYTES}, "
-                f"so that the window is in the vault, not {base}"
-            )
-        if 0 <= base - self.preload_base < self.preload_bytes:
-            raise MemoryConfigError(
-                f"agent.window_base must be outside the preload memory (bytes {self.preload_base} "
-                f"to {self.preload_base + self.preload_bytes - 1}), not {base}"
-            )
 
     @property
     def learns(self) -> bool:
         """Whether the scheduler has an agent."""
-        return self.scheduler in _LEARNING
+        return self.scheduler == "learned"
 
     @property
     def timed_turns(self) -> bool:
         """Whether the scheduler turns to the other direction only when a bank of it is ready by its
         own timers (:class:`memory.controller.first_ready.FirstReady`)."""
-        return self.scheduler in _TIMED
-
-    @property
-    def names_requesters(self) -> bool:
-        """Whether the scheduler knows the requester of a request."""
-        return self.scheduler == "par-bs" and self.requester_bits > 0
+        return self.scheduler in ("first-ready-timed", "learned")
 
     @property
     def columns(self) -> int:

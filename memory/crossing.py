@@ -14,8 +14,6 @@ from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.sram import Sram
 from memory.controller.counters import INDEX_BITS
 
-__all__ = ["CounterMirror", "MemoryCrossing"]
-
 
 class MemoryCrossing(Component):
     """A memory port from the clock of the engines to that of the memory

@@ -9,8 +9,6 @@ from hdl.config import SramKind
 from hdl.emission import shared_instance
 from hdl.sram import Sram
 
-__all__ = ["Fifo"]
-
 
 class Fifo(Component):
     """Queue of up to ``depth`` words; accepts and returns one per cycle.

@@ -14,8 +14,6 @@ from hdl.sram import Sram
 from .preload_range import check_preload
 from .response_merge import merge_responses
 
-__all__ = ["Preload"]
-
 _BYTES = WORD_BITS // 8
 _WORD_ADDRESS_BITS = (_BYTES - 1).bit_length()
 

@@ -6,8 +6,6 @@ from support.errors import VipError
 
 from .errors import MemoryConfigError
 
-__all__ = ["check_preload"]
-
 _FEWEST_BYTES = 8 * COLUMN_BYTES
 _MOST_BYTES = 1 << 20
 

@@ -4,8 +4,6 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
 
-__all__ = ["merge_responses"]
-
 
 def merge_responses(
     m: Module, response: Any, other: Any, valid: Signal, take: Signal, beat: Any

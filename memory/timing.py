@@ -8,8 +8,6 @@ from support.checks import Checks, shown
 
 from .errors import MemoryConfigError
 
-__all__ = ["BURST_CLOCKS", "POSTPONED_REFRESHES", "DramTiming"]
-
 #: Clocks in which a 32-byte burst occupies the 64-bit data bus.
 BURST_CLOCKS = 4
 #: Refreshes by which a bank may lag its schedule (JEDEC DDR3 and DDR4 allow eight).

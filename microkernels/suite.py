@@ -43,8 +43,6 @@ from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 
-__all__ = ["SuiteApplication", "suite"]
-
 _SEED = 1
 _FRACTION = 10
 _LSTM_FRACTION = 11

@@ -8,8 +8,6 @@ from hdl.ports import COLUMN_BYTES, WORD_BITS
 from support.checks import Checks
 from support.errors import Shown
 
-__all__ = ["CLASSES", "NetworkConfig"]
-
 #: Message classes: requests and responses. They never share a virtual channel.
 CLASSES = 2
 

@@ -12,8 +12,6 @@ from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
 
-__all__ = ["MAX_REQUESTERS", "Crossbar"]
-
 #: Most requesters of a crossbar: the engines of a vault, the network and the host.
 MAX_REQUESTERS = 16
 

@@ -11,8 +11,6 @@ from hdl.config import ConfigurationError
 from .config import CLASSES, NetworkConfig
 from .routing import Channel, route
 
-__all__ = ["DeadlockError", "End", "check_deadlock_free", "dependency_graph"]
-
 _REQUESTS, _RESPONSES = range(CLASSES)
 
 

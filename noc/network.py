@@ -12,8 +12,6 @@ from .config import CLASSES, NetworkConfig
 from .ports import LinkPort
 from .topology import join_nodes
 
-__all__ = ["Network"]
-
 
 class Network(Component):
     """Routers of all vaults, connected.

@@ -18,8 +18,6 @@ from hdl.ports import COLUMN_WORDS, WORD_BITS
 
 from .config import NetworkConfig
 
-__all__ = ["WORD_ADDRESS", "destination", "request_header", "response_header"]
-
 #: Lowest bit of a byte address that distinguishes words.
 WORD_ADDRESS = (WORD_BITS // 8 - 1).bit_length()
 

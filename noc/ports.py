@@ -8,8 +8,6 @@ from hdl.ports import WORD_BITS
 from .config import NetworkConfig
 from .topology import directions
 
-__all__ = ["LinkPort", "flit", "link_members"]
-
 
 def flit() -> data.StructLayout:
     """The payload of a link in a cycle.

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from .config import NetworkConfig
 from .topology import Direction, neighbour, position
 
-__all__ = ["LOCAL", "Channel", "PortChannel", "RingStep", "Turn", "ring_step", "route", "turns"]
-
 #: Port of a router to its own vault.
 LOCAL = "local"
 

@@ -8,8 +8,6 @@ from amaranth.lib.wiring import connect
 
 from .config import NetworkConfig
 
-__all__ = ["Direction", "Link", "directions", "join_nodes", "links", "neighbour", "position"]
-
 
 class Direction(StrEnum):
     """Direction of a link: east to the next column, south to the next row, cyclically."""

@@ -36,8 +36,6 @@ from isa.table import (
 from .codes import CLASSES, CONTROL, DECLARE, ControlOp, IssueClass
 from .config import PeConfig
 
-__all__ = ["FOLDED", "LONG", "OPERATION", "Capabilities"]
-
 #: Widths whose lanes are folded before they are paired (:mod:`pe.vector.fold`).
 FOLDED = frozenset({Width.W8, Width.W16})
 #: Widths whose elements have several limbs to multiply (:mod:`pe.vector.products`).

@@ -5,8 +5,6 @@ from amaranth.lib import enum
 
 from isa.table import Opcode, Unit
 
-__all__ = ["CLASSES", "CONTROL", "DECLARE", "ControlOp", "IssueClass"]
-
 
 class IssueClass(enum.Enum, shape=2):
     """Which unit an instruction goes to."""

@@ -33,16 +33,6 @@ from isa.timing import RANGE_BYTES
 from support.checks import Checks
 from support.errors import Shown
 
-__all__ = [
-    "ALL_INSTRUCTIONS",
-    "INT8_INSTRUCTIONS",
-    "LOGISTIC_INSTRUCTIONS",
-    "PAIRS",
-    "STANDARD_INSTRUCTIONS",
-    "PeConfig",
-    "serves_history",
-]
-
 #: Keys of every instruction.
 ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
 #: The default set.

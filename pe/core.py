@@ -26,8 +26,6 @@ from .ports import FAILURE, arrival, release
 from .scratchpad import Scratchpad, read_roles, write_roles
 from .sequencer import Sequencer
 
-__all__ = ["Pe"]
-
 
 class Pe(Component):
     """One VIP processing engine (thesis chapter 5).

@@ -13,8 +13,6 @@ from .extensions.extension import LsuExtension
 from .extensions.units import extensions, link_members
 from .interface import PeCounter, counter_index_bits
 
-__all__ = ["FLUSH_CYCLES", "Counters"]
-
 #: Cycles from the last event until every count is in the memory: a cycle more than the bank's lag.
 FLUSH_CYCLES = len(PeCounter) + 3
 

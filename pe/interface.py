@@ -16,23 +16,6 @@ from isa.table import IMM14
 
 from .config import PeConfig
 
-__all__ = [
-    "BUILT_IN_NOTE",
-    "EXACT_PC_WORDS",
-    "PC_BITS",
-    "ControlPort",
-    "HistoryCounter",
-    "IdentityPort",
-    "PeCounter",
-    "PeState",
-    "counter_index_bits",
-    "counters_of",
-    "launch_command",
-    "load_word",
-    "pc_shape",
-    "status_layout",
-]
-
 #: Signed width of a program counter: the largest instruction buffer and a branch out of it.
 PC_BITS = IMM14.bits + 1
 #: Engines with fewer words of program keep program counters short; see :func:`pc_shape`.

@@ -13,18 +13,6 @@ from .capabilities import Capabilities
 from .config import PeConfig
 from .extensions.units import extension_members
 
-__all__ = [
-    "FAILURE",
-    "ScratchpadReadPort",
-    "ScratchpadWritePort",
-    "arrival",
-    "load_store_command",
-    "loaded_register",
-    "release",
-    "transfer_layout",
-    "vector_command",
-]
-
 #: ``error``: the memory answered with an error; ``overflow``: a value loaded is too large for its
 #: register, which does not get it.
 FAILURE = Bundle(error=1, overflow=1)

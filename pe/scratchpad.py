@@ -16,8 +16,6 @@ from .config import PeConfig
 from .extensions.units import extensions
 from .ports import ScratchpadReadPort, ScratchpadWritePort
 
-__all__ = ["BANKS", "Scratchpad", "read_roles", "write_roles"]
-
 #: Banks, each a byte wide: together one word (thesis 5.1).
 BANKS = 8
 _OFFSET_BITS = (BANKS - 1).bit_length()

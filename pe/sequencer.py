@@ -17,8 +17,6 @@ from .config import PeConfig
 from .counters import FLUSH_CYCLES
 from .interface import IdentityPort, PeState, launch_command, pc_shape, status_layout
 
-__all__ = ["Sequencer", "overhead_cycles"]
-
 
 def _index_bits(config: PeConfig) -> int:
     """Bits of the counter of the cycles of a launch's start."""

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from .errors import VipError
 
-__all__ = ["FOLDER_VARIABLE", "CacheError", "build_folder"]
-
 #: Environment variable that names the folder.
 FOLDER_VARIABLE = "VIP_BUILD_DIR"
 

@@ -14,8 +14,6 @@ from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from .errors import VipError
 
-__all__ = ["Checks", "shown"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

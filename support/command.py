@@ -15,8 +15,6 @@ from .cache import CacheError, build_folder
 from .errors import VipError, clipped, printable
 from .files import naming
 
-__all__ = ["USER_ERROR", "run_command", "settle_columns"]
-
 #: Exit code for input that can't be used; Typer uses the same for wrong arguments.
 USER_ERROR = 2
 #: Exit code when the reader of the output is gone.

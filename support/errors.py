@@ -7,8 +7,6 @@ from html import escape
 from pathlib import PurePath
 from typing import TypeGuard
 
-__all__ = ["Shown", "VipError", "clipped", "counted", "printable", "suggestion", "unknown"]
-
 #: Beyond these, looking for names that are near takes too long: characters, and known names.
 _LONGEST_GUESS, _MOST_GUESSES = 64, 2000
 #: Characters of a result that shows itself as a line, and rows of a table in a notebook.

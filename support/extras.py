@@ -17,8 +17,6 @@ from urllib.request import url2pathname
 
 from .errors import VipError
 
-__all__ = ["MissingExtraError", "need", "together"]
-
 _VIP = "vip-inference"
 #: A checkout's list of extras, which may be newer than the installed one.
 _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"

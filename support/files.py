@@ -12,18 +12,6 @@ from typing import IO
 
 from .scratch import own_file, sweep_files
 
-__all__ = [
-    "check_regular",
-    "copy_atomically",
-    "copy_file",
-    "full_folder",
-    "naming",
-    "open_without_waiting",
-    "read_bytes",
-    "write_atomically",
-    "write_file",
-]
-
 #: Characters in a temporary file's name: few enough to be legal wherever the file's own name is.
 _SHOWN = 40
 #: A file system with fewer free bytes counts as full.

@@ -14,8 +14,6 @@ from .files import copy_atomically, write_file
 from .processes import run_tool
 from .scratch import plain_folder
 
-__all__ = ["CompilerError", "compile_library", "compiler"]
-
 
 class CompilerError(VipError):
     """No C++ compiler was found, or it rejects a source; the message says which."""

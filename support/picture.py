@@ -20,18 +20,6 @@ from .files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "DISPARITIES",
-    "MARKERS",
-    "MUTED",
-    "SUFFIXES",
-    "PictureError",
-    "check_picture",
-    "picture",
-    "tint",
-]
-
 #: Colours of series, in the order of use: blue, orange, green, vermilion, purple, sky blue.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 #: Colour of a reference series.

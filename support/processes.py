@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end_tool", "end_tools", "run_tool", "tool", "workers"]
-
 _GUARD = Path(__file__).with_name("guard.py")
 
 

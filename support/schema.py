@@ -28,22 +28,6 @@ from functools import cache
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "U8",
-    "U16",
-    "U32",
-    "C",
-    "Chance",
-    "Record",
-    "Share",
-    "Signed",
-    "Text",
-    "declarations",
-    "pack",
-    "structure",
-    "unpack",
-]
-
 _T = TypeVar("_T")
 _CERTAIN = 65536
 _NAMES = {

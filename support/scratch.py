@@ -16,17 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = [
-    "is_plain",
-    "own_file",
-    "owned_folder",
-    "plain_folder",
-    "remove_scratch",
-    "scratch_file",
-    "scratch_folder",
-    "sweep_files",
-]
-
 _LOCK = "lock"
 _RUN = "run-"
 #: Folders for temporary files on most systems.

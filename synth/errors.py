@@ -2,8 +2,6 @@
 
 from support.errors import VipError
 
-__all__ = ["CoverageError", "DeclarationError", "SynthesisError", "TrimError"]
-
 
 class SynthesisError(VipError):
     """Synthesis is impossible; one line says what, where and what is allowed."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from hdl.clocks import CLOCK_PORTS
 
-__all__ = ["CLOCK", "RESET", "Gate", "Netlist", "join", "read_module"]
-
 #: Ports of the clock and the reset.
 CLOCK, RESET = "clk", "rst"
 #: Clock and reset ports of all domains.

@@ -46,16 +46,6 @@ from math import exp, log, log2, sqrt
 
 from hdl.sram_macro import SramGeometry
 
-__all__ = [
-    "ACCESS_FJ_PER_UM",
-    "GATE_UM2",
-    "PUBLISHED",
-    "SramEnergies",
-    "SramTimes",
-    "cell_um2",
-    "sram_um2",
-]
-
 #: Area of a gate equivalent at 28 nm with usual utilisation, in square micrometres.
 GATE_UM2 = 0.5
 

@@ -22,8 +22,6 @@ from support.extras import MissingExtraError
 from support.files import write_file
 from vip.browser.runtime import runtime_files
 
-__all__ = ["CHROMIUM", "Browser", "needs_chromium", "needs_pyodide", "served"]
-
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 #: The browser; None: none is installed.
 CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)

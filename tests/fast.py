@@ -23,8 +23,6 @@ import pytest
 
 from hdl.emission import _Emitter
 
-__all__ = ["ALLOWED", "CASES", "SECONDS", "FastRun"]
-
 #: Programs that tests may start: results name the commit that they come from.
 ALLOWED = ("git",)
 #: Processor time that a test may take, and as much for the fixtures that it is the first to use.

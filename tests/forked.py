@@ -14,8 +14,6 @@ from subprocess import CompletedProcess
 from tempfile import TemporaryFile
 from typing import NoReturn
 
-__all__ = ["forked"]
-
 #: Rooms with a terminal, whose width and colours are those of the process that imported them.
 _TERMINALS = ("vip.cli", "bench.")
 

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["JUNK", "SMALL_JUNK"]
-
 _VALUES: tuple[Any, ...] = (
     None,
     True,

@@ -9,8 +9,6 @@ import re
 
 from amaranth.sim import _pyrtl
 
-__all__ = ["install", "quick"]
-
 _HEAD = "def run():"
 _UPDATE = re.compile(r"^( *)(slots\[\d+\])(\.update\((next_\d+), -?\d+\))$", re.MULTILINE)
 _SLOT = re.compile(r"\bslots\[(\d+)\]")

@@ -19,8 +19,6 @@ from vip import browser_page
 
 from .browser import CHROMIUM, Browser, served
 
-__all__ = ["SHOTS", "Shot", "shoot"]
-
 #: Placeholder in a command for a file to write.
 _FILE = "{file}"
 _TOUR = ROOT / "docs" / "tour.md"

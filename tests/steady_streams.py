@@ -13,8 +13,6 @@ from pe.frontend.operands import Operands
 from pe.lsu.history import History
 from pe.lsu.lowering import Lowering
 
-__all__ = ["with_checks"]
-
 _AXI = ("aw", "w", "b", "ar", "r")
 #: The streams of a crossing of memory ports are those of its two crossings, each of another clock.
 #: Stages of an engine discard the instruction that they offer when the program ends or branches.

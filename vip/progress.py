@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["Progress", "by_part", "counting", "naming", "silent"]
-
 
 class Progress(Protocol):
     """A callback that shows progress; it is called often and must return quickly."""

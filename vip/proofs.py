@@ -22,8 +22,6 @@ from .programs import load_program
 from .progress import Progress, by_part, silent
 from .trimming.runs import known_launches
 
-__all__ = ["DEFAULT", "ProofReport", "prove"]
-
 #: Applications that are proved when none is named: the whole suite.
 DEFAULT = tuple(each.name for each in applications())
 

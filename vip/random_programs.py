@@ -15,8 +15,6 @@ from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
-__all__ = ["RandomError", "check_random", "run_part"]
-
 #: Of :mod:`vip.executor.work`.
 _WORK = "vip.random_programs:run_part"
 #: Programs per part; each part starts a simulator.

@@ -22,8 +22,6 @@ from .configurations import Design, advised, engine
 from .programs import LIMIT, Dump, fill, load_program, memory_contents
 from .progress import Progress, silent
 
-__all__ = ["ProgramRun", "run"]
-
 #: Instructions between reports of progress, of the simulators in Python and compiled.
 _STEP, _COMPILED_STEP = 50_000, 20_000_000
 

@@ -30,8 +30,6 @@ from .experiment import (
 from .record import Record, clean_commit, read_record, tool_versions, write_record
 from .sources import fingerprints
 
-__all__ = ["Experiments", "app", "verdict"]
-
 #: Options that don't affect figures: files to write, and where to run.
 _FREE = ("picture", "jobs", "scheduler")
 _COMMON: dict[str, Any] = {

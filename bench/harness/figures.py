@@ -31,8 +31,6 @@ from vip.cli.console import console
 from .experiment import BenchError
 from .record import RESULTS, ROOT, values
 
-__all__ = ["Figures", "Rendered", "documents", "figures_named", "render"]
-
 _RULE = re.compile(r"^\|[-| :]+\|$")
 _COMMENT = re.compile(r" ?<!--(.*?)-->")
 #: A number with optional sign, decimals, commas and percent, and its source.

@@ -10,8 +10,6 @@ from support.errors import unknown
 from vip.cli.commands.options import drawing
 from vip.cli.errors import UserError
 
-__all__ = ["NamesOption", "PictureOption", "SeedOption", "chosen"]
-
 PictureOption = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),

@@ -13,8 +13,6 @@ from vip.synthesis.clocks import timing
 
 from .experiment import Measurement
 
-__all__ = ["engine_areas", "engine_clocks", "part_area"]
-
 _CELLS = "nangate45"
 
 

@@ -22,8 +22,6 @@ from vip.cli.console import console
 from .experiment import BenchError
 from .record import ROOT
 
-__all__ = ["COMMANDS", "REPORTED", "draw"]
-
 _IMAGES = ROOT / "docs" / "images"
 #: Placeholder in a command for the file to write.
 FILE = "{file}"

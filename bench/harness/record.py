@@ -19,20 +19,6 @@ from support.files import write_atomically
 
 from .experiment import BenchError, Measurement
 
-__all__ = [
-    "ARCHIVED",
-    "FORMAT",
-    "RESULTS",
-    "ROOT",
-    "Record",
-    "clean_commit",
-    "has_commit",
-    "read_record",
-    "tool_versions",
-    "values",
-    "write_record",
-]
-
 #: The checkout's top folder.
 ROOT = Path(__file__).parents[2]
 #: Files that recording changes: the records, and files rendered from them.

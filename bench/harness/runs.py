@@ -16,8 +16,6 @@ from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 
-__all__ = ["MEMORY_WAITS", "LaunchRun", "cached", "exact", "launch_runs", "model_key"]
-
 #: Counters of cycles in which an instruction waits for memory, or for another engine's flag in it.
 MEMORY_WAITS = (
     *("STALL_REGISTER", "STALL_FENCE", "STALL_ARC_CONFLICT", "STALL_ARC_FULL"),

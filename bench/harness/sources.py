@@ -15,8 +15,6 @@ from pathlib import Path
 
 from .record import ROOT
 
-__all__ = ["dependencies", "fingerprints"]
-
 #: Imports anywhere, also within functions; matches in strings do no harm.
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]*))",

@@ -34,8 +34,6 @@ from .syntax import (
     parse_line,
 )
 
-__all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
-
 #: Most bytes of a source file: over a hundred per word of the longest program.
 SOURCE_BYTES = 1 << 20
 

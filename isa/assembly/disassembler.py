@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from isa.program import Program
 from isa.table import Instruction, Role, decode, operand_range
 
-__all__ = ["disassemble", "instruction_text", "located", "text_at"]
-
 _INDENT = "    "
 
 

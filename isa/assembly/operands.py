@@ -22,16 +22,6 @@ from support.errors import counted, suggestion
 
 from .syntax import Immediate, LineError, Name, Statement
 
-__all__ = [
-    "CONSTANT_RANGE",
-    "LOAD_IMMEDIATE",
-    "choose",
-    "constant_value",
-    "is_register_name",
-    "load_constant",
-    "register_number",
-]
-
 #: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
 CONSTANT_RANGE = range(-(1 << 63), 1 << 64)
 

@@ -13,21 +13,6 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from isa.program import NAME_PATTERN
 from support.errors import VipError
 
-__all__ = [
-    "RESULTS",
-    "Directive",
-    "Expression",
-    "Immediate",
-    "Line",
-    "LineError",
-    "Name",
-    "Number",
-    "Operation",
-    "Statement",
-    "leading_labels",
-    "parse_line",
-]
-
 _LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
 #: Limit of intermediate results in expressions: without one, products of products would exhaust

@@ -11,8 +11,6 @@ from .library import FoundHazard, Operation
 from .rows import HAZARD_KINDS, follow
 from .simulator import CompiledSimulator
 
-__all__ = ["CheckingSimulator"]
-
 
 class CheckingSimulator(CompiledSimulator):
     """:class:`CompiledSimulator` that also reports the hazards that an observer of

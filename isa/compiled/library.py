@@ -13,8 +13,6 @@ from support.schema import U8, U16, C, Record, Signed, declarations
 
 from .rows import constants, hazard_rows, rows
 
-__all__ = ["SOURCES", "Engine", "Evaluate", "FoundHazard", "Operation", "headers", "library"]
-
 #: Files in C++, that of the library first.
 SOURCES = tuple(
     Path(__file__).with_name(name)

@@ -12,8 +12,6 @@ from isa.run import EngineEnd, Launch, Machine, RunError, RunResult
 
 from .simulator import CompiledSimulator
 
-__all__ = ["TURN", "SimulatedMachine"]
-
 #: Instructions of a turn: few, as a waiting engine spends its whole turns in the wait loop.
 TURN = 4096
 

@@ -30,22 +30,6 @@ from isa.table import (
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from isa.workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
-__all__ = [
-    "ELEMENTS",
-    "FAILED",
-    "FRACTIONS",
-    "HALTED",
-    "HAZARD_KINDS",
-    "LIMIT",
-    "SPECIAL_ROWS",
-    "Decoded",
-    "constants",
-    "decode",
-    "follow",
-    "hazard_rows",
-    "rows",
-]
-
 #: Rows that special units execute: their results come from tables.
 SPECIAL_ROWS: tuple[Instruction, ...] = tuple(row for row in INSTRUCTIONS if row.special)
 #: Values that FX can have.

@@ -20,8 +20,6 @@ from isa.units import SPECIAL_UNITS
 from .library import Engine, Evaluate, Operation, library
 from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, LIMIT, SPECIAL_ROWS, decode
 
-__all__ = ["CompiledSimulator"]
-
 #: Instructions between two checks for signals.
 _AT_ONCE = 1 << 24
 

@@ -13,8 +13,6 @@ from support.errors import counted
 
 from .state import ProcessorState
 
-__all__ = ["fault_line"]
-
 #: What a cause means where the operands are not known.
 _MEANS = {
     FaultCause.VECTOR_SETTING: "the value is outside the range of this setting",

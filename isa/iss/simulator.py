@@ -36,8 +36,6 @@ from support.errors import VipError
 from .explain import fault_line
 from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
 
-__all__ = ["Observer", "Outcome", "Simulator", "SimulatorError", "every"]
-
 #: Given the state of the engine, an instruction, its word and address, and the operation that
 #: executes it: the operation to execute instead. It may look at the state before and after.
 Observer = Callable[[ProcessorState, Instruction, int, int, Operation], Operation]

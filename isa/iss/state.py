@@ -11,16 +11,6 @@ from isa.image import DramImage
 from isa.table import FIELD_A, MAX_MR, MAX_VL, REGISTER_WIDTH, Instruction
 from isa.workspace import DESCRIPTOR_BYTES, Workspace, WorkspaceError
 
-__all__ = [
-    "Halt",
-    "Operation",
-    "ProcessorFault",
-    "ProcessorState",
-    "declare",
-    "keep_out",
-    "lowered",
-]
-
 #: Executes an instruction and returns the word address of the next one.
 Operation = Callable[[], int]
 

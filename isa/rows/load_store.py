@@ -17,8 +17,6 @@ from isa.instruction import (
 )
 from isa.instruction import operands as make_operands
 
-__all__ = ["load_store_rows"]
-
 
 def _scratchpad(access: Access) -> Use:
     return Use(Role.SCRATCHPAD_ADDRESS, Extent.LENGTH, access)

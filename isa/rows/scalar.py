@@ -3,9 +3,6 @@
 from isa.instruction import BranchOp, Format, Instruction, Opcode, Role, ScalarOp, Unit
 from isa.instruction import operands as make_operands
 
-__all__ = ["scalar_rows"]
-
-
 #: Summary, formula and kind of work.
 _SCALAR_TEXT = {
     ScalarOp.ADD: ("Add; wraps at 64 bits", "{b} + {c}", "add"),

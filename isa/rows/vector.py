@@ -24,8 +24,6 @@ from isa.instruction import operands as make_operands
 from isa.limits import MAX_FX, MAX_MR, MAX_VL
 from isa.units import SPECIAL_UNITS
 
-__all__ = ["vector_rows"]
-
 
 class _Vertical(NamedTuple):
     """An element-wise operation: its formula of elements ``{b}`` and ``{c}``, the results in words,

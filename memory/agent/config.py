@@ -8,14 +8,10 @@ from support.checks import Checks, shown
 
 from .features import Feature, feature
 
-__all__ = ["ACTIONS", "SLOTS", "WINDOW_BYTES", "AgentConfig"]
-
 #: Number of actions that an agent chooses from.
 ACTIONS = 4
 #: Most features of a state, and so most weights per action.
 SLOTS = 8
-#: Bytes of the window through which a host accesses the weights, eight per weight.
-WINDOW_BYTES = 8 * SLOTS * ACTIONS
 
 _CHECK = Checks(MemoryConfigError)
 #: Bits of a weight besides its fraction and the exponent of 1 / (1 - gamma): sign and headroom.
@@ -26,7 +22,7 @@ _FRACTION = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig:
-    """An agent of :mod:`memory.agent.sarsa`; used only by the policies "learned" and "meta".
+    """An agent of :mod:`memory.agent.sarsa`; used only by the policy "learned".
 
     Attributes:
         features: of a state, 1..8, each as :func:`memory.agent.features.feature` reads it.
@@ -38,9 +34,6 @@ class AgentConfig:
         epsilon_shift: an action is random with a chance of 2**-epsilon_shift; 4..10.
         theta_bits: of a weight; 16..32, enough for a fraction of ``alpha_shift`` bits.
         seed: of the random numbers; 1..65535.
-        window_base: byte address in the vault of :data:`WINDOW_BYTES` that are the weights instead
-            of DRAM (:mod:`memory.agent.window`), a multiple of them; None: weights can't be
-            accessed.
 
     Raises:
         MemoryConfigError: a value outside its range.
@@ -62,7 +55,6 @@ class AgentConfig:
     epsilon_shift: int = 6
     theta_bits: int = 16
     seed: int = 1
-    window_base: int | None = None
 
     def __post_init__(self) -> None:
         names = self.features
@@ -80,14 +72,6 @@ class AgentConfig:
         chosen = [one.name for one in self.state]
         if len(set(chosen)) < len(chosen):
             raise MemoryConfigError(f"agent.features must differ, not {shown(names)}")
-        base = self.window_base
-        if base is None:
-            return
-        _CHECK.at_least("agent.window_base", base, 0)
-        if base % WINDOW_BYTES:
-            raise MemoryConfigError(
-                f"agent.window_base must be a multiple of {WINDOW_BYTES}, not {shown(base)}"
-            )
 
     @property
     def state(self) -> tuple[Feature, ...]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from memory.errors import MemoryConfigError
 from support.checks import shown
 
-__all__ = ["BUCKETS", "FEATURES", "Feature", "feature"]
-
 #: Most buckets of a feature.
 BUCKETS = (2, 4, 8)
 #: Largest threshold.

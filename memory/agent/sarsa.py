@@ -11,10 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from memory.timing import BURST_CLOCKS
 
-from .config import ACTIONS, SLOTS, AgentConfig
-from .weight_port import WeightPort
-
-__all__ = ["Sarsa"]
+from .config import ACTIONS, AgentConfig
 
 _NONE = ACTIONS - 1
 #: Bits of the linear feedback shift register that supplies random numbers.
@@ -40,7 +37,7 @@ class _Step(NamedTuple):
 
 class Sarsa(Component):
     """Selects an action in each epoch, and learns from the bursts that follow
-    (:mod:`memory.model.sarsa_model` has the equations).
+    (`tests/memory/sarsa_model.py` has the equations).
 
     In the first cycles of an epoch the weights pass by, one feature or two a cycle: shifted by
     their bucket they add up to the value of each action, and those of an action that is known to be
@@ -52,7 +49,6 @@ class Sarsa(Component):
         reward (in, 1): a burst begins; once in four cycles at most.
         action (out, ACTIONS): the present action, one bit.
         begins (out, 1): it is the action's first cycle.
-        weights (in, :class:`memory.agent.weight_port.WeightPort`): access to the weights.
     """
 
     def __init__(self, config: AgentConfig) -> None:
@@ -66,7 +62,6 @@ class Sarsa(Component):
                 "reward": In(1),
                 "action": Out(ACTIONS),
                 "begins": Out(1),
-                "weights": In(WeightPort(config.theta_bits)),
             }
         )
 
@@ -90,11 +85,10 @@ class Sarsa(Component):
         values = [
             Signal(signed(self._value_bits), name=f"value_{number}") for number in range(ACTIONS)
         ]
-        armed = self._arm(m, step)
         terms: list[list[Value]] = [[] for _ in range(ACTIONS)]
         for lane in range(config.lanes):
             current, past = self._buckets(m, lane, step)
-            rings = self._lane(m, lane, step, armed, past, error, learning)
+            rings = self._lane(m, lane, step, past, error, learning)
             for number, head in enumerate(rings):
                 terms[number].append(head >> current)
         for number, value in enumerate(values):
@@ -136,7 +130,6 @@ class Sarsa(Component):
         m: Module,
         lane: int,
         step: _Step,
-        armed: Value,
         bucket: Value,
         error: Signal,
         learning: Signal,
@@ -172,38 +165,11 @@ class Sarsa(Component):
             # In the last step this lane has no feature.
             with m.If(step.number == config.steps - 1):
                 m.d.comb += new.eq(0)
-        port = self.weights
-        chosen = Signal(name=f"chosen_{lane}")
-        lane_bits = config.lanes - 1
-        place = port.index[lane_bits : SLOTS.bit_length() - 1]
-        m.d.comb += chosen.eq(
-            armed
-            & step.active
-            & (place == step.number)
-            & (port.index[:lane_bits] == lane if lane_bits else 1)
-            & (step.number < count)
-        )
-        action = port.index[SLOTS.bit_length() - 1 :]
         for number, ring in enumerate(rings):
             with m.If(step.active):
                 m.d.sync += [place.eq(after) for place, after in itertools.pairwise(ring)]
                 m.d.sync += ring[-1].eq(Mux(learning[number], new, ring[0]))
-            with m.If(chosen & (action == number)):
-                m.d.sync += port.value.eq(ring[0])
-                with m.If(port.write):
-                    m.d.sync += ring[-1].eq(port.data)
         return [ring[0] for ring in rings]
-
-    def _arm(self, m: Module, step: _Step) -> Value:
-        """Access one weight in a whole epoch; in which that is."""
-        port = self.weights
-        armed = Signal()
-        with m.If(step.last):
-            m.d.sync += armed.eq(port.request & ~armed)
-            with m.If(~armed):
-                m.d.sync += port.value.eq(0)
-        m.d.comb += port.done.eq(armed & step.last)
-        return armed
 
     def _decide(
         self,

@@ -10,8 +10,6 @@ from hdl.component import Component
 
 from .config import AgentConfig
 
-__all__ = ["VaultState"]
-
 
 def _ones(flags: Value) -> Value:
     """How many of ``flags`` are 1, as a tree."""

@@ -17,8 +17,6 @@ from .request import AxiRequestPath
 from .response import AxiResponsePath
 from .scoreboard import AxiScoreboard
 
-__all__ = ["AxiBackend"]
-
 #: Normal non-cacheable bufferable memory: writes may be acknowledged early.
 _CACHE = 0b0011
 #: Data access, secure, unprivileged.

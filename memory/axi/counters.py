@@ -10,8 +10,6 @@ from memory.controller.counters import INDEX_BITS, VaultCounter
 
 from .layout import AxiConfig
 
-__all__ = ["AXI_COUNTERS", "AxiCounters"]
-
 #: The counters that exist without a DRAM.
 AXI_COUNTERS = (
     VaultCounter.CYCLES,

@@ -12,9 +12,6 @@ from memory.errors import MemoryConfigError
 from memory.preload_range import check_preload
 from support.checks import Checks
 
-__all__ = ["AxiConfig", "address_beat", "transfer_layout", "write_beat"]
-
-
 _CHECK = Checks(MemoryConfigError)
 
 

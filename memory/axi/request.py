@@ -11,8 +11,6 @@ from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 
 from .layout import AxiConfig, address_beat, transfer_layout, write_beat
 
-__all__ = ["AxiRequestPath"]
-
 _WORD_ADDRESS_BITS = (WORD_BITS // 8 - 1).bit_length()
 
 

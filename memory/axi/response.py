@@ -16,8 +16,6 @@ from hdl.stream_buffer import StreamBuffer
 
 from .layout import AxiConfig, transfer_layout
 
-__all__ = ["AxiResponsePath"]
-
 #: Beats that the output buffer needs to deliver one per cycle through the data memory's read cycle.
 _OUTPUT_WORDS = 3
 

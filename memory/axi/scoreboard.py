@@ -7,8 +7,6 @@ from hdl.component import Component
 
 from .layout import AxiConfig
 
-__all__ = ["AxiScoreboard"]
-
 
 class AxiScoreboard(Component):
     """Allocates AXI identifiers and keeps accesses to one column in order.

@@ -17,8 +17,6 @@ from .starvation import FORCED_DEBT
 from .timer import CountDown
 from .transaction import bank_entry
 
-__all__ = ["BankMachine", "bank_events"]
-
 
 def bank_events() -> data.StructLayout:
     """Events of a bank, for the counters.

@@ -9,8 +9,6 @@ from memory.timing import BURST_CLOCKS, DramTiming
 
 from .timer import CountDown
 
-__all__ = ["BusRules", "read_to_write", "write_to_read"]
-
 #: ACTs that tFAW counts.
 _WINDOW = 4
 

@@ -12,7 +12,6 @@ from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
-from memory.agent.window import WeightWindow
 from memory.config import VaultConfig
 
 from .bank_machine import BankMachine
@@ -27,8 +26,6 @@ from .request_decoder import RequestDecoder
 from .responses import Responses
 from .transaction import bank_entry
 from .write_path import WritePath
-
-__all__ = ["Controller"]
 
 
 def _bank_command(config: VaultConfig) -> data.StructLayout:
@@ -88,19 +85,12 @@ class Controller(Component):
     def _port(self, m: Module, units: "_Units") -> None:
         """The port, the request decoder, the responses and the counters."""
         decoder = units.request_decoder
-        requests: Any = flipped(self.port.request)
-        responses: Any = flipped(self.port.response)
-        if self.config.agent.window_base is not None:
-            window: Any = units.window
-            connect(m, flipped(self.port), window.port)
-            connect(m, window.weights, units.scheduler.weights)
-            requests, responses = window.memory.request, window.memory.response
         connect(m, decoder.transaction, units.queue.input)
         connect(m, decoder.rejected, units.responses.rejected)
         connect(m, decoder.store, units.writes.store)
         connect(m, units.reads.output, units.responses.reads)
-        connect(m, requests, decoder.request)
-        connect(m, units.responses.response, responses)
+        connect(m, flipped(self.port.request), decoder.request)
+        connect(m, units.responses.response, flipped(self.port.response))
         m.d.comb += [
             decoder.arrival.eq(units.counters.now),
             decoder.freed.eq(units.writes.freed),
@@ -126,8 +116,6 @@ class Controller(Component):
                 scheduler.older[number].eq(queue.older[number]),
                 scheduler.banks[number].eq(queue.banks[number]),
             ]
-            if self.config.names_requesters:
-                m.d.comb += scheduler.sources[number].eq(queue.sources[number])
         for number, bank in enumerate(units.banks):
             m.d.comb += [
                 bank.input.valid.eq(scheduler.pick.any() & (queue.picked.bank == number)),
@@ -222,12 +210,4 @@ class _Units:
         self.writes = WritePath(config)
         self.responses = Responses(config)
         self.counters = VaultCounters(config)
-        base = config.agent.window_base
-        if base is not None:
-            self.window = WeightWindow(
-                base=base,
-                address_bits=config.request_address_bits,
-                tag_bits=config.tag_bits,
-                theta_bits=config.agent.theta_bits,
-            )
         self.banks = [BankMachine(config) for _ in range(config.banks)]

@@ -15,16 +15,6 @@ from memory.config import VaultConfig
 from .bank_machine import bank_events
 from .transaction import ARRIVAL_BITS
 
-__all__ = [
-    "ARRIVAL_UNIT_BITS",
-    "INDEX_BITS",
-    "LAG_CYCLES",
-    "LATENCY_LIMITS",
-    "VaultCounter",
-    "VaultCounters",
-    "command_event",
-]
-
 
 class VaultCounter(IntEnum):
     """Index of each counter. They count from reset; readers take differences."""

@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out
 from hdl.ports import WORD_BITS
 from memory.config import VaultConfig
 
-__all__ = ["DramCommand", "DramPort"]
-
 
 class DramCommand(enum.Enum, shape=3):
     """A command to a bank. :class:`memory.timing.DramTiming` has the rules."""

@@ -11,8 +11,6 @@ from memory.config import VaultConfig
 from .scheduler import first_stamp, oldest_of, scheduler_members
 from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
 
-__all__ = ["BusDirection", "FirstReady"]
-
 
 @dataclass(frozen=True)
 class BusDirection:
@@ -45,7 +43,7 @@ class FirstReady(Component):
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
 
     Policies with other preferences derive from this one: they extend :meth:`_begin`, and override
-    :meth:`_choices`, :meth:`_turn` and :meth:`_classes`.
+    :meth:`_turn` and :meth:`_classes`.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
@@ -83,16 +81,12 @@ class FirstReady(Component):
         m.d.comb += candidates.eq(
             self.eligible & (oldest | ~(same_bank & late.replicate(len(oldest))))
         )
-        for choice in self._choices(m, candidates):
+        hits = candidates & self.row_hit
+        for choice in (candidates, hits, hits & ~self.turnaround):
             with m.If(choice.any()):
                 m.d.comb += preferred.eq(choice)
         m.d.comb += self.pick.eq(oldest_of(m, preferred, older, "picked"))
         return patience
-
-    def _choices(self, m: Module, candidates: Signal) -> Sequence[Value]:
-        """Sets of ``candidates``, the last non-empty one of which is preferred."""
-        hits = candidates & self.row_hit
-        return candidates, hits, hits & ~self.turnaround
 
     def _issue(self, m: Module, patience: Signal, platform: object) -> None:
         """Issue a command."""

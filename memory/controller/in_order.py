@@ -7,8 +7,6 @@ from memory.config import VaultConfig
 
 from .scheduler import first_stamp, oldest_of, scheduler_members
 
-__all__ = ["InOrder"]
-
 
 class InOrder(Component):
     """Issues column commands in the order of the requests; rows may be opened ahead.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from amaranth.hdl import Module, Mux, Signal, Value
-from amaranth.lib.wiring import connect, flipped
 
 from hdl.emission import shared_instance
 from memory.agent.sarsa import Sarsa
@@ -13,8 +12,6 @@ from memory.timing import BURST_CLOCKS
 from .first_ready import BusDirection, FirstReady
 from .snapshot import WaitingSnapshot
 from .starvation import GROUP_BURSTS
-
-__all__ = ["Learned"]
 
 
 class Learned(FirstReady):
@@ -66,12 +63,6 @@ class Learned(FirstReady):
         for number in range(len(self.config.agent.features)):
             name = f"state_{number}"
             m.d.comb += getattr(agent, name).eq(getattr(state, name))
-        if self.config.agent.window_base is not None:
-            connect(m, flipped(self.weights), agent.weights)
-        self._obey(m, agent)
-
-    def _obey(self, m: Module, agent: Sarsa) -> None:
-        """Put the agent's action into registers, for the classes."""
         free = ~self._snapshot.late
         self._others = Signal(name="others_first")
         self._rows = Signal(name="rows_first")

@@ -8,10 +8,6 @@ from memory.config import SchedulerPolicy, VaultConfig
 from .first_ready import FirstReady
 from .in_order import InOrder
 from .learned import Learned
-from .meta import Meta
-from .par_bs import ParBs
-
-__all__ = ["SCHEDULERS", "make_scheduler"]
 
 #: Each takes a :class:`VaultConfig` and has the members of
 #: :func:`memory.controller.scheduler.scheduler_members`.
@@ -19,9 +15,7 @@ SCHEDULERS: Mapping[SchedulerPolicy, Any] = {
     "first-ready": FirstReady,
     "in-order": InOrder,
     "first-ready-timed": FirstReady,
-    "par-bs": ParBs,
     "learned": Learned,
-    "meta": Meta,
 }
 
 

@@ -14,8 +14,6 @@ from memory.config import VaultConfig
 
 from .transaction import transaction
 
-__all__ = ["TransactionQueue"]
-
 
 class TransactionQueue(Component):
     """Up to ``transaction_queue`` requests, of which a scheduler picks one a cycle.
@@ -33,8 +31,6 @@ class TransactionQueue(Component):
         older (out, T x T): for each entry the entries with older requests; bits of free entries
             are undefined.
         banks (out, T x bank_bits): for each entry the bank of its request.
-        sources (out, T x requester_bits): for each entry the requester; only as in
-            :func:`memory.controller.scheduler.scheduler_members`.
         pick (in, T): the entry picked, one of ``eligible``, or 0.
         picked (out, :func:`memory.controller.transaction.transaction`): the request picked; valid
             while ``pick`` is not 0.
@@ -53,11 +49,6 @@ class TransactionQueue(Component):
                 "occupied": Out(size),
                 "older": Out(size).array(size),
                 "banks": Out(config.bank_bits).array(size),
-                **(
-                    {"sources": Out(config.requester_bits).array(size)}
-                    if config.names_requesters
-                    else {}
-                ),
                 "pick": In(size),
                 "picked": Out(transaction(config)),
             }
@@ -91,9 +82,6 @@ class TransactionQueue(Component):
         m.d.sync += self.occupied.eq(remaining | target)
         for number, entry in enumerate(entries):
             m.d.comb += self.banks[number].eq(entry.bank)
-            if config.names_requesters:
-                tag = entry.entry.tag
-                m.d.comb += self.sources[number].eq(tag[config.tag_bits - config.requester_bits :])
             with m.If(target[number]):
                 m.d.sync += [entry.eq(new), self.older[number].eq(remaining)]
             with m.Else():

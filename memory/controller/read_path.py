@@ -15,8 +15,6 @@ from memory.timing import BURST_CLOCKS
 
 from .transaction import word_range
 
-__all__ = ["ReadPath", "buffered_columns", "read_beat"]
-
 #: Clocks, in addition to tCL, that an unstalled read occupies its place in the buffer.
 _OVERHEAD = 4 * BURST_CLOCKS
 

@@ -6,8 +6,6 @@ from amaranth.lib.wiring import Out
 from hdl.component import Component
 from memory.config import VaultConfig
 
-__all__ = ["Refresher", "refresh_phase"]
-
 
 def refresh_phase(config: VaultConfig, bank: int) -> int:
     """Cycle after reset in which the first refresh of ``bank`` is due; the next follow every tREFI.

@@ -14,8 +14,6 @@ from memory.config import VaultConfig
 
 from .transaction import ARRIVAL_BITS, slot_bits, transaction
 
-__all__ = ["STORE_WIDTH", "RequestDecoder", "store_address_bits"]
-
 #: Bits of a word in the store of write data: the word and its strobes.
 STORE_WIDTH = WORD_BITS + WORD_BITS // 8
 

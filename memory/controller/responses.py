@@ -14,8 +14,6 @@ from memory.fifo import Fifo
 
 from .read_path import read_beat
 
-__all__ = ["ACKNOWLEDGEMENTS", "Responses"]
-
 #: Acknowledgements that wait while words are sent.
 ACKNOWLEDGEMENTS = 16
 

@@ -10,12 +10,9 @@ component with the members of :func:`scheduler_members`, listed in
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Member, Out
 
-from memory.agent.weight_port import WeightPort
 from memory.config import VaultConfig
 
 from .transaction import stamp_bits
-
-__all__ = ["first_stamp", "oldest_of", "scheduler_members"]
 
 
 def scheduler_members(config: VaultConfig) -> dict[str, Member]:
@@ -28,8 +25,6 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         occupied (in, T): entries that hold a request.
         older (in, T x T): for each entry the older ones; bits of free entries are undefined.
         banks (in, T x bank_bits): for each entry the bank of its request.
-        sources (in, T x requester_bits): for each entry the requester; only with
-            :attr:`memory.config.VaultConfig.names_requesters`.
         pick (out, T): the entry that goes, one of ``eligible``, or 0.
         column (in, B): banks that offer a column command, as in
             :class:`memory.controller.bank_machine.BankMachine`.
@@ -41,8 +36,6 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
             :attr:`memory.config.VaultConfig.timed_turns`.
         write (in, B): banks whose request is a write.
         stamps (in, B x stamp_bits): order of arrival of their requests (:func:`first_stamp`).
-        weights (in, :class:`memory.agent.weight_port.WeightPort`): access to an agent's weights;
-            only with a window to them (:attr:`memory.agent.config.AgentConfig.window_base`).
         issue (out, B): the bank whose command is issued, one of ``column | row``, or 0.
     """
     entries, banks = config.transaction_queue, config.banks
@@ -53,9 +46,6 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         "occupied": In(entries),
         "older": In(entries).array(entries),
         "banks": In(config.bank_bits).array(entries),
-        **(
-            {"sources": In(config.requester_bits).array(entries)} if config.names_requesters else {}
-        ),
         "pick": Out(entries),
         "column": In(banks),
         "row": In(banks),
@@ -65,11 +55,6 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         **({"ready": In(banks)} if config.timed_turns else {}),
         "write": In(banks),
         "stamps": In(stamp_bits(config)).array(banks),
-        **(
-            {"weights": In(WeightPort(config.agent.theta_bits))}
-            if config.agent.window_base is not None
-            else {}
-        ),
         "issue": Out(banks),
     }
 

@@ -2,8 +2,6 @@
 
 from amaranth.hdl import Module, Signal, Value
 
-__all__ = ["SNAPSHOT_CYCLES", "WaitingSnapshot"]
-
 #: Cycles for which a snapshot may last before its banks count as late.
 SNAPSHOT_CYCLES = 512
 

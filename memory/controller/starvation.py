@@ -5,8 +5,6 @@ from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
 
 from .snapshot import SNAPSHOT_CYCLES
 
-__all__ = ["FORCED_DEBT", "GROUP_BURSTS", "PATIENCE_CYCLES", "starvation_bound"]
-
 #: Cycles for which requests for its bank may overtake the oldest one of the transaction queue.
 PATIENCE_CYCLES = 256
 #: Bursts of one direction after which the other one has priority, if an open row waits for it.
@@ -27,10 +25,7 @@ def starvation_bound(config: VaultConfig) -> int:
     - With "first-ready-timed" a group goes on, after its last burst, until the timers of a bank of
       the other direction run out. That bank gets no command meanwhile, because its request is not
       served, so they run no longer than the longest of them.
-    - With "par-bs" the head waits for a batch of heads and then in one, each of which has one
-      request of each bank; the next to go may each time be of the other direction, so that a pair
-      of groups is between two of them.
-    - With "learned" and "meta" the choices of the agent count for nothing from ``SNAPSHOT_CYCLES``
+    - With "learned" the choices of the agent count for nothing from ``SNAPSHOT_CYCLES``
       after a snapshot of waiting banks until all of these are served, so a head waits for one
       snapshot, and in one, as long as with "first-ready-timed" and those cycles. That bound holds
       from whatever state the agent has left: it takes all requests that are there as older ones.
@@ -55,9 +50,7 @@ def starvation_bound(config: VaultConfig) -> int:
         config.banks * (4 + timing.trrd + timing.tfaw // 4) + timing.tfaw + 4 * BURST_CLOCKS
     )
     head = opening + activations + groups * group
-    if config.scheduler == "par-bs":
-        head = 2 * (opening + 2 * activations + (1 + config.banks) * group)
-    elif config.learns:
+    if config.learns:
         # Two cycles until the late snapshot has reached the registers of the agent's choice.
         head = 2 * (SNAPSHOT_CYCLES + 2 + head)
     without = config.transaction_queue * (PATIENCE_CYCLES + head) + config.command_queue * head

@@ -2,8 +2,6 @@
 
 from amaranth.hdl import Module, Signal
 
-__all__ = ["CountDown"]
-
 
 class CountDown:
     """Delays a command by a number of clocks.

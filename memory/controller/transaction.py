@@ -7,8 +7,6 @@ from memory.config import VaultConfig
 
 from .starvation import starvation_bound
 
-__all__ = ["ARRIVAL_BITS", "bank_entry", "slot_bits", "stamp_bits", "transaction", "word_range"]
-
 #: Requests carry the time of their arrival in units of four cycles, modulo 2**14, for the counters.
 ARRIVAL_BITS = 14
 

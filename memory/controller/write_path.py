@@ -17,8 +17,6 @@ from memory.timing import BURST_CLOCKS
 from .request_decoder import STORE_WIDTH, store_address_bits
 from .transaction import slot_bits, word_range
 
-__all__ = ["WritePath", "pending_writes"]
-
 
 def pending_writes(config: VaultConfig) -> int:
     """Room for the WRITEs in flight, and one being sent."""

@@ -15,8 +15,6 @@ from memory.response_merge import merge_responses
 
 from .layout import line_answer, line_note
 
-__all__ = ["LineAnswers"]
-
 _WORDS = range(COLUMN_WORDS)
 #: Reads of lines that wait for the response path.
 _QUEUE = 4

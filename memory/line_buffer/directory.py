@@ -8,8 +8,6 @@ from hdl.priority import index_of, lowest_one
 
 from .layout import column_bits
 
-__all__ = ["LineDirectory"]
-
 
 class LineDirectory(Component):
     """Columns and states of all lines, fully associative.

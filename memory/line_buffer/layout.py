@@ -9,15 +9,6 @@ from memory.errors import MemoryConfigError
 from support.checks import Checks
 from support.errors import VipError
 
-__all__ = [
-    "MOST_LINES",
-    "LineCounter",
-    "check_lines",
-    "column_bits",
-    "line_answer",
-    "line_note",
-]
-
 _FEWEST_LINES = 8
 #: Each line has a comparator.
 MOST_LINES = 128

@@ -16,8 +16,6 @@ from .answers import LineAnswers
 from .directory import LineDirectory
 from .layout import LineCounter, check_lines
 
-__all__ = ["LineBuffer"]
-
 _COLUMN_ADDRESS_BITS = (COLUMN_BYTES - 1).bit_length()
 _WORD_ADDRESS_BITS = 3
 _COUNTERS = 16

@@ -1,4 +1,4 @@
-// The DRAM devices of a vault in a simulation: see device_model.cpp.
+// The DRAM devices of a vault in a simulation: see dram.h.
 #pragma once
 
 #include <cstdint>

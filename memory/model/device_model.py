@@ -12,10 +12,8 @@ from memory.controller.dram_port import DramCommand
 from memory.timing import POSTPONED_REFRESHES
 from support.schema import U32, C, Record
 
-__all__ = ["DEVICE_SOURCES", "DeviceModel", "DeviceSetup", "device_setup"]
-
 #: Source files of the model, for building a simulator.
-DEVICE_SOURCES = ("device_model.sv", "device_model.h", "device_model.cpp")
+DEVICE_SOURCES = ("device_model.sv", "device_model.h", "mapped_file.h", "dram.h", "dram.cpp")
 
 
 class DeviceSetup(Record):

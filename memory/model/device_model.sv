@@ -1,4 +1,4 @@
-// A vault's DRAM in a simulation (device_model.cpp); signals as memory.controller.dram_port.DramPort.
+// A vault's DRAM in a simulation (dram.h); signals as memory.controller.dram_port.DramPort.
 module vip_dram_device #(
     parameter int BANK_BITS = 4,
     parameter int ROW_BITS = 16,

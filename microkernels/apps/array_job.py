@@ -11,8 +11,6 @@ from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
-__all__ = ["addresses", "array_job"]
-
 
 def addresses(*sizes: int, align: int = ROW_BYTES) -> tuple[int, ...]:
     """Addresses of arrays with these sizes in bytes, one after the other from 0 on, each at a

@@ -37,8 +37,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = ["bitonic_sort_job", "bitonic_sort_program"]
-
 _LEAST = 8
 _MOST_ROWS = 1 << 16
 

@@ -33,8 +33,6 @@ from support.checks import shown
 from .array_job import array_job
 from .row_window import RowWindow, WindowShape
 
-__all__ = ["ImageFilter", "convolve_image", "convolve_image_job"]
-
 _MOST_TAPS = 7
 _MOST_TAP = 127
 _MOST_SHIFT = 15

@@ -24,27 +24,6 @@ from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 from support.extras import need
 
-__all__ = [
-    "ACTIVATION_FRACTION",
-    "CLASSES",
-    "NETWORKS",
-    "SIDE",
-    "WEIGHT_FRACTION",
-    "DigitNetwork",
-    "Digits",
-    "accuracy",
-    "blocks",
-    "convolved",
-    "load_digits",
-    "nin_fixed_scores",
-    "nin_hidden",
-    "nin_scores",
-    "pooled",
-    "trained",
-    "trained_nin",
-    "windows",
-]
-
 #: Width and height of a digit in pixels, its highest value, and the number of classes.
 SIDE = 8
 _HIGHEST = 16

@@ -21,8 +21,6 @@ from .digits import CLASSES, NETWORKS, SIDE, DigitNetwork, load_digits, trained
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["digits_model", "write_digits"]
-
 _OPSET = 17
 _IR_VERSION = 8
 

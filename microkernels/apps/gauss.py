@@ -28,16 +28,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = [
-    "FRACTION",
-    "LEAST_PIVOT",
-    "MOST_PIVOT",
-    "diffusion_system",
-    "gauss_job",
-    "gauss_program",
-    "solve",
-]
-
 #: Fraction bits of all numbers.
 FRACTION = 20
 #: Valid range of pivots.

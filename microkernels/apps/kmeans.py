@@ -30,15 +30,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = [
-    "FRACTION",
-    "KmeansShape",
-    "assign",
-    "kmeans_job",
-    "matrix_of",
-    "moved_centres",
-]
-
 #: Fraction bits of the centres, and of the last coordinate of a point.
 FRACTION = 4
 _MOST_POINTS = 1 << 16

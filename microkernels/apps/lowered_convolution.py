@@ -34,15 +34,6 @@ from microkernels.runtime.job import Golden, KernelJob
 from .array_job import addresses, array_job
 from .matrix_multiply import MultiplyShape, matrix_multiply_program
 
-__all__ = [
-    "lowered",
-    "lowered_convolution_job",
-    "phase_filters",
-    "transposed",
-    "upsampled",
-    "upsampled_convolution_job",
-]
-
 
 def _workspace(image: Elements, kernel: int, stride: int, padding: int) -> Workspace:
     height, width, channels = image.shape

@@ -17,8 +17,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = ["MOST_ELEMENTS", "matrix_add_job", "matrix_add_program"]
-
 #: Maximum elements of a matrix.
 MOST_ELEMENTS = 1 << 24
 

@@ -29,12 +29,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = [
-    "MultiplyShape",
-    "matrix_multiply_job",
-    "matrix_multiply_program",
-]
-
 _MOST = 4096
 _MOST_GROUP = 4
 #: Estimated cycles of a group besides its products: the drain, and a row's instructions.

@@ -32,8 +32,6 @@ from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
 
-__all__ = ["matrix_transpose_job", "matrix_transpose_program"]
-
 _MOST = 4096
 #: Maximum columns and rows of a tile.
 _ACROSS, _DOWN = 4, 64

@@ -22,8 +22,6 @@ from microkernels.runtime.job import KernelJob
 from .array_job import array_job
 from .row_window import RowWindow, WindowShape
 
-__all__ = ["median_pool", "median_pool_job"]
-
 _SIDE = 3
 _PIXEL = np.dtype(np.int8)
 _MOST_STRIDE = 8

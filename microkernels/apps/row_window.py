@@ -17,8 +17,6 @@ from microkernels.common.feature_map import round_up
 
 from .array_job import addresses
 
-__all__ = ["RowWindow", "WindowShape"]
-
 _MOST_SIDE = 4096
 
 

@@ -18,8 +18,6 @@ from .record import SUM_PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
 from .tiles import Tile
 
-__all__ = ["contents", "pack", "row_tiles", "unpack"]
-
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
     layout_shape = (layout.grid.width, layout.grid.height, layout.labels, layout.bits)

@@ -18,8 +18,6 @@ from microkernels.runtime.barrier import FlagCode
 from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type
 from .runs import END_WORDS, SweepRun
 
-__all__ = ["BpFrame", "LaneFrame"]
-
 _LOG_WORD = 3
 
 

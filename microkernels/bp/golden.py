@@ -50,21 +50,6 @@ from microkernels.common.fixed_point import Elements, add, subtract
 
 from .problem import BpProblem, EdgeWeights, MessageDirection, Messages, check_messages
 
-__all__ = [
-    "BLOCK",
-    "beliefs",
-    "check_damping",
-    "coarse_problem",
-    "coarse_smoothness",
-    "copied",
-    "energy",
-    "iterate",
-    "iterate_levels",
-    "labels",
-    "least_sums",
-    "sweep",
-]
-
 #: Side of a block in pixels (epsilon in equation 3.1b).
 BLOCK = 2
 #: Steps of damping.

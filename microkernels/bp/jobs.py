@@ -26,8 +26,6 @@ from .shifts.choice import Form, shifts_of
 from .sums import sum_program, with_sums
 from .tiles import TileCut
 
-__all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
-
 #: Maximum cycles of a launch, and per message that the launch updates.
 _START_CYCLES = 1_000_000
 _UPDATE_CYCLES = 20_000

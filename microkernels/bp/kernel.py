@@ -66,16 +66,6 @@ from .frame import BpFrame
 from .problem import element_type
 from .record import LOADED_VECTORS, vector_stride
 
-__all__ = [
-    "DEFAULT_SLOTS",
-    "MIN_SLOTS",
-    "MatrixKernel",
-    "bp_builder",
-    "bp_program",
-    "matrix_pad",
-    "most_labels",
-]
-
 #: Slots of the ring. An update is loaded ``slots`` - 2 updates ahead: with 16 labels of 16 bits
 #: this is more than 480 cycles, enough for a DRAM shared by four engines.
 DEFAULT_SLOTS = 8

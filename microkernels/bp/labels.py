@@ -54,8 +54,6 @@ from .record import (
 from .shifts.rhythm import beats_of
 from .tiles import Tile
 
-__all__ = ["LabelsKernel", "labels_kernel", "machine_labels", "split_outputs", "with_labels"]
-
 _ALIGNMENT = 4096
 #: Words of the parameter block before the table of parts: engines that share the rows, address of
 #: the constants.

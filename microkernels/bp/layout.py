@@ -58,8 +58,6 @@ from .runs import (
 from .shifts.base import Shifts
 from .tiles import Tile, TileCut, TileGrid
 
-__all__ = ["BpLayout"]
-
 _ALIGNMENT = BANKS * ROW_BYTES
 
 

@@ -63,8 +63,6 @@ from .record import COST_PLACE, PLACE, record_stride, vector_stride
 from .shifts.base import Shifts
 from .tiles import TileGrid
 
-__all__ = ["LevelsLayout", "construct_program", "copy_program"]
-
 #: Width in bits of the columns in a run's second word; the rows are in the bits above.
 _COLUMNS_BITS = 13
 _MOST_COLUMNS = (1 << _COLUMNS_BITS) - 1

@@ -29,8 +29,6 @@ from .frame import LaneFrame
 from .problem import UpdateVariant, element_type
 from .record import LOADED_VECTORS, vector_stride
 
-__all__ = ["plain_program"]
-
 #: Slots of the ring; with more, a program would not fit an engine.
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 4
 

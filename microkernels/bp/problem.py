@@ -25,22 +25,6 @@ from numpy.typing import NDArray
 
 from microkernels.common.errors import CHECK, KernelError
 
-__all__ = [
-    "BP_WIDTHS",
-    "DAMPING_BITS",
-    "MOST_WEIGHT",
-    "TAIL",
-    "USUAL",
-    "BpProblem",
-    "EdgeWeights",
-    "MessageDirection",
-    "Messages",
-    "UpdateVariant",
-    "check_messages",
-    "element_type",
-    "message_updates",
-]
-
 #: Element widths (bits) that the kernel and its golden model support.
 BP_WIDTHS = (8, 16, 32)
 

@@ -40,32 +40,6 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 
 from .problem import MessageDirection, element_type
 
-__all__ = [
-    "BANKS",
-    "BANK_SKEW",
-    "BLOCK",
-    "BLOCK_BYTES",
-    "COST_PLACE",
-    "LOADED_VECTORS",
-    "PART",
-    "PLACE",
-    "RECORD_VECTORS",
-    "ROW_MESSAGES",
-    "SPARE_PLACE",
-    "SUM_PLACE",
-    "block_fit",
-    "fill_blocks",
-    "loaded",
-    "loaded_place",
-    "message_place",
-    "pixel_place",
-    "read_blocks",
-    "record_stride",
-    "row_stride",
-    "spare",
-    "vector_stride",
-]
-
 #: Banks of a vault (thesis, section 5.2).
 BANKS = 16
 #: DRAM rows by which the pitch exceeds a multiple of all banks.

@@ -55,24 +55,6 @@ from microkernels.runtime.barrier import FlagTable
 
 from .problem import MessageDirection
 
-__all__ = [
-    "PAIR",
-    "START_UPDATES",
-    "SUM_LANES",
-    "TIME",
-    "TIME_ALONE",
-    "Piece",
-    "SweepRun",
-    "block_bytes",
-    "end_words",
-    "most_runs",
-    "most_words",
-    "part",
-    "share_sweep",
-    "step_runs",
-    "sweep_team",
-]
-
 #: Overhead of a separate piece (start and end), in units of one update; no cut piece is shorter.
 START_UPDATES = 4
 #: Lines per pair. Pair ``p`` is lines ``2 p`` and ``2 p + 1``.

@@ -43,8 +43,6 @@ from .problem import element_type
 from .record import COST_PLACE, PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
 from .runs import PAIR, SUM_LANES
 
-__all__ = ["sum_program", "with_sums"]
-
 #: Vectors of a slot, and slots of the ring.
 _VECTORS = 4
 _SLOTS = 8

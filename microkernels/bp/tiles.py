@@ -31,8 +31,6 @@ from microkernels.runtime.ring import VaultRing
 from .problem import MessageDirection
 from .runs import START_UPDATES, TIME, TIME_ALONE
 
-__all__ = ["Tile", "TileCut", "TileGrid", "fastest_cut", "predicted_updates"]
-
 
 @dataclass(frozen=True)
 class TileCut:

@@ -15,14 +15,6 @@ from isa.timing import RANGE_BYTES
 from .errors import CHECK, KernelError
 from .hazard_check import HazardCheck, WrittenLine
 
-__all__ = [
-    "DEFAULT_SCRATCHPAD",
-    "INSTRUCTION_WORDS",
-    "WORD_BYTES",
-    "KernelBuilder",
-    "launch_registers",
-]
-
 #: Bytes in the scratchpad, and words in the instruction buffer (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
 INSTRUCTION_WORDS = 1024

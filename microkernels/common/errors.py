@@ -3,8 +3,6 @@
 from support.checks import Checks
 from support.errors import VipError
 
-__all__ = ["CHECK", "KernelError"]
-
 
 class KernelError(VipError):
     """Input that a kernel can't use. The message is one line: input, place, allowed values."""

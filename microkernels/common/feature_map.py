@@ -22,8 +22,6 @@ from .fixed_point import (
 )
 from .memory import Readable, Writable
 
-__all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "PartMap", "StripMap", "round_up"]
-
 #: Bytes in a DRAM column, the unit of a request, and in a DRAM row (thesis, section 5.2).
 COLUMN_BYTES = 32
 ROW_BYTES = 256

@@ -25,32 +25,6 @@ from numpy.typing import NDArray
 
 from .errors import CHECK, KernelError
 
-__all__ = [
-    "BYTE",
-    "ELEMENT",
-    "ELEMENT_BYTES",
-    "FRACTION_LIMIT",
-    "HIGHEST",
-    "LOWEST",
-    "NUMBERS",
-    "Elements",
-    "SaturationCount",
-    "add",
-    "check_bits",
-    "check_elements",
-    "check_fraction",
-    "clip",
-    "count_saturation",
-    "dot",
-    "lowest_element",
-    "multiply",
-    "packed",
-    "round_shift",
-    "subtract",
-    "to_fixed",
-    "unpack",
-]
-
 #: Arrays of elements, and of any type.
 Elements = np.ndarray[Any, Any]
 

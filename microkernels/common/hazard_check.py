@@ -15,8 +15,6 @@ from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
 from isa.vector_operation import VectorOperation
 
-__all__ = ["HazardCheck", "WrittenLine"]
-
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of branches and of instructions that write their first operand.
 _WRITING = {"li"} | {

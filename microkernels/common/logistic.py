@@ -8,8 +8,6 @@ import numpy as np
 
 from .fixed_point import ELEMENT, Elements, check_fraction
 
-__all__ = ["sigmoid", "tanh"]
-
 _PLACES = 1 << 12
 _VALUE_ONE = 1 << 18
 _U_ONE = 1 << 16

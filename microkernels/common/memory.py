@@ -2,8 +2,6 @@
 
 from typing import Protocol
 
-__all__ = ["Readable", "Writable"]
-
 
 class Writable(Protocol):
     """A memory that can be written, such as :class:`isa.image.DramImage`."""

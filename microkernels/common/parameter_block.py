@@ -16,17 +16,6 @@ import numpy as np
 from .builder import WORD_BYTES, KernelBuilder
 from .feature_map import round_up
 
-__all__ = [
-    "Word",
-    "WordRecord",
-    "block_bytes",
-    "block_size",
-    "idle_block",
-    "part_sizes",
-    "word",
-    "word_registers",
-]
-
 #: Maximum number of fixed words that any kernel has in an engine's part.
 _IDLE_WORDS = 16
 

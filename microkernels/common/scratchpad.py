@@ -4,8 +4,6 @@ from collections.abc import Mapping
 
 from .feature_map import round_up
 
-__all__ = ["ScratchpadPlan"]
-
 _ALIGN = 16
 
 

@@ -11,8 +11,6 @@ from microkernels.networks.parameters import Fractions, RealParameters, Weights
 
 from .pictures import need_photographs, read_samples
 
-__all__ = ["in_usual_bytes", "photographs", "usual_network_weights"]
-
 #: Fraction bits of images and activations, by the bits of their numbers, and most of weights.
 _FRACTIONS = {16: 8, 8: 4}
 _WEIGHT_FRACTION = 12

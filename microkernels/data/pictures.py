@@ -22,21 +22,6 @@ from microkernels.common.fixed_point import Elements
 from support.extras import need, together
 from support.files import read_bytes
 
-__all__ = [
-    "HEADER_GAP",
-    "MAX_PIXELS",
-    "SIDE",
-    "Photograph",
-    "Samples",
-    "displayed",
-    "need_decoder",
-    "need_photographs",
-    "photograph",
-    "read_content",
-    "read_photographs",
-    "read_samples",
-]
-
 #: ``[y, x, rgb]`` in grey levels, 0 to 255; fractional if samples have more than 8 bits.
 Photograph = NDArray[np.uint8 | np.float32]
 #: Maximum pixels of a picture; processing takes about 30 bytes per pixel.

@@ -26,16 +26,6 @@ from support.picture import DISPARITIES, picture
 
 from .pictures import Photograph, displayed, need_photographs, read_photographs
 
-__all__ = [
-    "StereoError",
-    "StereoScene",
-    "draw",
-    "motorcycle",
-    "percent_wrong",
-    "read_pair",
-    "stereo_scene",
-]
-
 #: Cost units per grey level.
 COST_UNITS = 16
 #: Truncation of the photographs' difference, in grey levels.

@@ -13,18 +13,6 @@ from microkernels.common.errors import KernelError
 from microkernels.data.pictures import HEADER_GAP, read_content, read_samples
 from support.extras import need
 
-__all__ = [
-    "ENDINGS",
-    "Disparities",
-    "StereoErrors",
-    "encoded",
-    "png_factor",
-    "read_mask",
-    "read_truth",
-    "sampled",
-    "stereo_errors",
-]
-
 #: File suffixes for disparity maps.
 ENDINGS = (".png", ".npy", ".pfm")
 #: ``[y, x]``, in pixels; not finite where unknown.

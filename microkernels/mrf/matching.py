@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.data.pictures import Photograph
 
-__all__ = ["CENSUS_SIDE", "Cost", "matching_costs"]
-
 #: ``ad``: absolute differences. ``bt``: those of Birchfield and Tomasi. ``census``: Hamming
 #: distance of census transforms.
 Cost = Literal["ad", "bt", "census"]

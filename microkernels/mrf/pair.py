@@ -19,8 +19,6 @@ from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampl
 from .matching import Cost, matching_costs
 from .smoothness import smoothness_costs
 
-__all__ = ["PairOptions", "StereoField", "edge_weights", "stereo_field"]
-
 _MOST_THRESHOLD = 255
 
 

@@ -14,18 +14,6 @@ from support.files import read_bytes
 
 from .smoothness import smoothness_costs
 
-__all__ = [
-    "denoising_costs",
-    "denoising_problem",
-    "file_problem",
-    "grey_levels",
-    "read_costs",
-    "read_edges",
-    "read_seeds",
-    "segmentation_costs",
-    "segmentation_problem",
-]
-
 _GREY_LEVELS = 256
 _MOST_BYTES = 1 << 32
 _LARGEST = 1 << 31

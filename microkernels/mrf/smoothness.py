@@ -10,8 +10,6 @@ from microkernels.common.errors import CHECK, KernelError
 from support.errors import clipped
 from support.files import read_bytes
 
-__all__ = ["LARGEST_WEIGHT", "coarse_costs", "smoothness_costs"]
-
 #: Largest weight: keeps costs of any element width far from 64 bits.
 LARGEST_WEIGHT = (1 << 31) - 1
 _KINDS = ("linear", "potts", "quadratic")

@@ -35,8 +35,6 @@ from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import BYTE_BITS, Windows, from_memory, in_memory
 
-__all__ = ["Conv", "Depthwise"]
-
 #: Maximum words of a program per column of a convolution's window.
 _COLUMN_WORDS = 64
 

@@ -24,17 +24,6 @@ from microkernels.nn.curves import (
     part,
 )
 
-__all__ = [
-    "ARGUMENT",
-    "FUNCTIONS",
-    "STEPS",
-    "UNFITTED",
-    "Function",
-    "evaluated",
-    "fitted",
-    "has_pole",
-]
-
 _Reals = NDArray[np.floating[Any]]
 
 _DEGREES = range(1, 8)

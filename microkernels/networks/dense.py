@@ -35,8 +35,6 @@ from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
 from .stored import BYTE_BITS, OutputMaps, in_memory
 
-__all__ = ["Dense"]
-
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
     """Vectors with the elements of these indices; 0 where the index is -1 or beyond them."""

@@ -32,8 +32,6 @@ from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
-__all__ = ["LOGISTIC", "Activation", "Add", "Combine", "ElementWise", "Multiply"]
-
 #: Functions of the logistic unit.
 LOGISTIC = ("tanh", "sigmoid")
 #: Maximum fraction bits of functions.

@@ -30,16 +30,6 @@ from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memor
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
-__all__ = [
-    "MapLayer",
-    "PixelLayer",
-    "SumLayer",
-    "WeightLayer",
-    "WindowLayer",
-    "same_size",
-    "surrounded",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WeightLayer(Layer):

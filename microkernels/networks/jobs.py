@@ -20,8 +20,6 @@ from .network import INPUT, Layer, Network
 from .parameters import Weights
 from .plan import NetworkPlan, plan_network
 
-__all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_job"]
-
 
 def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
     """``weights`` as elements, for all layers that have weights.

@@ -28,20 +28,6 @@ from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
 from .stored import OutputMaps, StoredMaps, Windows
 
-__all__ = [
-    "INPUT",
-    "LANES",
-    "LAUNCH_CYCLES",
-    "MEMORY_BYTES",
-    "ChipWork",
-    "Constructor",
-    "DensePart",
-    "Layer",
-    "LayerMaps",
-    "LayerPlan",
-    "LayerStep",
-]
-
 #: Converts items to a tuple.
 Constructor = Callable[..., tuple[Any, ...]]
 #: Name of a network's input, used instead of a layer's name.

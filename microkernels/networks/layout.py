@@ -20,8 +20,6 @@ from .parameters import Weights
 from .plan import NetworkPlan
 from .stored import ALWAYS, OutputMaps, Places, StoredMaps, from_memory, in_memory
 
-__all__ = ["MoveStep", "NetworkLayout"]
-
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
 #: From this size on, messages use MiB.

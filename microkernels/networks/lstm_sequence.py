@@ -61,8 +61,6 @@ from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 from support.errors import counted
 
-__all__ = ["SequenceLayout", "lstm_sequence_job", "lstm_sequence_program", "plan_sequence"]
-
 #: Words of an engine's part before those of the barrier.
 _FIXED_WORDS = 6
 #: Rows between the data of two parts of a vault, so that engines in lockstep use different banks.

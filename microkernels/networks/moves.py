@@ -30,19 +30,6 @@ from microkernels.nn.dense_layout import Vectors
 from .sizes import MapRegion
 from .stored import OutputMaps, StoredMaps
 
-__all__ = [
-    "PIECE_ELEMENTS",
-    "SLOT_BYTES",
-    "Move",
-    "flat_moves",
-    "flat_order",
-    "map_moves",
-    "move_block",
-    "move_block_bytes",
-    "move_program",
-    "move_slots",
-]
-
 #: Maximum elements per piece.
 PIECE_ELEMENTS = 128
 

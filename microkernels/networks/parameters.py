@@ -15,16 +15,6 @@ from microkernels.common.fixed_point import ELEMENT, NUMBERS, Elements
 
 from .curves import Function
 
-__all__ = [
-    "Fractions",
-    "Peaks",
-    "RealParameters",
-    "Reals",
-    "Weights",
-    "as_elements",
-    "real_of",
-]
-
 #: Real numbers.
 Reals = NDArray[np.floating[Any]]
 

@@ -27,8 +27,6 @@ from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
 from .sizes import MapCut
 
-__all__ = ["NetworkPlan", "plan_network", "slice_depths"]
-
 #: Channels per slice with which the choice begins.
 _DEPTH = 16
 #: For estimates: bytes that a vault moves per cycle.

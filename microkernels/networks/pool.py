@@ -18,8 +18,6 @@ from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import Windows, from_memory, in_memory
 
-__all__ = ["Pool"]
-
 #: For estimates: an engine's cycles per output and per column of a window; bytes per cycle of its
 #: vault's memory.
 _OUTPUT_CYCLES, _COLUMN_CYCLES = 60, 22

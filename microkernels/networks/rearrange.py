@@ -23,15 +23,6 @@ from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
 from .stored import OutputMaps
 
-__all__ = [
-    "LOWEST_ELEMENT",
-    "ZERO",
-    "Rearrange",
-    "Source",
-    "moves_between",
-    "owned_addresses",
-]
-
 #: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
 #: Relative time of an element that moves alone, for estimates.

@@ -27,8 +27,6 @@ from .rearrange import moves_between, owned_addresses
 from .sizes import MapSize
 from .stored import OutputMaps
 
-__all__ = ["Recurrent"]
-
 #: Fraction bits of the gates' parts of the input, and of states.
 _GATE_BITS = (8, 12)
 _STATE_BITS = (9, 13)

@@ -22,8 +22,6 @@ from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import Windows
 
-__all__ = ["NORMAL_BITS", "Normalize", "Product"]
-
 #: Fraction bits of softmax's operands; of other normalisations' operands and their rows' factors;
 #: of results.
 _SOFTMAX_BITS = (-3, 30)

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import packed
 
-__all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "pads", "size2"]
-
 
 class MapSize(NamedTuple):
     """Size of a feature map; a vector is one pixel with that many channels."""

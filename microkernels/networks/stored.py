@@ -16,21 +16,6 @@ from microkernels.runtime.ring import VaultRing
 
 from .sizes import MapCut, MapRegion, MapSize, Size2
 
-__all__ = [
-    "ALIGNMENT",
-    "ALWAYS",
-    "BYTE_BITS",
-    "PIXELS",
-    "OutputMaps",
-    "Places",
-    "StoredMaps",
-    "Windows",
-    "from_memory",
-    "in_memory",
-    "inside",
-    "within",
-]
-
 #: A time after all others.
 ALWAYS = 1 << 30
 BYTE_BITS = 8

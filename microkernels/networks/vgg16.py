@@ -6,8 +6,6 @@ from microkernels.common.errors import CHECK
 
 from .network import Conv, Dense, Layer, MapSize, Network, Pool
 
-__all__ = ["vgg16"]
-
 #: Filters of each group's convolutions; a pooling ends each group.
 _GROUPS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _OUTPUTS = (4096, 4096, 1000)

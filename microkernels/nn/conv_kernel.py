@@ -49,8 +49,6 @@ from .conv_layout import ConvLayout
 from .conv_shape import MOST_BYTE_FRACTION, check_shifts
 from .conv_stream import ConvStream
 
-__all__ = ["conv_program"]
-
 
 @CHECK.arguments
 @lru_cache(maxsize=64)

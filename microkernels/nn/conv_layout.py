@@ -38,8 +38,6 @@ from .conv_plan import ConvPlan
 from .conv_shape import MOST_BYTE_FRACTION
 from .line import BlockLayout
 
-__all__ = ["ConvLayout", "predict_conv"]
-
 _HEADER_WORDS = 7
 _GROUP_WORDS = 2
 

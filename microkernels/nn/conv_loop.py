@@ -14,15 +14,6 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, clip, dot
 from microkernels.runtime.job import Golden, KernelJob
 
-__all__ = [
-    "COLUMN",
-    "TAPS",
-    "conv_loop_data",
-    "conv_loop_golden",
-    "conv_loop_job",
-    "conv_loop_program",
-]
-
 #: Elements of a column, columns of the filter, fraction bits of elements.
 COLUMN, TAPS, FRACTION = 192, 3, 8
 _BYTES = 2 * COLUMN

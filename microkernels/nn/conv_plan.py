@@ -37,8 +37,6 @@ from support.errors import counted
 
 from .conv_shape import MOST_NARROW, ConvShape, check_shifts, outputs_per_element
 
-__all__ = ["SHARERS", "ConvPlan", "best_depth", "filter_overflow", "plan_conv"]
-
 #: Pixels in the pipeline: those up to the age at which a pixel completes, and one until it is
 #: stored and one being stored.
 _COMPLETE = 2

@@ -44,23 +44,6 @@ from microkernels.common.fixed_point import (
     unpack,
 )
 
-__all__ = [
-    "MOST_BYTE_FRACTION",
-    "MOST_NARROW",
-    "ConvShape",
-    "DepthwiseShape",
-    "StridedShape",
-    "check_shifts",
-    "convolve",
-    "convolve_bytes",
-    "depthwise",
-    "narrowed",
-    "outputs_per_element",
-    "pair_bytes",
-    "rounding_bias",
-    "split_pairs",
-]
-
 #: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
 #: Most fraction bits with which sums are packed to bytes, as a byte is a factor of 1; with more, a

@@ -5,8 +5,6 @@ from microkernels.common.feature_map import FeatureMap
 
 from .conv_plan import ConvPlan
 
-__all__ = ["ConvStream"]
-
 
 class ConvStream:
     """Loads slot after slot of the input ring: all windows of the tile, slice by slice, again for

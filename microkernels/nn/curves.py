@@ -29,24 +29,6 @@ from microkernels.common.fixed_point import (
     subtract,
 )
 
-__all__ = [
-    "MOST_FRACTION",
-    "MOST_PIECES",
-    "POLYNOMIALS",
-    "UNIT_FRACTION",
-    "Curve",
-    "Piece",
-    "Polynomial",
-    "arguments_beyond",
-    "check_curve",
-    "curve",
-    "curve_of",
-    "hyperbolic",
-    "hyperbolic_constants",
-    "part",
-    "polynomial",
-]
-
 #: Fraction bits of coefficients and of the polynomials' arguments.
 UNIT_FRACTION = 15
 #: Maximum fraction bits of operand and result.

@@ -27,8 +27,6 @@ from support.errors import counted
 
 from .dense_layout import DenseLayout
 
-__all__ = ["dense_program"]
-
 #: Scratchpad addresses of the threshold; of a factor and a vector for outputs of bytes.
 _THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
 

@@ -24,8 +24,6 @@ from microkernels.common.parameter_block import block_bytes, block_size
 from .conv_shape import MOST_NARROW
 from .dense_plan import DensePlan
 
-__all__ = ["DenseLayout", "Vectors"]
-
 _WORDS = 3
 
 

@@ -44,8 +44,6 @@ from microkernels.common.fixed_point import (
 
 from .conv_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
 
-__all__ = ["DensePlan", "DenseShape", "dense", "partial_sums", "plan_dense"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DenseShape:

@@ -46,8 +46,6 @@ from .conv_shape import DepthwiseShape
 from .depthwise_plan import Strip, best_strip
 from .line import LineLayout, StreamKernel, part_starts
 
-__all__ = ["DepthwiseLayout"]
-
 #: Vector instructions of a strip before the first instruction beside it.
 _BESIDE = 3
 

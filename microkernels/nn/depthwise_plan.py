@@ -19,8 +19,6 @@ from microkernels.common.scratchpad import ScratchpadPlan
 
 from .conv_shape import DepthwiseShape
 
-__all__ = ["Strip", "best_strip"]
-
 #: Maximum words of a program with several vectors in a strip.
 _MOST_WORDS = 450
 #: Channels of a part of a slice are a multiple of this.

@@ -38,8 +38,6 @@ from .curves import POLYNOMIALS, UNIT_FRACTION, Curve
 from .element_shape import ElementShape
 from .line import LineLayout, StreamKernel, part_starts
 
-__all__ = ["ElementLayout"]
-
 #: If a line has several pieces, they start at multiples of this many elements.
 _STEP = COLUMN_BYTES // ELEMENT_BYTES
 #: Minimum slots, which hide the memory's latency.

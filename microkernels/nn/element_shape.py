@@ -29,16 +29,6 @@ from support.errors import counted
 
 from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
 
-__all__ = [
-    "FUNCTIONS",
-    "OF_BYTES",
-    "OPERATIONS",
-    "SLOPE_FRACTION",
-    "ElementConstants",
-    "ElementShape",
-    "element",
-]
-
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
 #: The :class:`ElementConstants` that each operation needs, for two maps and for one.

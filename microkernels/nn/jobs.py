@@ -33,25 +33,12 @@ from .conv_shape import (
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import DenseShape, dense, partial_sums, plan_dense
-from .element import ElementLayout
-from .element_shape import ElementShape, element
 from .line import BlockLayout, line_program
 from .lstm_kernel import lstm_program
 from .lstm_layout import LstmLayout
 from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
 from .pool import PoolLayout
 from .pool_shape import PoolShape, pool
-
-__all__ = [
-    "DEFAULT_OUT_DEPTH",
-    "conv_job",
-    "conv_layout",
-    "dense_job",
-    "element_job",
-    "layer_job",
-    "lstm_job",
-    "pool_job",
-]
 
 #: Default channels per slice of a map.
 DEFAULT_OUT_DEPTH = 32
@@ -453,75 +440,4 @@ def lstm_job(
         outputs=layout.state,
         golden=Golden(lambda: layout.own(after())),
         operations=shape.operations // vaults,
-    )
-
-
-@CHECK.arguments
-def element_job(
-    shape: ElementShape,
-    image: Elements,
-    other: Elements | None = None,
-    *,
-    depth: int | None = None,
-    padding: int = 0,
-    out_padding: int = 0,
-    sharers: int = 1,
-    base: int = 0,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> KernelJob:
-    """An element-wise layer.
-
-    Parameters:
-        image, other: see :func:`microkernels.nn.element_shape.element`.
-        depth: channels per slice of the maps; None: at most
-            :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`.
-        padding: of the input maps. out_padding: of the output.
-        sharers: number of engines. base: first address of the job's memory; a multiple of 32.
-        scratchpad_bytes: size of the scratchpad.
-
-    Raises:
-        KernelError: a shape that does not fit, or data that do not fit the shape.
-    """
-    if depth is None:
-        depth = min(shape.channels, DEFAULT_OUT_DEPTH)
-    maps: list[FeatureMap] = []
-    for edge in (*[padding] * shape.maps, out_padding):
-        # Maps that are used together start in different banks.
-        first = round_up(maps[-1].end, ROW_BYTES) + ROW_BYTES if maps else base
-        maps.append(
-            FeatureMap(
-                base=first,
-                width=shape.width,
-                height=shape.height,
-                channels=shape.channels,
-                depth=depth,
-                padding=edge,
-            )
-        )
-    *read, target = maps
-    layout = ElementLayout(
-        shape=shape,
-        source=read[0],
-        other=read[1] if shape.maps == 2 else None,
-        target=target,
-        base=round_up(target.end, ROW_BYTES),
-        sharers=sharers,
-        scratchpad_bytes=scratchpad_bytes,
-    )
-    golden = Golden(lambda: element(shape, image, other))
-
-    def prepare(memory: Writable) -> None:
-        for feature_map, values in zip(read, (image, other), strict=False):
-            assert values is not None
-            feature_map.store(memory, values)
-        layout.store(memory)
-
-    return layer_job(
-        f"element-wise {shape.operation}",
-        layout,
-        line_program(layout),
-        prepare=prepare,
-        outputs=target.load,
-        golden=golden,
-        operations=golden.values.size * shape.operations * packed(shape.bits),
     )

@@ -37,17 +37,6 @@ from microkernels.common.fixed_point import packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
-__all__ = [
-    "BlockLayout",
-    "LineCut",
-    "LineKernel",
-    "LineLayout",
-    "StreamKernel",
-    "even_parts",
-    "line_program",
-    "part_starts",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BlockLayout(ABC):

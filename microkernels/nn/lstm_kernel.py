@@ -30,8 +30,6 @@ from support.errors import counted
 
 from .lstm_shape import GATES, LstmPlan
 
-__all__ = ["LstmCode", "lstm_program", "program_name"]
-
 
 @CHECK.arguments
 def lstm_program(plan: LstmPlan, *, fraction: int) -> Program:

@@ -26,8 +26,6 @@ from microkernels.runtime.barrier import FlagTable
 
 from .lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
 
-__all__ = ["FIXED_WORDS", "LstmLayout"]
-
 #: Words of an engine's part before the lists of addresses.
 FIXED_WORDS = 7
 _PEEPHOLES = 3

@@ -43,17 +43,6 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.logistic import sigmoid, tanh
 
-__all__ = [
-    "GATES",
-    "LstmPlan",
-    "LstmShape",
-    "LstmState",
-    "LstmWeights",
-    "lstm_step",
-    "plan_lstm",
-    "usual_weights",
-]
-
 #: Order of gates in weights and biases: f, i, g, o.
 GATES = 4
 #: Peepholes: f, i, o.

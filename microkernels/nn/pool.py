@@ -48,8 +48,6 @@ from support.errors import counted
 from .line import LineKernel, LineLayout, StreamKernel
 from .pool_shape import MEAN_FRACTION, PoolShape
 
-__all__ = ["PoolLayout", "window_fits"]
-
 #: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 16
 

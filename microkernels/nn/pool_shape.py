@@ -28,8 +28,6 @@ from microkernels.common.fixed_point import (
 
 from .conv_shape import StridedShape
 
-__all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
-
 #: Fraction bits of the reciprocal of a window's number of pixels.
 MEAN_FRACTION = 15
 

@@ -40,14 +40,6 @@ from support.errors import counted
 
 from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 
-__all__ = [
-    "MOST_INNER",
-    "ProductLayout",
-    "ProductShape",
-    "plan_product",
-    "product",
-]
-
 #: Maximum elements per row: its products are one exact sum.
 MOST_INNER = MAX_VL
 

@@ -26,15 +26,6 @@ from microkernels.common.logistic import sigmoid, tanh
 
 from .curves import hyperbolic
 
-__all__ = [
-    "CELLS",
-    "Cell",
-    "CellMath",
-    "RecurrentShape",
-    "run_elements",
-    "run_reals",
-]
-
 _Array = NDArray[Any]
 
 #: How products are shifted right (:meth:`RecurrentShape.shift`): of weights and states to gates, of

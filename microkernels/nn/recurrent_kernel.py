@@ -27,8 +27,6 @@ from .curves import UNIT_FRACTION, hyperbolic_constants
 from .recurrent import CellMath
 from .recurrent_layout import WORDS, RecurrentLayout
 
-__all__ = ["recurrent_program"]
-
 #: Words of a piece of an output.
 _PIECE_WORDS = 3
 _LOG_WORD = WORD_BYTES.bit_length() - 1

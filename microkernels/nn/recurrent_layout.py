@@ -24,8 +24,6 @@ from microkernels.runtime.barrier import FlagTable
 from .curves import hyperbolic_constants
 from .recurrent import RecurrentShape
 
-__all__ = ["WORDS", "RecurrentLayout", "RecurrentPlan"]
-
 #: Blocks of weights in flight, and bytes of a block.
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 8
 _MOST_BLOCK = 1024

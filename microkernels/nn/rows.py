@@ -38,8 +38,6 @@ from support.errors import counted
 from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
-__all__ = ["WIDE_BYTES", "RowsLayout", "plan_rows"]
-
 #: Bytes of a 32-bit number.
 WIDE_BYTES = 4
 #: 32-bit numbers per row besides its sums.

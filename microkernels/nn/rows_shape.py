@@ -34,18 +34,6 @@ from microkernels.common.fixed_point import (
     subtract,
 )
 
-__all__ = [
-    "EXPONENTIAL",
-    "MOST_CHANNELS",
-    "NORMALIZATIONS",
-    "PLAIN",
-    "ROOT",
-    "UNIT_FRACTION",
-    "Factor",
-    "NormalizeShape",
-    "normalize",
-]
-
 #: Maximum channels per row; the scratchpad may allow fewer.
 MOST_CHANNELS = 8 * MAX_VL
 #: Operation -> attributes of :class:`NormalizeShape` that it needs.

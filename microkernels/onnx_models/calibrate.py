@@ -32,8 +32,6 @@ from .magnitudes import (
 )
 from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_images, real_layers
 
-__all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
-
 #: Maximum bits that a layer tries to drop, maximum times that groups lose a bit, and number of
 #: images for the search.
 _TRIED = 3
@@ -140,6 +138,7 @@ class _Calibration:
         self.kept = {self.group[name] for name in (*model.exact, *model.rounded)}
         #: Of the weights of each layer.
         self.bits = {layer.name: layer.bits for layer in model.network.layers}
+        self.limits = self._limits()
         self.fractions = self._fitting()
         self.weight_limits = self._weight_limits()
 
@@ -152,16 +151,43 @@ class _Calibration:
         network = self.model.network
         bits = {self.group[name]: bits for name, bits in network.bits.items()}
         fractions = {group: fraction_for(peak, bits[group]) for group, peak in needs.items()}
-        for layer in network.layers:
-            of_source = [(source, layer.source_limits) for source in network.sources[layer.name]]
-            for name, limits in (*of_source, (layer.name, layer.output_limits)):
-                if limits is not None:
-                    group = self.group[name]
-                    fractions[group] = int(np.clip(fractions[group], *limits))
+        for group, limits in self.limits.items():
+            fractions[group] = int(np.clip(fractions[group], *limits))
         real = {group for name, group in self.group.items() if name not in self.model.integers}
         for group in fractions.keys() - real:
             fractions[group] = min(fractions[group], 0)
         return fractions | {self.group[name]: 0 for name in self.model.rounded}
+
+    def _limits(self) -> dict[str, tuple[int, int]]:
+        """Fewest and most fraction bits of groups that layers limit."""
+        limits: dict[str, tuple[int, int]] = {}
+        network = self.model.network
+        for layer in network.layers:
+            of_source = [(source, layer.source_limits) for source in network.sources[layer.name]]
+            for name, ends in (*of_source, (layer.name, layer.output_limits)):
+                if ends is not None:
+                    low, high = limits.get(self.group[name], ends)
+                    limits[self.group[name]] = max(low, ends[0]), min(high, ends[1])
+        return limits
+
+    def reducible(self, group: str) -> bool:
+        """Whether the group may have a fraction bit less."""
+        return group not in self.limits or self.fractions[group] > self.limits[group][0]
+
+    def _reduce(self, name: str, bits: int, layer: Layer) -> None:
+        """Take fraction bits from a map's group, so that ``layer`` can shift its products.
+
+        Raises:
+            ModelError: the group would have fewer than its layers take.
+        """
+        group = self.group[name]
+        self.fractions[group] -= bits
+        if group in self.limits and self.fractions[group] < self.limits[group][0]:
+            raise ModelError(
+                f"node {self.model.origins.get(layer.name, layer.name)}: its weights are too large "
+                f"for its states and gates, whose numbers need at least {self.limits[group][0]} "
+                "fraction bits; scale its inputs or weights"
+            )
 
     def _weight_limits(self) -> dict[str, int]:
         largest = {
@@ -191,14 +217,19 @@ class _Calibration:
             for layer in network.layers:
                 if not layer.shifts:
                     continue
-                shift = layer.shift(formats.of(network, layer))
+                fractions = formats.of(network, layer)
+                shift = layer.shift(fractions)
                 if shift < 0:
-                    self.fractions[self.group[layer.name]] += shift
+                    fewer = fractions._replace(output=fractions.output - 1)
+                    # A recurrent layer's output is also its operand, and its source is the sum.
+                    of_output = layer.shift(fewer) > shift
+                    name = layer.name if of_output else network.sources[layer.name][0]
+                    self._reduce(name, -shift, layer)
                 elif shift > layer.most_shift and layer.name in weights:
                     weights[layer.name] -= shift - layer.most_shift
                 elif shift > layer.most_shift:
                     source = max(network.sources[layer.name], key=lambda name: maps[name])
-                    self.fractions[self.group[source]] -= shift - layer.most_shift
+                    self._reduce(source, shift - layer.most_shift, layer)
                 else:
                     continue
                 changed = True
@@ -312,9 +343,15 @@ class _Calibration:
         group = self.group[layer.name]
         start = dict(self.fractions)
         best = (self._made_error(layer, sources, formats, real), formats, start)
-        for less in range(1, _TRIED):
-            self.fractions = {**start, group: start[group] - less}
-            tried = self.formats()
+        for _ in range(1, _TRIED):
+            if not self.reducible(group):
+                break
+            self.fractions = {**self.fractions, group: self.fractions[group] - 1}
+            try:
+                tried = self.formats()
+            except ModelError:
+                # Another map has no bit to give.
+                break
             earlier = all(
                 tried.maps[source] == formats.maps[source]
                 for source in self.model.network.sources[layer.name]
@@ -388,12 +425,17 @@ def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Re
     work.run(search=True)
     best, formats = work.run(search=False), work.formats()
     for _ in range(_ROUNDS):
-        lower = {work.group[report.layer] for report in best[1] if report.saturated} - work.kept
+        saturated = {work.group[report.layer] for report in best[1] if report.saturated}
+        lower = set(filter(work.reducible, saturated - work.kept))
         if not lower:
             break
         for group in lower:
             work.fractions[group] -= 1
-        tried = work.run(search=False)
+        try:
+            tried = work.run(search=False)
+        except ModelError:
+            # Other maps have no bit to give.
+            break
         if tried[0] >= best[0]:
             break
         best, formats = tried, work.formats()

@@ -2,8 +2,6 @@
 
 from support.errors import VipError, clipped, printable
 
-__all__ = ["MixedImagesError", "ModelError", "one_line"]
-
 #: Maximum length of another library's message.
 _MOST_SHOWN = 200
 

@@ -15,8 +15,6 @@ from .errors import ModelError, one_line
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["Array", "evaluate", "fold", "output_shape"]
-
 #: A constant of a graph or a tensor.
 Array = NDArray[np.generic]
 

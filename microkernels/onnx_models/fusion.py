@@ -15,8 +15,6 @@ from microkernels.networks.network import Activation, Layer
 
 from .model import MappedModel
 
-__all__ = ["in_curves"]
-
 
 class _Chain(NamedTuple):
     """Layers that end with one.

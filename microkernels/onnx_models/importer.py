@@ -24,20 +24,6 @@ from .fold import Array, output_shape
 from .model import ModelPort, Norm, as_map, to_maps
 from .read import GraphNode, OnnxGraph
 
-__all__ = [
-    "Importer",
-    "Index",
-    "Operator",
-    "Value",
-    "adjacent",
-    "affine_layer",
-    "copied",
-    "index_of",
-    "rearranged",
-    "rows",
-    "straight",
-]
-
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
 #: Operators that produce all outputs that are used.

@@ -20,19 +20,6 @@ from microkernels.networks.parameters import Fractions, Reals, Weights
 from .errors import ModelError
 from .model import LOGISTIC_LIMIT, MappedModel, logistic_operands, real_layers
 
-__all__ = [
-    "MOST_MAGNITUDE",
-    "Formats",
-    "Magnitudes",
-    "balanced",
-    "fraction_for",
-    "groups",
-    "integer_limits",
-    "magnitudes",
-    "with_fractions",
-    "with_norms",
-]
-
 #: Range of fractions of maps; beyond it, numbers are too small or too large for any scale.
 _LEAST, _MOST = -64, 64
 #: Maximum magnitude of a map's numbers.

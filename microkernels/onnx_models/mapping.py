@@ -15,8 +15,6 @@ from .importer import Importer, Operator, Value, affine_layer
 from .model import MappedModel, ModelPort
 from .read import GraphNode, OnnxGraph
 
-__all__ = ["Coverage", "Refusal", "map_graph"]
-
 ValueT = TypeVar("ValueT")
 #: Operators that accept integers: those with integer results for integers, and others.
 _TAKES = frozenset(

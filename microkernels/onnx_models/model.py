@@ -15,19 +15,6 @@ from microkernels.networks.stored import BYTE_BITS
 
 from .errors import ModelError
 
-__all__ = [
-    "LOGISTIC_LIMIT",
-    "MappedModel",
-    "ModelPort",
-    "Norm",
-    "as_map",
-    "harmless",
-    "logistic_operands",
-    "of_images",
-    "real_layers",
-    "to_maps",
-]
-
 #: Operands of logistic functions beyond this can be clipped to it: a sigmoid is then 3e-4 from its
 #: limit, about a step of the remaining 12 fraction bits.
 LOGISTIC_LIMIT = 7.99
@@ -141,17 +128,24 @@ class MappedModel(RealParameters):
     approximation: float
 
 
-def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
+def real_layers(
+    model: MappedModel, inputs: Mapping[str, Reals], *, steps: bool = False
+) -> Iterator[tuple[Layer, Reals]]:
     """Compute the layers in floating point, in order, and yield each with its outputs. Outputs that
     no later layer needs are dropped.
 
     Parameters:
         inputs: images x height x width x channels real numbers of each input, by its layer.
+        steps: round to the steps of the model's integers, as the model does.
     """
     network = model.network
     bits = network.bits
 
     def stepped(name: str, values: Reals) -> Reals:
+        if steps and name in model.steps:
+            step, _ = model.steps[name]
+            rounded: Reals = np.rint(values / step) * step
+            return rounded
         if name not in model.rounded:
             return values
         whole: Reals = np.rint(values)

@@ -20,16 +20,6 @@ from .fold import Array, fold
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = [
-    "EXPANDED",
-    "GraphNode",
-    "OnnxGraph",
-    "attribute",
-    "load_proto",
-    "need_onnx",
-    "read_graph",
-]
-
 _MOST_SHOWN = 60
 
 

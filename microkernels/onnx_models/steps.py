@@ -23,8 +23,6 @@ from microkernels.networks.stored import BYTE_BITS
 from .magnitudes import Formats, groups
 from .model import MappedModel
 
-__all__ = ["in_steps", "requantised"]
-
 #: Maximum difference of weights from integers, in steps: scales of a model are 32-bit numbers.
 _EXACT = 1e-3
 _BYTES = np.iinfo(np.int8)
@@ -153,6 +151,11 @@ def in_steps(model: MappedModel, bits: Mapping[str, int]) -> MappedModel:
         inner=tuple(
             replace(port, step=unit[port.layer]) for port in model.inner if port.layer in left
         ),
+        steps={
+            name: (step / unit[name], middle)
+            for name, (step, middle) in model.steps.items()
+            if name in left
+        },
         rounded=model.rounded | {name for name in rounded if own[group[name]]},
     )
 

@@ -61,8 +61,6 @@ from microkernels.common.errors import CHECK, KernelError
 
 from .ring import VaultRing
 
-__all__ = ["FLAG_BYTES", "PAUSE", "ChipBarrierCode", "ChipFlags", "FlagCode", "FlagTable"]
-
 #: Each flag has its own DRAM column, so accesses to it are not ordered with any others.
 FLAG_BYTES = 32
 #: Iterations of an empty loop (4 cycles each) before a flag is read again.

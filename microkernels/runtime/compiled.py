@@ -14,8 +14,6 @@ from microkernels.common.errors import CHECK, KernelError
 
 from .job import STANDARD, KernelJob, KernelOutcome
 
-__all__ = ["execute"]
-
 
 def execute(
     job: KernelJob,

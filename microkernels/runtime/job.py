@@ -38,8 +38,6 @@ from support.files import write_atomically
 from .interleave import Together
 from .ring import VaultRing
 
-__all__ = ["STANDARD", "Golden", "KernelJob", "KernelOutcome", "simulate"]
-
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
 #: Maximum bytes of a memory that is written to a file.

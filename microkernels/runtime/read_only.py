@@ -11,8 +11,6 @@ from microkernels.common.memory import Writable
 
 from .job import KernelJob
 
-__all__ = ["read_only_job"]
-
 _PIXEL_BYTES = 32
 #: Register for the descriptor's address.
 _REGISTER = REGISTERS - 1

@@ -18,8 +18,6 @@ from functools import cached_property
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 
-__all__ = ["ChipEngines", "VaultRing"]
-
 #: Address bits of the whole chip (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
 #: Maximum address bits of an engine.

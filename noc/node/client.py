@@ -13,8 +13,6 @@ from noc.packet import WORD_ADDRESS, request_header, response_header
 from noc.ports import flit
 from noc.topology import position
 
-__all__ = ["Client"]
-
 _STROBES = WORD_BITS // 8
 _ALL_BYTES = (1 << _STROBES) - 1
 

@@ -10,8 +10,6 @@ from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import shared_instance
 from noc.config import NetworkConfig
 
-__all__ = ["INDEX_BITS", "LAG_CYCLES", "NetworkCounter", "NetworkCounters"]
-
 
 class NetworkCounter(IntEnum):
     """Index of each counter. They count from reset; readers take differences."""

@@ -11,8 +11,6 @@ from hdl.ports import MemoryPort
 from hdl.round_robin import RoundRobin
 from noc.config import NetworkConfig
 
-__all__ = ["Demux"]
-
 
 class Demux(Component):
     """Passes each request in the same cycle to the port of its address, and merges the responses.

@@ -11,8 +11,6 @@ from noc.config import CLASSES, NetworkConfig
 from noc.ports import LinkPort, flit
 from noc.router.channel_buffer import ChannelBuffer
 
-__all__ = ["Ejector", "Injector"]
-
 
 class Injector(Component):
     """Sends packets into the network, the classes in turns, flit by flit.

@@ -23,8 +23,6 @@ from .demux import Demux
 from .local_link import Ejector, Injector
 from .server import Server
 
-__all__ = ["REQUEST_CYCLES", "RESPONSE_CYCLES", "Node"]
-
 #: Cycles in addition to those on links: see :class:`Node`.
 REQUEST_CYCLES = 6
 RESPONSE_CYCLES = 6

@@ -15,8 +15,6 @@ from noc.config import NetworkConfig
 from noc.packet import WORD_ADDRESS, request_header, response_header
 from noc.ports import flit
 
-__all__ = ["Server"]
-
 _STROBES = WORD_BITS // 8
 _ALL_BYTES = (1 << _STROBES) - 1
 _MASK_BITS = COLUMN_WORDS * _STROBES

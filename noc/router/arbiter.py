@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.round_robin import lowest
 
-__all__ = ["PacketArbiter"]
-
 
 class PacketArbiter(Component):
     """Selects the packets that may begin next on a virtual channel, without starvation.

@@ -11,8 +11,6 @@ from hdl.config import SramKind
 from hdl.emission import shared_instance
 from hdl.sram import Sram
 
-__all__ = ["ChannelBuffer"]
-
 
 class ChannelBuffer(Component):
     """Queues of words; per cycle, one word enters and one leaves.

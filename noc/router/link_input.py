@@ -15,8 +15,6 @@ from noc.ports import LinkPort, flit
 from .channel_buffer import ChannelBuffer
 from .route_computation import RouteComputation, targets
 
-__all__ = ["LinkInput", "waiting_flit"]
-
 
 def waiting_flit(config: NetworkConfig) -> data.StructLayout:
     """A flit in a router.

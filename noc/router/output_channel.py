@@ -8,8 +8,6 @@ from hdl.emission import shared_instance
 
 from .arbiter import PacketArbiter
 
-__all__ = ["OutputChannel"]
-
 
 class OutputChannel(Component):
     """Reports the flits that may leave on a virtual channel in this cycle.

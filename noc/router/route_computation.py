@@ -8,8 +8,6 @@ from noc.config import NetworkConfig
 from noc.routing import LOCAL, PortChannel, ring_step, turns
 from noc.topology import Direction
 
-__all__ = ["RouteComputation", "targets"]
-
 
 def targets(config: NetworkConfig) -> tuple[PortChannel, ...]:
     """Outputs of a router, in the order of their codes."""

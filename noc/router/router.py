@@ -18,8 +18,6 @@ from .link_input import LinkInput
 from .output_channel import OutputChannel
 from .route_computation import targets
 
-__all__ = ["HOP_CYCLES", "Router"]
-
 #: Cycles from a flit on an input link of a router to the same flit on an output link, without
 #: competing flits.
 HOP_CYCLES = 2

@@ -20,8 +20,6 @@ from hdl.bundle import Bundle
 from isa.faults import FaultCause
 from pe.config import PeConfig
 
-__all__ = ["ControlRules", "DispatchStep", "LsuExtension", "ResponseStep"]
-
 #: Code of an issue-stage instruction -> whether it ends now, and its effect.
 ControlRules = dict[int, tuple[Value | int, list[Any]]]
 

@@ -17,8 +17,6 @@ from pe.interface import HistoryCounter
 
 from .extension import ControlRules, DispatchStep, LsuExtension, ResponseStep
 
-__all__ = ["FENCED", "HISTORY", "HISTORY_EVENTS", "column_record", "overwriting"]
-
 _UNIT_SHIFT = (RANGE_BYTES - 1).bit_length()
 
 #: ``fenced``: ``memfence`` executes; no access is under way.

@@ -12,15 +12,6 @@ from .extension import LsuExtension
 from .history import HISTORY
 from .workspace import WORKSPACE
 
-__all__ = [
-    "EXTENSIONS",
-    "extension_members",
-    "extension_outputs",
-    "extensions",
-    "link_members",
-    "links",
-]
-
 #: In the order in which their rules apply. A new extension adds a line here.
 EXTENSIONS: tuple[LsuExtension, ...] = (WORKSPACE, HISTORY)
 

@@ -18,8 +18,6 @@ from pe.config import PeConfig
 
 from .extension import ControlRules, DispatchStep, LsuExtension, ResponseStep
 
-__all__ = ["DESCRIPTOR_SHIFT", "WORKSPACE", "declared", "declaring", "growth", "workspace_bounds"]
-
 #: Low bits of a descriptor's address, which are 0.
 DESCRIPTOR_SHIFT = (DESCRIPTOR_BYTES - 1).bit_length()
 _WORD_BYTES = WORD_BITS // 8

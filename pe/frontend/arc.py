@@ -13,15 +13,6 @@ from pe.config import PeConfig
 from pe.extensions.units import link_members
 from pe.ports import arrival, release
 
-__all__ = [
-    "RANGES",
-    "UNIT_BYTES",
-    "Arc",
-    "allocation",
-    "free_entry",
-    "scratchpad_range",
-]
-
 #: Ranges that one instruction touches: A, B and C.
 RANGES = 3
 #: Ranges are compared in whole units of this many bytes.

@@ -26,8 +26,6 @@ from pe.config import PeConfig
 
 from .instruction_word import WORD_BITS, whole_word, word_bits
 
-__all__ = ["Decode", "decoded", "issued", "read_operands", "register_operands"]
-
 _FUNCTION = BitField("function", 7, 0)
 
 

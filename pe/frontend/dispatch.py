@@ -25,8 +25,6 @@ from .arc import (
 )
 from .range_check import byte_bits, cause_of, operand_cause_bits, value_faults
 
-__all__ = ["EVENT_BITS", "Dispatch", "dispatched", "held_instruction", "moved_bytes"]
-
 #: Bits of a counter's index.
 EVENT_BITS = max(PeCounter).bit_length()
 

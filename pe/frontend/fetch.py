@@ -14,8 +14,6 @@ from pe.interface import load_word, pc_shape
 
 from .instruction_word import WORD_BITS, is_legal, word_bits, word_packing
 
-__all__ = ["GATES_DEPTH", "Fetch", "fetched", "redirection", "run"]
-
 #: Built-in programs of at most this many words are made of gates, as a lookup table of an FPGA
 #: holds a bit of each; longer ones of block RAM.
 GATES_DEPTH = 64

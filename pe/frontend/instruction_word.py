@@ -8,8 +8,6 @@ from hdl.packing import Packing
 from isa.table import find
 from pe.config import PeConfig
 
-__all__ = ["WORD_BITS", "is_legal", "whole_word", "word_bits", "word_packing"]
-
 #: Bits of an instruction.
 WORD_BITS = 32
 

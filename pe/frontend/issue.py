@@ -24,8 +24,6 @@ from .operands import waiting, with_operands
 from .range_check import RangeCheck, cause_bits
 from .scalar import at_issue
 
-__all__ = ["Issue"]
-
 
 class Issue(Component):
     """The instruction at issue, its faults, and where it goes (thesis 5.1).

@@ -17,8 +17,6 @@ from .fetch import fetched
 from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
 
-__all__ = ["Operands", "waiting", "with_operands"]
-
 
 def with_operands(config: PeConfig) -> data.StructLayout:
     """An instruction with the values of its operands.

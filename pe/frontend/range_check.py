@@ -19,16 +19,6 @@ from pe.vector.settings import element_bits
 from .arc import RANGES, UNIT_BYTES, scratchpad_range
 from .decode import issued
 
-__all__ = [
-    "CAUSE_BITS",
-    "RangeCheck",
-    "byte_bits",
-    "cause_bits",
-    "cause_of",
-    "operand_cause_bits",
-    "value_faults",
-]
-
 #: Bits of the causes that an instruction and its operands' values can have on a full engine.
 CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
 

@@ -9,8 +9,6 @@ from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
-__all__ = ["READ_PORTS", "RegisterFile"]
-
 #: An instruction reads at most three registers.
 READ_PORTS = 3
 

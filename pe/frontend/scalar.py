@@ -12,8 +12,6 @@ from pe.config import PeConfig
 
 from .decode import issued
 
-__all__ = ["Scalar", "at_issue"]
-
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 #: Bits of a shift's amount, whatever the width of the registers.
 _SHIFT_STEPS = (REGISTER_WIDTH - 1).bit_length()

@@ -15,8 +15,6 @@ from pe.extensions.workspace import DESCRIPTOR_SHIFT, declared, declaring, works
 
 from .workspace import KERNEL_BITS, PIXEL_BITS, geometry
 
-__all__ = ["DECLARATION_CYCLES", "Declaration"]
-
 #: The words of a descriptor behind its addresses: names, bits that a number may have, its field's.
 _NUMBERS = (
     ("width", PIXEL_BITS, 16),

@@ -21,8 +21,6 @@ from pe.ports import ScratchpadReadPort, load_store_command, transfer_layout
 from .history_table import HistoryTable
 from .ports import fill_beat, is_store
 
-__all__ = ["History"]
-
 _WORD_BYTES = WORD_BITS // 8
 _UNIT_SHIFT = (RANGE_BYTES - 1).bit_length()
 #: Units that the bytes of a column touch, at most, less one.

@@ -17,8 +17,6 @@ from isa.timing import RANGE_BYTES
 from pe.config import PeConfig
 from pe.extensions.history import column_record, overwriting
 
-__all__ = ["HistoryTable"]
-
 _UNIT_SHIFT = (RANGE_BYTES - 1).bit_length()
 #: Units that a column's bytes touch in the scratchpad, at most, less one.
 _MORE_UNITS = 2

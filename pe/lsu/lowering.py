@@ -14,8 +14,6 @@ from pe.ports import load_store_command
 from .ports import fill_beat
 from .workspace import PIXEL_BITS, geometry, offset_bits, row_bits
 
-__all__ = ["Lowering"]
-
 _WORD_BYTES = 1 << BYTE_BITS
 #: Levels of a place in the window: row of positions, position, kernel row.
 _LEVELS = 3

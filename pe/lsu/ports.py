@@ -11,14 +11,6 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.extensions.units import extension_members
 
-__all__ = [
-    "fill_beat",
-    "is_register",
-    "is_store",
-    "load_table_entry",
-    "register_widths",
-]
-
 
 def fill_beat(config: PeConfig) -> data.StructLayout:
     """Bytes for the scratchpad that don't come from a response; empty without an extension.

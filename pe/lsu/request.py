@@ -24,8 +24,6 @@ from pe.ports import ScratchpadReadPort, load_store_command, release, transfer_l
 
 from .ports import is_register, is_store, load_table_entry, register_widths
 
-__all__ = ["LoadStoreRequest"]
-
 _WORD_BYTES = WORD_BITS // 8
 
 

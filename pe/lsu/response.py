@@ -17,8 +17,6 @@ from pe.ports import FAILURE, ScratchpadWritePort, arrival, loaded_register
 
 from .ports import fill_beat, is_store, load_table_entry, register_widths
 
-__all__ = ["LoadStoreResponse"]
-
 _WORD_BYTES = WORD_BITS // 8
 
 

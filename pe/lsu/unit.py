@@ -31,8 +31,6 @@ from .ports import load_table_entry
 from .request import LoadStoreRequest
 from .response import LoadStoreResponse
 
-__all__ = ["LoadStore"]
-
 
 class LoadStore(Component):
     """Transfers cut into requests of one DRAM column, many in flight, answered in any order.

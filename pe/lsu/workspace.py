@@ -5,14 +5,6 @@ from amaranth.lib import data
 from isa.workspace import MOST_KERNEL, MOST_PIXELS
 from pe.config import PeConfig
 
-__all__ = [
-    "KERNEL_BITS",
-    "PIXEL_BITS",
-    "geometry",
-    "offset_bits",
-    "row_bits",
-]
-
 #: Bits of a number of pixels, and of a kernel's size, a stride or a padding.
 PIXEL_BITS = MOST_PIXELS.bit_length()
 KERNEL_BITS = MOST_KERNEL.bit_length()

@@ -15,8 +15,6 @@ from pe.config import PeConfig
 
 from .beat import WIDTH_BITS, is_width, lanes_of
 
-__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "carries", "subtracts"]
-
 #: Bits of the flags of a word: one for each of its narrowest elements.
 GRANULES = WORD_BITS // min(Width).bits
 

@@ -19,28 +19,6 @@ from isa.timing import WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
-__all__ = [
-    "BELOW_BITS",
-    "LIMB_BITS",
-    "PASS_BITS",
-    "REDUCTION_BITS",
-    "TAIL_BITS",
-    "WIDTH_BITS",
-    "ResultFields",
-    "broadcast_of",
-    "is_product",
-    "is_reduced",
-    "is_width",
-    "lanes_of",
-    "numbers_of",
-    "operand_beat",
-    "pass_bits",
-    "result_beat",
-    "value_beat",
-    "value_pair",
-    "vertical_of",
-]
-
 #: Bits of the number of the last byte used in a word.
 TAIL_BITS = (WORD_BYTES - 1).bit_length()
 #: Bits of the second operand's lanes that a pass multiplies with.

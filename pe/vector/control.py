@@ -20,8 +20,6 @@ from .special import SpecialStep
 from .stages import read_cycles
 from .units import special_ports
 
-__all__ = ["VectorControl"]
-
 
 def _row_bits(config: PeConfig) -> int:
     """Bits of the number of a byte within the longest row, and one more than within a word."""

@@ -15,8 +15,6 @@ from pe.config import PeConfig
 from .beat import REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_width
 from .products import PRODUCTS_BITS
 
-__all__ = ["VectorFold"]
-
 _HALF_BYTES = WORD_BITS // 8 // 2
 
 

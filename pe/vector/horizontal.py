@@ -22,8 +22,6 @@ from .beat import (
 )
 from .stages import horizontal_cycles
 
-__all__ = ["VectorHorizontal"]
-
 
 class VectorHorizontal(Component):
     """Two cycles: combine the two values of a pair; combine with the row's earlier beats. A

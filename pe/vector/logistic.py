@@ -28,8 +28,6 @@ from pe.config import PeConfig
 from .beat import PASS_BITS
 from .special import SpecialStep
 
-__all__ = ["LOGISTIC", "VectorLogistic"]
-
 _ELEMENT = Width.W16.bits
 #: The table's value reaches 1.
 _VALUE_BITS = VALUE_FRACTION + 1

@@ -20,8 +20,6 @@ from pe.config import PeConfig
 
 from .beat import LIMB_BITS, PASS_BITS, WIDTH_BITS, is_width
 
-__all__ = ["PRODUCTS_BITS", "LimbProducts", "LimbSelect", "LimbSums", "PassSum"]
-
 #: Bits of all products of a word.
 PRODUCTS_BITS = 2 * WORD_BITS
 #: Limbs of a word, and of half of one.

@@ -9,8 +9,6 @@ from isa.table import MAX_FX, MAX_MR
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
-__all__ = ["SETTLING_CYCLES", "VectorSettings", "element_bits", "setting_bits"]
-
 #: Cycles that the product of VL and MR takes after a change, whatever the limits.
 SETTLING_CYCLES = MAX_MR.bit_length()
 

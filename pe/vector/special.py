@@ -15,8 +15,6 @@ from amaranth.lib import data
 from hdl.component import Component
 from pe.config import PeConfig
 
-__all__ = ["SpecialPort", "SpecialStep"]
-
 
 @dataclass(frozen=True)
 class SpecialStep:

@@ -11,16 +11,6 @@ from isa.timing import WORD_BYTES
 from pe.capabilities import FOLDED, LONG, Capabilities
 from pe.config import PeConfig
 
-__all__ = [
-    "fold_cycles",
-    "horizontal_cycles",
-    "read_cycles",
-    "result_cycles",
-    "shift_cycles",
-    "total_cycles",
-    "word_cycles",
-]
-
 #: Cycles in which operands are latched and operated on.
 _OPERAND_CYCLES = 2
 

@@ -16,8 +16,6 @@ from .units import special_ports
 from .vertical import VectorVertical
 from .writeback import VectorFinish
 
-__all__ = ["VectorUnit"]
-
 
 class VectorUnit(Component):
     """Executes vector instructions on the scratchpad, a 64-bit word a cycle (thesis 5.1).

@@ -6,8 +6,6 @@ from pe.config import PeConfig
 from .logistic import LOGISTIC
 from .special import SpecialPort
 
-__all__ = ["SPECIAL_PORTS", "special_ports"]
-
 #: A new unit is a line here, and one in :mod:`isa.units`.
 SPECIAL_PORTS: tuple[SpecialPort, ...] = (LOGISTIC,)
 

@@ -36,8 +36,6 @@ from .products import PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
 from .stages import fold_cycles, word_cycles
 from .words import VectorWords
 
-__all__ = ["VectorVertical"]
-
 
 class VectorVertical(Component):
     """Four cycles: latch the operands; operate, or multiply limbs; saturate, or complete the

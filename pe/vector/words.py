@@ -12,8 +12,6 @@ from pe.config import PeConfig
 from .beat import REDUCTION_BITS, WIDTH_BITS, is_product, is_reduced, is_width
 from .products import PRODUCTS_BITS
 
-__all__ = ["VectorWords"]
-
 
 class VectorWords(Component):
     """Puts products, or other elements, where the fold and the pair expect them, combinational.

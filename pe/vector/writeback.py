@@ -20,8 +20,6 @@ from .beat import ResultFields, is_product, is_reduced, is_width, lanes_of, resu
 from .stages import shift_cycles, total_cycles
 from .units import special_ports
 
-__all__ = ["VectorFinish"]
-
 #: Width of the shifter's lane when there is only one.
 _WHOLE_BITS = 2 * WORD_BITS
 #: Low bits of FX that the second cycle shifts by, where there are two.

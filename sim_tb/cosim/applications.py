@@ -11,8 +11,6 @@ from support.errors import VipError, unknown
 from .engine import MemoryBehaviour
 from .trim_check import Workload
 
-__all__ = ["Application", "ApplicationError", "applications", "choose"]
-
 #: Cycles from a request to its response, about as many as a vault's DRAM takes.
 _LATENCY = 40
 

@@ -14,8 +14,6 @@ from isa.image import DramImage
 from isa.run import EngineEnd, RunResult
 from support.files import write_atomically
 
-__all__ = ["Checkpoint"]
-
 #: Increases with each change of the file format or of :class:`isa.run.RunResult`.
 _FORMAT = 4
 #: Address and length of a block of the DRAM, stored before its bytes.

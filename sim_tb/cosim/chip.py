@@ -31,16 +31,6 @@ from support.extras import need
 
 from .engine import CosimError
 
-__all__ = [
-    "AXI_LATENCY",
-    "ChipMachine",
-    "ChipSession",
-    "ChipSimulation",
-    "HostMemory",
-    "Periods",
-    "run_launch",
-]
-
 _RESET_CYCLES = 2
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
 _SETTLE = 256

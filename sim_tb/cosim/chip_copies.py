@@ -12,8 +12,6 @@ from .chip import AXI_LATENCY, ChipSimulation, run_launch
 from .engine import CosimError
 from .trim_check import Workload
 
-__all__ = ["Copies", "run_copies"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:

@@ -29,17 +29,6 @@ from sim_tb.waves.pipeline import TracedInstruction
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 
-__all__ = [
-    "COMMITS",
-    "Commit",
-    "Comparison",
-    "Differing",
-    "FirstDifference",
-    "OperandContent",
-    "compare_run",
-    "first_difference",
-]
-
 #: Instructions reported, up to and including the differing one.
 COMMITS = 8
 #: Cycles from the launch to the first stop.

@@ -19,16 +19,6 @@ from .checkpoint import Checkpoint
 from .engine import CosimError
 from .machine import MachineOptions, On, open_machine
 
-__all__ = [
-    "chip_bp_job",
-    "chip_engines",
-    "chip_ring",
-    "job_key",
-    "launches_key",
-    "run_on",
-    "run_work",
-]
-
 
 def job_key(job: KernelJob) -> str:
     """A key of a job with one launch, from its program, data and expected outputs."""

@@ -19,8 +19,6 @@ from .chip import AXI_LATENCY, ChipMachine, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
-__all__ = ["MachineOptions", "On", "Place", "Timed", "check_machine", "open_machine"]
-
 #: ``iss``: compiled instruction set simulators, without cycles. ``model``: the timing model, faster
 #: than the Verilog and with the same cycles. ``rtl``: the Verilog. ``netlist``: an engine's mapped
 #: cells.

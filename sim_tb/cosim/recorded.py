@@ -21,15 +21,6 @@ from .engine import CosimError, MemoryBehaviour, PeSimulation
 from .kernels import run_on
 from .trim_check import Workload
 
-__all__ = [
-    "RecordedRun",
-    "record_bp",
-    "record_convolution",
-    "record_job",
-    "record_program",
-    "record_workload",
-]
-
 
 @dataclass(frozen=True)
 class RecordedRun:

@@ -14,16 +14,6 @@ from pe.config import PeConfig
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 
-__all__ = [
-    "Measured",
-    "ProgramFaultError",
-    "TrimCheck",
-    "Workload",
-    "check_trimmed",
-    "measure",
-    "without_fault",
-]
-
 _FAULT_CYCLES = 10_000
 #: Longer runs are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000

@@ -20,16 +20,6 @@ from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError, WasReset, check_launch
 
-__all__ = [
-    "SETTLE_CYCLES",
-    "WINDOW_CYCLES",
-    "VaultSimulation",
-    "check_alone",
-    "fault_lines",
-    "launched_engines",
-    "vault_result",
-]
-
 #: Length in cycles of the intervals for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
 

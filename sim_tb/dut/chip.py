@@ -18,8 +18,6 @@ from soc.chip.config import ChipConfig
 from .engine import configuration_verilog
 from .top import Top, check_trace, join, surrounded
 
-__all__ = ["TOP", "TRACED_ENGINES", "build_chip", "chip_design"]
-
 #: Top module, which also names the executable.
 TOP = "vip_chip_top"
 

@@ -18,8 +18,6 @@ from soc.generate.generate import configuration_json, verilog
 
 from .top import Top, check_trace, join, surrounded
 
-__all__ = ["TOP", "build_engine", "configuration_verilog", "engine_design"]
-
 #: Top module, which also names the executable.
 TOP = "vip_pe_top"
 #: Reports how much of an engine is in use at once.

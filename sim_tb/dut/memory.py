@@ -1,6 +1,5 @@
 """The simulator of a vault's memory, with requesters and DRAM in C++."""
 
-from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Module, Signal
@@ -10,14 +9,12 @@ from hdl.parameters import describe
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
-from sim_tb.runner.build import BuildError, Design, build, check_tools
+from sim_tb.runner.build import BuildError, Design, check_tools
 from sim_tb.runner.cache import cached_verilog
 from soc.tile.clocks import ClockConfig
 from soc.tile.vault_memory import VaultMemory
 
 from .top import Top, join, surrounded
-
-__all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 
 #: Top module, which also names the executable.
 TOP = "vip_vault_top"
@@ -88,23 +85,9 @@ def ports_of(requesters: int) -> int:
     return max(requesters, 1)
 
 
-def build_vault(config: VaultConfig, requesters: int) -> Path:
-    """The folder of the simulator of a vault's memory; see :func:`sim_tb.runner.build.build`.
-
-    Parameters:
-        config: of the vault.
-        requesters: at the crossbar, 1..16; 0: one directly at the controller.
-
-    Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`.
-        hdl.config.ConfigurationError: a crossbar can't have, or tags can't number, so many
-            requesters.
-    """
-    return build(vault_design(config, requesters))
-
-
 def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | None = None) -> Design:
-    """The design that :func:`build_vault` builds, or one with two clocks.
+    """The simulator of a vault's memory, with ``requesters`` at the crossbar, 1..16; 0: one
+    directly at the controller.
 
     Parameters:
         clocks: of the memory at a crossbar; one by default.

@@ -19,8 +19,6 @@ from sim_tb.runner.build import Design
 
 from .top import Top, join, surrounded
 
-__all__ = ["COUNTED_NODES", "network_design", "nodes_design", "ports_of"]
-
 #: The first nodes, whose counters are read.
 COUNTED_NODES = 4
 

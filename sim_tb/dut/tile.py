@@ -14,8 +14,6 @@ from soc.tile.tile import VaultTile
 from .engine import configuration_verilog
 from .top import Top, check_trace, join, surrounded
 
-__all__ = ["TOP", "build_tile", "tile_design"]
-
 #: Top module, which also names the executable.
 TOP = "vip_tile_top"
 

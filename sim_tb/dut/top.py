@@ -21,8 +21,6 @@ from sim_tb.harness.models import Model, module, port_values, two_clock_module
 from sim_tb.runner.build import BuildError, Design
 from sim_tb.runner.cache import cached_verilog
 
-__all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
-
 #: Formats of waveform files, by suffix.
 TRACE_FORMATS = ("vcd", "fst")
 #: Rooms whose source determines a top module.

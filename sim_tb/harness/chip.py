@@ -16,9 +16,7 @@ from hdl.axi import Axi4, Axi4Lite
 from memory.model.device_model import DeviceModel, DeviceSetup
 from support.schema import C
 
-from .models import PERIOD_PS, Library, Model
-
-__all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Misuse", "Operation", "Outcome", "Result"]
+from .models import IMAGE, PERIOD_PS, Library, Model
 
 
 class Kind(IntEnum):
@@ -221,7 +219,7 @@ AXI_MEMORY = Model(
         }
     ),
     job=AxiMemory,
-    sources=("image.h", "image.cpp"),
+    sources=IMAGE,
     behaviour=("axi_memory.cpp",),
 )
 

@@ -26,18 +26,6 @@ from support.schema import C, Signed
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
 
-__all__ = [
-    "CONTROL",
-    "HOST",
-    "NEVER",
-    "WATCH_CONTROL",
-    "EngineMemories",
-    "HostJob",
-    "HostResult",
-    "Outcome",
-    "engine_end",
-]
-
 #: Lines of a Verilator control file that make only the memories readable.
 CONTROL = """public_flat_rd -module "sram_*" -var "words"
 """

@@ -8,8 +8,6 @@ from cocotb.triggers import First, RisingEdge, Timer
 from soc.host.register_types import WORD_BYTES
 from soc.host.transport import BusError
 
-__all__ = ["AxiTransport"]
-
 _NANOSECONDS = 1e9
 
 

@@ -12,9 +12,7 @@ from support.checks import Checks
 from support.errors import VipError
 from support.schema import C, Text
 
-from .models import Model
-
-__all__ = ["MEMORY", "BehaviourError", "MemoryBehaviour", "MemoryResult"]
+from .models import IMAGE, Model
 
 
 class BehaviourError(VipError):
@@ -86,6 +84,6 @@ MEMORY = Model(
     ),
     job=MemoryBehaviour,
     result=MemoryResult,
-    sources=("image.h", "image.cpp"),
+    sources=IMAGE,
     behaviour=("memory_model.cpp",),
 )

@@ -24,19 +24,10 @@ from amaranth.lib import data, wiring
 
 from support.schema import declarations, pack, structure, unpack
 
-__all__ = [
-    "PERIOD_PS",
-    "Library",
-    "Model",
-    "Port",
-    "clock_arguments",
-    "module",
-    "port_values",
-    "two_clock_module",
-]
-
 #: Clock period.
 PERIOD_PS = 800
+#: Sources of the memory image, in ``sim_tb/models``.
+IMAGE = ("../../memory/model/mapped_file.h", "image.h", "image.cpp")
 
 _R = TypeVar("_R")
 #: Greatest width -> type of a port in SystemVerilog and in C++.

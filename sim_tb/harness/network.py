@@ -16,16 +16,6 @@ from support.schema import C, Chance, Share, Text
 from .models import Library, Model
 from .traffic import TrafficOutcome, quantile
 
-__all__ = [
-    "NETWORK",
-    "VAULT",
-    "Destinations",
-    "FlitJob",
-    "NetworkError",
-    "NetworkResult",
-    "NetworkRun",
-]
-
 _LATENCIES = 4096
 _HOPS = 32
 #: 0 means no limit: the model gets a number that no run reaches.

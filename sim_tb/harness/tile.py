@@ -15,8 +15,6 @@ from support.schema import C
 from .engine import HostJob, HostResult
 from .models import Library, Model
 
-__all__ = ["TILE", "TileJob", "TileResult"]
-
 _DEVICE = 0
 
 

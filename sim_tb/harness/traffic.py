@@ -20,25 +20,7 @@ from memory.model.device_model import DeviceModel, DeviceSetup
 from support.schema import C, Chance, Share, Text
 
 from .memory import MemoryBehaviour, MemoryResult
-from .models import Library, Model
-
-__all__ = [
-    "REQUESTER",
-    "TRACE_WORD",
-    "TRAFFIC",
-    "WORD_BYTES",
-    "Pattern",
-    "TracedAccess",
-    "TrafficJob",
-    "TrafficOutcome",
-    "TrafficResult",
-    "TrafficRun",
-    "Walk",
-    "joined",
-    "parted",
-    "quantile",
-    "trace_end",
-]
+from .models import IMAGE, Library, Model
 
 #: The C++ counterpart of :class:`TracedAccess`.
 TRACE_WORD = Path(sim_tb.__file__).parent / "models" / "trace_word.h"
@@ -343,7 +325,7 @@ TRAFFIC = Model(
     ),
     job=TrafficRun,
     result=TrafficResult,
-    sources=("image.h", "image.cpp", "trace_word.h", "vault_replay.h", "vault_traffic.cpp"),
+    sources=(*IMAGE, "trace_word.h", "vault_replay.h", "vault_traffic.cpp"),
 )
 REQUESTER = Model(
     name="requester",

@@ -25,15 +25,6 @@ from .memory import MemoryBehaviour
 from .network import FlitJob, NetworkError, NetworkResult, NetworkRun
 from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
 
-__all__ = [
-    "Perform",
-    "TrafficError",
-    "run_network",
-    "run_nodes",
-    "run_traffic",
-    "traffic_through",
-]
-
 #: Function that performs runs one after another, each from reset.
 Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
 

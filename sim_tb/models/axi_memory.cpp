@@ -31,7 +31,7 @@ class Memory {
     bool start(const VipAxiMemory& setup) {
         m_setup = setup;
         reset();
-        return vip::g_memory && setup.base + setup.size <= vip::g_size;
+        return vip::g_image.data && setup.base + setup.size <= vip::g_image.size;
     }
 
     void reset() {
@@ -103,7 +103,7 @@ class Memory {
 
   private:
     uint8_t* at(const Burst& burst) const {
-        return vip::g_memory + m_setup.base + burst.address;
+        return vip::g_image.data + m_setup.base + burst.address;
     }
 
     uint64_t random() {

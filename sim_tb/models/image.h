@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
+#include "../../memory/model/mapped_file.h"
+
 namespace vip {
 
-extern uint8_t* g_memory;
-extern uint64_t g_size;
+extern MappedFile g_image;
 
 }  // namespace vip
 

@@ -25,8 +25,7 @@ constexpr uint32_t kColumnWords = kColumnBytes / kWordBytes;
 constexpr uint32_t kAllBytes = 0xff;
 constexpr uint32_t kFullBandwidth = 256;
 
-using vip::g_memory;
-using vip::g_size;
+using vip::g_image;
 
 struct Beat {
     uint64_t address = 0;
@@ -183,8 +182,9 @@ class Port {
     void accept(const Beat& beat) {
         if (beat.address % kWordBytes) {
             violate("ADDRESS_MISALIGNED", "0x%" PRIx64, beat.address);
-        } else if (beat.address + kWordBytes * (beat.words + 1) > g_size) {
-            violate("ADDRESS_OUTSIDE", "0x%" PRIx64 " of 0x%" PRIx64 " bytes", beat.address, g_size);
+        } else if (beat.address + kWordBytes * (beat.words + 1) > g_image.size) {
+            violate("ADDRESS_OUTSIDE", "0x%" PRIx64 " of 0x%" PRIx64 " bytes", beat.address,
+                    g_image.size);
         } else if (m_incoming_beats) {
             check_next(beat);
         } else {
@@ -238,7 +238,7 @@ class Port {
         m_outgoing_error =
             access.address < m_behaviour.errors[1] && end > m_behaviour.errors[0];
         for (uint32_t i = 0; i < access.words; ++i) {
-            uint8_t* word = g_memory + access.address + i * kWordBytes;
+            uint8_t* word = g_image.data + access.address + i * kWordBytes;
             uint8_t bytes[kWordBytes];
             memcpy(bytes, &access.data[i], kWordBytes);
             const uint64_t noise = random();

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "../../memory/model/device_model.cpp"
+#include "../../memory/model/dram.cpp"
 #include "../timed/vault/banks.cpp"
 #include "../timed/vault/controller.cpp"
 #include "../timed/vault/crossbar.h"

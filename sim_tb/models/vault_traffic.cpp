@@ -48,7 +48,7 @@ void compare_memory() {
     for (uint64_t i = 0; i < run.copy.size(); ++i) {
         const uint64_t address = run.job.begin + i * vip::kWordBytes;
         uint64_t word;
-        memcpy(&word, vip::g_memory + address, vip::kWordBytes);
+        memcpy(&word, vip::g_image.data + address, vip::kWordBytes);
         if (word == run.copy[i]) continue;
         const uint64_t column = i * vip::kWordBytes / vip::kColumnBytes;
         run.violate("MEMORY", static_cast<uint32_t>(column % run.job.patterns_count),
@@ -104,7 +104,7 @@ void end_run(TrafficOutcome outcome) {
 }  // namespace
 
 int32_t vip_traffic_start(int32_t, const VipTrafficRun* job) {
-    if (job->begin > vip::g_size || job->span > vip::g_size - job->begin) return -1;
+    if (job->begin > vip::g_image.size || job->span > vip::g_image.size - job->begin) return -1;
     vip::Run& run = g_traffic.run;
     run = vip::Run{};
     run.job = *job;
@@ -114,7 +114,7 @@ int32_t vip_traffic_start(int32_t, const VipTrafficRun* job) {
     for (uint64_t i = 0; i < job->patterns_count; ++i) contents.state ^= job->patterns[i].seed;
     run.copy.resize(job->span / vip::kWordBytes);
     for (uint64_t& word : run.copy) word = contents.next();
-    memcpy(vip::g_memory + job->begin, run.copy.data(), job->span);
+    memcpy(vip::g_image.data + job->begin, run.copy.data(), job->span);
     g_traffic.pending = true;
     return 0;
 }

@@ -22,8 +22,6 @@ from support.files import write_atomically
 from .comparison import check_programs
 from .configs import random_config
 
-__all__: list[str] = []
-
 
 def _main(
     programs: Annotated[int, typer.Option(min=1, help="how many")] = 2000,

@@ -20,16 +20,6 @@ from .programs import random_program
 from .random_program import RandomProgram
 from .reference import differences, listing, run_reference
 
-__all__ = [
-    "ENOUGH",
-    "Difference",
-    "RandomReport",
-    "check_programs",
-    "compare",
-    "fill",
-    "program_job",
-]
-
 #: Images in use at once: the session takes two jobs ahead of the current one.
 _IMAGES = 4
 #: A random program runs for some thousand cycles, with the slowest memory for tens of thousands.

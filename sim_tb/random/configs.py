@@ -7,8 +7,6 @@ from pe.config import PeConfig
 
 from .program_builder import NEEDED
 
-__all__ = ["random_config"]
-
 _DECLARING = "set.ws"
 #: Share of engines with a workspace.
 _WORKSPACES = 0.2

@@ -7,8 +7,6 @@ from isa.vector_operation import VectorOperation
 
 from .program_builder import ProgramBuilder
 
-__all__ = ["FAULTS", "possible_faults"]
-
 #: Offsets that make a valid address invalid without changing its low bits.
 _FAR = (1 << 32, 1 << 40, 1 << 63)
 

@@ -29,8 +29,6 @@ from pe.config import PeConfig
 from .random_program import RandomProgram
 from .reference import same_place, simulator_of
 
-__all__ = ["interruption"]
-
 #: Instructions that wait until dispatch is empty.
 _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
 

@@ -10,8 +10,6 @@ from isa.table import BY_KEY, IMM14, IMM20
 from isa.workspace import Workspace
 from pe.config import PeConfig
 
-__all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
-
 _M64 = (1 << 64) - 1
 #: Vector settings of a launch.
 _START: dict[str, int | None] = {"vl": START_VL, "mr": START_MR, "fx": START_FX}

@@ -20,8 +20,6 @@ from .program_builder import HOSTILE, ProgramBuilder
 from .random_program import RandomProgram, Window, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
-__all__ = ["random_program"]
-
 #: Bytes of each window of memory that a program uses.
 _WINDOW = 4096
 _MEDIUM_BYTES = 256

@@ -8,8 +8,6 @@ from hdl.ports import COLUMN_BYTES
 from isa.declared import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
-__all__ = ["RandomProgram", "Window", "contents", "disturb", "memory_behaviour"]
-
 
 @dataclass(frozen=True)
 class Window:

@@ -13,15 +13,6 @@ from pe.interface import EXACT_PC_WORDS, PC_BITS
 
 from .random_program import RandomProgram
 
-__all__ = [
-    "differences",
-    "expected_end",
-    "listing",
-    "run_reference",
-    "same_place",
-    "simulator_of",
-]
-
 #: Limit of instructions, far above what a random program executes.
 _LIMIT = 1_000_000
 

@@ -13,8 +13,6 @@ from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from .program_builder import ProgramBuilder
 from .random_program import Window, contents
 
-__all__ = ["Workspaces", "random_workspace", "spoiled_workspace"]
-
 #: Descriptors per program.
 _DESCRIPTORS = 4
 #: Bytes of memory for them and for images.

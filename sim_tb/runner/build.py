@@ -33,16 +33,6 @@ from support.scratch import is_plain, owned_folder, plain_folder
 
 from .cache import fingerprint
 
-__all__ = [
-    "BuildError",
-    "Design",
-    "RuntimeObjects",
-    "build",
-    "check_tools",
-    "need_simulator",
-    "simulator_environment",
-]
-
 #: Verilator's file for make with the library's definitions and parts.
 _CLASSES = "Vtop_classes.mk"
 #: The number of units of the design does not affect the library.

@@ -11,8 +11,6 @@ from typing import Any
 from support.cache import build_folder
 from support.files import write_atomically
 
-__all__ = ["ResultCache", "cached_verilog", "fingerprint", "source_digest"]
-
 _SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
 

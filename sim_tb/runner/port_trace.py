@@ -7,8 +7,6 @@ from vcd.reader import TokenKind, VCDParseError, tokenize
 
 from support.errors import VipError
 
-__all__ = ["TraceError", "read_signals"]
-
 
 class TraceError(VipError):
     """A waveform file lacks the requested signals; the message says which."""

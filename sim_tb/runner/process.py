@@ -15,8 +15,6 @@ from cocotb_tools.runner import PathLike, Verilator
 from support.files import full_folder
 from support.processes import end_tool, tool
 
-__all__ = ["Runner"]
-
 
 class Runner(Verilator):
     """cocotb's runner for Verilator, with commands that end with this process.

@@ -15,8 +15,6 @@ from support.scratch import scratch_folder
 if TYPE_CHECKING:
     from sim_tb.harness import serve
 
-__all__ = ["Session", "SessionError"]
-
 #: Jobs handed over ahead of the current one, so that neither side waits for the other.
 _AHEAD = 2
 _R = TypeVar("_R")

@@ -18,8 +18,6 @@ from support.schema import declarations
 
 from .engine.engine_state import CONTROL, EXTENTS, UNITS, EngineResult, Sizes, TimedWord
 
-__all__ = ["compile_model", "declared", "sources"]
-
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
 _FLAGS = (

@@ -8,8 +8,6 @@ from support.files import write_atomically
 
 from .cycles import signal_names
 
-__all__ = ["TEXTS", "Text", "cut_waves"]
-
 #: Scope of the texts.
 TEXTS = "instructions"
 #: First and last cycle of a text, and the text.

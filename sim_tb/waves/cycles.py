@@ -5,8 +5,6 @@ from pathlib import Path
 
 from sim_tb.runner.port_trace import TraceError
 
-__all__ = ["read_cycles", "signal_names"]
-
 
 def signal_names(path: Path) -> dict[str, str]:
     """Signal with its scopes (``top.unit.signal``) -> its code in the VCD file.

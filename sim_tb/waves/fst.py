@@ -14,8 +14,6 @@ from support.extras import need
 from support.files import copy_atomically
 from support.scratch import scratch_folder
 
-__all__ = ["write_fst"]
-
 #: First character of a change of one bit.
 _BITS = b"01xz"
 #: An escaped character of a text in VCD.

@@ -12,8 +12,6 @@ from isa.table import decode
 
 from .pipeline import Follower, TracedInstruction
 
-__all__ = ["instruction_at", "konata_log"]
-
 #: Order of commands within a cycle: ends before starts, an instruction before its stages.
 _BEGIN, _END, _START, _RETIRE = range(4)
 

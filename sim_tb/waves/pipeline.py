@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from isa.timing import VECTOR_LATENCY
 from pe.interface import PeCounter
 
-__all__ = ["SIGNALS", "STALLS", "CycleSpan", "Follower", "TracedInstruction"]
-
 #: Signals, below an engine's scope, that show its pipeline.
 SIGNALS = (
     "sequencer.active",

@@ -12,8 +12,6 @@ from .pipeline import SIGNALS, Follower
 from .trace_events import SIGNALS as VAULT_SIGNALS
 from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault
 
-__all__ = ["WINDOW", "Record", "activity", "read_record", "trace_events"]
-
 #: Cycles per count of a link's flits.
 WINDOW = 32
 

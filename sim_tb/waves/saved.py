@@ -14,8 +14,6 @@ from .cut import TEXTS, Text
 from .konata import instruction_at
 from .pipeline import TracedInstruction
 
-__all__ = ["SAVE_ENDINGS", "save_file", "texts_of"]
-
 #: Suffixes of save files: GTKWave's, and Surfer's commands.
 SAVE_ENDINGS = (".gtkw", ".sucl")
 _SURFER = ".sucl"

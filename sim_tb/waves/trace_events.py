@@ -17,8 +17,6 @@ from memory.controller.dram_port import DramCommand
 from .konata import instruction_at
 from .pipeline import CycleSpan, Follower
 
-__all__ = ["SIGNALS", "TraceEvents", "VaultFollower", "add_engine", "add_vault"]
-
 
 class TraceEvents:
     """Events, by process and track."""

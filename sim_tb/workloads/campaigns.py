@@ -20,8 +20,6 @@ from sim_tb.random.comparison import check_programs, compare, fill, program_job
 from sim_tb.random.programs import random_program
 from soc.tile.config import VaultTileConfig
 
-__all__ = ["Campaign", "engine_errors", "engine_resets", "tally", "vault_resets"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:

@@ -38,17 +38,6 @@ from soc.generate.presets import chip_preset, preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown
 
-__all__ = [
-    "KINDS",
-    "Certified",
-    "CertifiedRun",
-    "Kind",
-    "ModelCertificate",
-    "certified_runs",
-    "certify",
-    "run_certified",
-]
-
 Kind = Literal["memory", "engine", "vault", "chip"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

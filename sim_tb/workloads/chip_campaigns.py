@@ -23,8 +23,6 @@ from soc.host.transport import Blocking, BusError, HostError, run
 
 from .campaigns import Campaign, tally
 
-__all__ = ["ChipOfResets", "chip_errors", "chip_resets", "chip_stalls"]
-
 #: Copies blocks of bytes from the list at its page of the parameters: their number, then source,
 #: target and bytes of each. Every other block's first word goes through a register, too.
 _COPIES = assemble("""

@@ -18,16 +18,6 @@ from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from soc.tile.clocks import ClockConfig
 
-__all__ = [
-    "RATIOS",
-    "StressCase",
-    "StressReport",
-    "clocks_of",
-    "random_case",
-    "run_clock_stress",
-    "run_stress",
-]
-
 #: Largest range of a random vault that is accessed: few columns, so that accesses collide.
 _SPAN = 1 << 20
 

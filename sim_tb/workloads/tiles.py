@@ -34,30 +34,6 @@ from microkernels.runtime.ring import VaultRing
 from pe.config import PeConfig
 from soc.tile.config import VaultTileConfig
 
-__all__ = [
-    "ALIKE",
-    "BELIEF",
-    "CONVOLUTIONS",
-    "ESE",
-    "FULLY_CONNECTED",
-    "ITERATIONS",
-    "LAYERS",
-    "LSTM",
-    "POOLS",
-    "ROUNDS",
-    "TileLayer",
-    "belief_job",
-    "belief_problem",
-    "conv_rounds",
-    "convolution",
-    "declared_job",
-    "ese_job",
-    "layer_job",
-    "layer_jobs",
-    "with_engines",
-    "with_history",
-]
-
 #: Vaults across the inputs and across the outputs of a fully connected layer.
 _ACROSS_INPUTS = 8
 

@@ -12,8 +12,6 @@ from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
 from sim_tb.timed.vault.traffic_model import run_traffic_model
 
-__all__ = ["TRAFFICS", "VARIANTS", "Variant", "run_variant"]
-
 #: Bytes accessed: many rows of every bank, so that random accesses rarely collide.
 _SPAN = 8 << 20
 

@@ -19,8 +19,6 @@ from soc.tile.vault_memory import memory_member
 from .config import ChipConfig
 from .tile import ChipTile
 
-__all__ = ["Chip"]
-
 
 class Chip(Component):
     """Vaults with processing engines (PEs) in a torus, driven by a host over AXI (thesis 5.1).

@@ -13,8 +13,6 @@ from soc.tile.config import VaultTileConfig
 from support.checks import Checks
 from support.errors import Shown
 
-__all__ = ["CHIP_PORTS", "ChipConfig"]
-
 #: Ports of a vault's memory in addition to the engines': for the host, and for other vaults. A chip
 #: without ``remote`` has only the first.
 CHIP_PORTS = 2

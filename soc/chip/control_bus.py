@@ -20,18 +20,6 @@ from hdl.axi import AxiResponse
 from soc.host.register_map import BLOCKS
 from soc.host.register_types import WORD_BYTES, Register
 
-__all__ = [
-    "INDEX_BITS",
-    "ControlBitmap",
-    "ControlCommand",
-    "ControlLink",
-    "ControlSpace",
-    "control_message",
-    "control_summary",
-    "register_index",
-    "register_match",
-]
-
 #: Bits of the number of a PE, a vault, a group of PEs or a word of a program.
 INDEX_BITS = 16
 #: Bits of the number of a register within the largest page of a tile.

@@ -18,8 +18,6 @@ from soc.tile.vault_memory import VaultMemory, memory_member
 from .config import ChipConfig
 from .control_bus import INDEX_BITS, ControlLink
 
-__all__ = ["ChipTile"]
-
 
 class ChipTile(Component):
     """Processing engines (PEs), their vault, and the connections of both to the other tiles

@@ -11,8 +11,6 @@ from enum import Enum
 from soc.host.register_map import BLOCKS, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION
 from soc.host.register_types import Block, Field, Register
 
-__all__ = ["HEADER_NAME", "c_header"]
-
 #: Name of the file.
 HEADER_NAME = "vip_registers.h"
 

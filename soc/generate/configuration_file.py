@@ -16,15 +16,6 @@ from support.files import read_bytes, write_atomically
 from .designs import Configuration
 from .generate import configuration_json
 
-__all__ = [
-    "configuration_as",
-    "configuration_of",
-    "configuration_text",
-    "read_about",
-    "read_configuration",
-    "write_configuration",
-]
-
 _Config = TypeVar("_Config", PeConfig, VaultTileConfig, ChipConfig)
 
 #: Largest configuration file, in bytes.

@@ -11,8 +11,6 @@ from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 from soc.tile.tile import VaultTile
 
-__all__ = ["Configuration", "component"]
-
 #: Configurations of the designs that can be generated. Each knows its kind, title, vaults, engines,
 #: memory, module name and clocks.
 Configuration = PeConfig | VaultTileConfig | ChipConfig

@@ -21,20 +21,6 @@ from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
 from .port_table import example, port_constants, port_table
 
-__all__ = [
-    "MANIFEST",
-    "OLDER_WAIVERS",
-    "TWO_CLOCK_WAIVERS",
-    "WAIVERS",
-    "GenerateError",
-    "GenerateReport",
-    "check_directory",
-    "configuration_json",
-    "generate",
-    "verilog",
-    "waiver_file",
-]
-
 #: File that marks a directory as generated; contains the configuration and a list of files.
 MANIFEST = "vip.json"
 #: Largest accepted size of it: a hundred times the largest one's.

@@ -23,16 +23,6 @@ from memory.controller.dram_port import DramCommand, DramPort
 from pe.config import PeConfig
 from soc.host.register_map import BLOCKS
 
-__all__ = [
-    "PortField",
-    "PortRow",
-    "example",
-    "port_constants",
-    "port_table",
-    "ports_of",
-    "verilog_names",
-]
-
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
 #: What the handshake of a stream means.

@@ -14,8 +14,6 @@ from support.errors import unknown
 
 from .designs import Configuration
 
-__all__ = ["PRESETS", "any_preset", "chip_preset", "preset", "tile_preset"]
-
 _Config = TypeVar("_Config", PeConfig, VaultTileConfig, ChipConfig)
 
 _KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}

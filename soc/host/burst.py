@@ -14,16 +14,6 @@ from hdl.stream_buffer import StreamBuffer
 
 from .config import HOST_ADDRESS_BITS, PAGE_BYTES, HostConfig
 
-__all__ = [
-    "BYTE_ADDRESS_BITS",
-    "COLUMN_ADDRESS_BITS",
-    "WORD_ADDRESS_BITS",
-    "BurstWalker",
-    "burst_beat",
-    "burst_layout",
-    "ends",
-]
-
 #: Bits of an address that select a byte within a column; of them, those that select a word, and
 #: those that select a byte within a word.
 COLUMN_ADDRESS_BITS = (COLUMN_BYTES - 1).bit_length()

@@ -10,8 +10,6 @@ from hdl.stream_buffer import StreamBuffer
 from noc.config import NetworkConfig
 from noc.node.demux import Demux
 
-__all__ = ["HostChain"]
-
 
 class HostChain(Component):
     """A vault's place in a chain: extracts accesses to its own vault, and passes others on.

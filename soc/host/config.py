@@ -8,8 +8,6 @@ from support.checks import Checks
 
 from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, MAX_VAULTS
 
-__all__ = ["HOST_ADDRESS_BITS", "PAGE_BYTES", "HostConfig"]
-
 #: Byte address width of the host's AXI4 port: wider than any chip's, so that addresses beyond the
 #: DRAM exist and are refused.
 HOST_ADDRESS_BITS = 48

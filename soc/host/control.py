@@ -18,8 +18,6 @@ from .decode import HostDecode
 from .register_map import CHIP, MAP_ADDRESS_BITS
 from .register_types import WORD_BYTES
 
-__all__ = ["READS", "WRITES", "HostControl"]
-
 #: Maximum writes in flight: the cycles around a ring of 32 tiles, and some more.
 WRITES = 40
 #: Maximum reads in flight. Software reads registers one at a time.

@@ -14,8 +14,6 @@ from .config import HOST_ADDRESS_BITS, HostConfig
 from .read import HostRead
 from .write import HostWrite, write_response
 
-__all__ = ["HostData"]
-
 
 class HostData(Component):
     """Subordinate of an AXI4 bus for all of the chip's DRAM.

@@ -30,8 +30,6 @@ from .register_map import (
 )
 from .register_types import WORD_BYTES, Block, Register
 
-__all__ = ["HostDecode", "fixed_values", "register_count"]
-
 _DATA_BITS = WORD_BYTES * 8
 _BYTE_BITS = (WORD_BYTES - 1).bit_length()
 _INTERRUPT_BITS = len(CHIP.register("INTERRUPT_STATUS").fields)

@@ -27,8 +27,6 @@ from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block
 from .transport import HostError, Transport
 
-__all__ = ["ChipIdentity", "Host", "HostTimeout"]
-
 _WORD_BITS = WORD_BYTES * 8
 _WORD_MASK = (1 << _WORD_BITS) - 1
 

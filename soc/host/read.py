@@ -18,8 +18,6 @@ from .burst import BYTE_ADDRESS_BITS, WORD_ADDRESS_BITS, BurstWalker, burst_layo
 from .config import HostConfig
 from .reorder_buffer import ReorderBuffer
 
-__all__ = ["HostRead", "read_beat"]
-
 #: Beats that the output buffer needs to deliver one per cycle through the word memory's read cycle.
 _OUTPUT_WORDS = 3
 

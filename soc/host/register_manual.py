@@ -12,8 +12,6 @@ from support.files import write_atomically
 from .register_map import BLOCKS, MAP_ADDRESS_BITS, MAP_VERSION
 from .register_types import WORD_BYTES, Block, Field, Register
 
-__all__ = ["MANUAL_PATH", "main", "manual"]
-
 #: Path of the manual.
 MANUAL_PATH = Path(__file__).parents[2] / "docs" / "registers.md"
 

@@ -13,21 +13,6 @@ from pe.interface import PeCounter, PeState
 
 from .register_types import WORD_BYTES, Block, Field, HostAccess, Register
 
-__all__ = [
-    "BLOCKS",
-    "CHIP",
-    "GROUP_PES",
-    "IDENTITY",
-    "MAP_ADDRESS_BITS",
-    "MAP_VERSION",
-    "MAX_COUNTERS",
-    "MAX_PES",
-    "MAX_PROGRAM_WORDS",
-    "MAX_VAULTS",
-    "PE",
-    "VAULT",
-]
-
 #: Bits of a byte address: the map is 1 MiB, a usual size of a window on a host's bus.
 MAP_ADDRESS_BITS = 20
 #: Contents of the register ``IDENTITY``: "VIP1".

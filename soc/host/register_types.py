@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["WORD_BYTES", "Block", "Field", "HostAccess", "Register"]
-
 #: Bytes of a register.
 WORD_BYTES = 4
 

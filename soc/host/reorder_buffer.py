@@ -5,8 +5,6 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 
-__all__ = ["ReorderBuffer"]
-
 
 class ReorderBuffer(Component):
     """Gives tags to pieces of bursts (:func:`soc.host.burst.burst_beat`) and keeps their state.

@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar
 
 from support.errors import VipError
 
-__all__ = ["Blocking", "BlockingTransport", "BusError", "HostError", "Transport", "run"]
-
 _Result = TypeVar("_Result")
 
 

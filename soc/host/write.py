@@ -25,8 +25,6 @@ from .burst import (
 from .config import HostConfig
 from .reorder_buffer import ReorderBuffer
 
-__all__ = ["BURSTS", "HostWrite", "data_beat", "write_response"]
-
 #: Most bursts whose addresses wait for data.
 BURSTS = 4
 

@@ -6,8 +6,6 @@ from hdl.config import ConfigurationError
 from hdl.crossing import MAX_CROSSING_DEPTH, MIN_CROSSING_DEPTH
 from support.checks import Checks
 
-__all__ = ["CLOCKS", "ClockConfig"]
-
 #: Numbers of clocks, as named in configurations.
 CLOCKS = ("one", "two")
 

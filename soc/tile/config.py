@@ -16,8 +16,6 @@ from support.errors import Shown
 
 from .clocks import ClockConfig
 
-__all__ = ["VaultBackEnd", "VaultTileConfig"]
-
 #: Back ends of a vault: the DRAM controller, or an AXI4 bus of a board.
 VaultBackEnd = VaultConfig | AxiConfig
 

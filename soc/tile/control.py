@@ -29,8 +29,6 @@ from soc.chip.control_bus import (
 from soc.host.register_map import GROUP_PES, MAX_COUNTERS, PE, VAULT
 from soc.host.register_types import WORD_BYTES, Block
 
-__all__ = ["NETWORK_INDEX_BITS", "READ_CYCLES", "TileControl"]
-
 #: Bits of the number of a network counter.
 NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
 

@@ -8,8 +8,6 @@ from pe.core import Pe
 
 from .config import VaultTileConfig
 
-__all__ = ["join_engine"]
-
 
 def join_engine(
     m: Module,

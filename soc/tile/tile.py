@@ -15,8 +15,6 @@ from .config import VaultTileConfig
 from .engine_slot import join_engine
 from .vault_memory import VaultMemory, memory_counters, memory_member
 
-__all__ = ["IDENTITY_BITS", "VaultTile"]
-
 #: Width of the numbers that identify engines (:class:`pe.interface.IdentityPort`).
 IDENTITY_BITS = 16
 

@@ -27,8 +27,6 @@ from noc.crossbar import MAX_REQUESTERS, Crossbar
 from .clocks import ClockConfig
 from .config import VaultBackEnd
 
-__all__ = ["VaultMemory", "memory_counters", "memory_member"]
-
 
 def memory_member(config: VaultBackEnd) -> dict[str, Member]:
     """The member that connects a vault to its memory.

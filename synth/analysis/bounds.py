@@ -17,14 +17,6 @@ from .needs import place
 from .profile import InFlight, Profile
 from .values import Values, remedy
 
-__all__ = [
-    "Basis",
-    "Bound",
-    "Study",
-    "bounds_of",
-    "check_covered",
-]
-
 #: Maximum branches that a message names.
 _NAMED = 6
 

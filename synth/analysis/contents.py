@@ -9,8 +9,6 @@ from synth.errors import DeclarationError
 
 from .interval import Interval, Value, bounds, join, step_of
 
-__all__ = ["NOTHING_KNOWN", "SELF_WRITTEN_BYTES", "Contents", "contents_of"]
-
 #: Size in bytes of a bounded number that the program itself may store.
 SELF_WRITTEN_BYTES = 8
 #: Maximum numbers of a table among which one load may choose.

@@ -35,8 +35,6 @@ from .interval import (
 )
 from .needs import FX, MR, SLOTS, VL
 
-__all__ = ["Effects", "Overwrite", "Registers", "SelfWritten", "held_range"]
-
 #: Values of all registers, then VL, MR and FX, then the numbers in memory that the program itself
 #: stores.
 Registers = list[Value]

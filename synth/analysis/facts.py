@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Facts", "whole"]
-
 Range = tuple[int, int]
 
 

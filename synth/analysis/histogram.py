@@ -9,8 +9,6 @@ from support.picture import COLOURS, picture, tint
 from .needs import Needs, union
 from .trim import TrimReport
 
-__all__ = ["draw_needs", "draw_types"]
-
 #: Colour of each unit; its types range from this to a light tint.
 _UNIT_COLOURS = {
     Unit.SCALAR: COLOURS[0],

@@ -8,25 +8,6 @@ from typing import NamedTuple
 
 from isa.table import BranchOp, Instruction, Role, ScalarOp
 
-__all__ = [
-    "ANY",
-    "Interval",
-    "RegisterAccess",
-    "Transfer",
-    "Value",
-    "VectorOperand",
-    "bounds",
-    "clip",
-    "evaluate",
-    "join",
-    "refine",
-    "register_access",
-    "signed",
-    "step_of",
-    "transfer",
-    "vector_spans",
-]
-
 _HIGH = (1 << 63) - 1
 _LOW = -(1 << 63)
 _M64 = (1 << 64) - 1

@@ -30,8 +30,6 @@ from .facts import Facts
 from .interval import Interval, Value, bounds, evaluate, register_access, signed, step_of
 from .needs import SLOTS, Flow, reads, writes
 
-__all__ = ["EVER", "Branch", "Loops", "Ramp", "computed", "outcome"]
-
 #: More turns than any loop can have.
 EVER = 1 << 64
 

@@ -9,21 +9,6 @@ from isa.program import Program
 from isa.table import BY_KEY, FIELD_A, INSTRUCTIONS, BranchOp, Instruction, Role, Unit, find
 from synth.errors import TrimError
 
-__all__ = [
-    "FX",
-    "MR",
-    "SLOTS",
-    "VL",
-    "Flow",
-    "Needs",
-    "flow",
-    "needed",
-    "place",
-    "reads",
-    "union",
-    "writes",
-]
-
 _REGISTERS = FIELD_A.range.stop
 #: The vector settings, numbered after the registers.
 VL, MR, FX = range(_REGISTERS, _REGISTERS + 3)

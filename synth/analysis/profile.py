@@ -25,16 +25,6 @@ from .effects import held_range
 from .facts import Facts, whole
 from .interval import register_access, signed, step_of, transfer, vector_spans
 
-__all__ = [
-    "InFlight",
-    "Profile",
-    "profile_of",
-    "profile_run",
-    "program_digest",
-    "recorder",
-]
-
-
 #: Records what an instruction has just done.
 _Note = Callable[[], None]
 

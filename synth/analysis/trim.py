@@ -23,8 +23,6 @@ from .needs import Needs, needed, union
 from .profile import Profile, program_digest
 from .values import StartRanges, analyse
 
-__all__ = ["Known", "TrimReport", "check_reason", "profile_of_each", "report", "trim"]
-
 _MIN_REGISTERS = 8
 _MIN_WORDS = 16
 

@@ -24,14 +24,6 @@ from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
 from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
 
-__all__ = [
-    "StartRanges",
-    "Values",
-    "analyse",
-    "remedy",
-    "store_remedy",
-]
-
 _IDENTITY = (0, (1 << 16) - 1)
 #: Maximum steps of one attempt. The next one joins at the branch that forked most.
 _STEPS = 250_000

@@ -10,19 +10,6 @@ from typing import NamedTuple
 
 from .cut import ProofError
 
-__all__ = [
-    "AndGraph",
-    "Part",
-    "compose",
-    "demanded",
-    "extract",
-    "is_refuted",
-    "read_aiger",
-    "sharpened",
-    "simulate",
-    "write_aiger",
-]
-
 #: Maximum inputs of which all values are tried, and maximum nodes simulated, of 8 KiB each.
 _TRIED = 16
 _FOLLOWED = 20_000

@@ -19,17 +19,6 @@ from support.files import write_file
 from support.scratch import scratch_folder
 from synth.errors import SynthesisError
 
-__all__ = [
-    "BitSlice",
-    "CutDesign",
-    "CutRegister",
-    "MemoryAccess",
-    "ProofError",
-    "bits_of",
-    "cut",
-    "elaborating",
-]
-
 
 class ProofError(SynthesisError):
     """A proof can't be set up or run; the message says what and why."""

@@ -38,8 +38,6 @@ from .rows import (
     reads,
 )
 
-__all__ = ["PROBES", "front_relation"]
-
 #: The engine's port with its status.
 _STATUS = "control__status"
 _LEGAL = f"{DECODE.out}.legal"

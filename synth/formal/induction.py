@@ -22,15 +22,6 @@ from .pipeline import Pipeline
 from .relation import Relation
 from .solve import Failure, solve
 
-__all__ = [
-    "Progress",
-    "Proof",
-    "graph_of",
-    "graph_of_cut",
-    "joined",
-    "prove_relation",
-]
-
 
 def graph_of(text: str, top: str) -> AndGraph:
     """The graph of a combinational module; a port of several bits has ``[n]`` after its name.

@@ -16,8 +16,6 @@ from .probes import ARC, LSU, REQUEST, RESPONSE
 from .relation import Condition, Relation, Rule, View
 from .rows import any_of, codes_of, entry_values, held, is_aligned, transfer_values
 
-__all__ = ["ends", "load_store_relation", "transfer_relation"]
-
 _TABLE, _ENTRY = f"{LSU.table}.words", f"{LSU.table}.read__0__data"
 #: The request at the engine's port.
 _PORT = "memory__request__payload"

@@ -13,12 +13,6 @@ from .cut import NEXT, NOW, PROBE, CutDesign, ProofError, bits_of
 from .relation import Codes, Condition, Relation, Split
 from .sides import InitialView, NextView, NowView, Side, extended, initial, matches
 
-__all__ = [
-    "Miter",
-    "build_miter",
-    "cases_of",
-]
-
 
 def cases_of(split: Split, which: Signal, inputs: Mapping[str, Signal]) -> list[dict[str, bool]]:
     """Values of bits of inputs, by name, for each case; together the cases are exhaustive.

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from .aig import AndGraph, Part, compose
 from .cut import NEXT, NOW, CutDesign, ProofError, bits_of
 
-__all__ = ["MADE", "Pipeline", "pipeline_of"]
-
 #: Prefix of the output for a register at which a design is split.
 MADE = "made:"
 _FROM = "from:"

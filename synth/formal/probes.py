@@ -14,22 +14,6 @@ from pe.lsu.unit import LoadStore
 from pe.sequencer import Sequencer
 from pe.vector.control import VectorControl
 
-__all__ = [
-    "ARC",
-    "CONTROL",
-    "COUNTERS",
-    "DECODE",
-    "DISPATCH",
-    "FETCH",
-    "ISSUE",
-    "LSU",
-    "OPERANDS",
-    "REGISTERS",
-    "REQUEST",
-    "RESPONSE",
-    "SEQUENCER",
-]
-
 ARC = Arc.probes.within("arc")
 COUNTERS = Counters.probes.within("counters")
 DECODE = Decode.probes.within("decode")

@@ -16,8 +16,6 @@ from typing import Protocol
 from amaranth.hdl import Value
 from amaranth.lib import data
 
-__all__ = ["Codes", "Relation", "Rule", "Split", "View", "members"]
-
 
 class View(Protocol):
     """The values of one design at one time, by name of a register, member or port."""

@@ -23,22 +23,6 @@ from pe.config import PeConfig
 
 from .relation import Codes, Condition, Pair, View
 
-__all__ = [
-    "any_of",
-    "codes_of",
-    "command_values",
-    "decoded_values",
-    "dispatched_values",
-    "entry_values",
-    "held",
-    "is_aligned",
-    "is_set",
-    "is_word",
-    "matching",
-    "reads",
-    "transfer_values",
-]
-
 #: Fields of an operation that loads and stores also have.
 _OF_TRANSFERS = ("kind", "width")
 _IMMEDIATE = (Format.AB_IMM, Format.A_IMM, Format.IMM)

@@ -8,8 +8,6 @@ from amaranth.hdl import Cat, Const, Value
 from .cut import BitSlice, CutDesign, ProofError
 from .relation import Codes, Relation, members
 
-__all__ = ["InitialView", "NextView", "NowView", "Side", "extended", "initial", "matches"]
-
 
 class ValueSource(Protocol):
     """Source of the values of both designs."""

@@ -31,8 +31,6 @@ from .rows import any_of, codes_of, decoded_values, held, is_set
 from .sides import extended
 from .table_goals import range_goals, scalar_goals
 
-__all__ = ["SIZED_UNITS", "prove_sizes"]
-
 Configs = tuple[PeConfig, PeConfig]
 
 

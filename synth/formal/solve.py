@@ -15,8 +15,6 @@ from support.scratch import scratch_folder
 from .aig import AndGraph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .cut import ProofError
 
-__all__ = ["Failure", "run_abc", "solve"]
-
 #: Conflicts after which ABC gives up on a goal.
 _CONFLICTS = 1_000_000
 #: Goals per call of ABC: enough to share their common logic.

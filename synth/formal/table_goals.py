@@ -30,8 +30,6 @@ from pe.vector.control import VectorControl
 from .relation import Relation, View
 from .rows import command_values, decoded_values, held, matching
 
-__all__ = ["element_goals", "range_goals", "scalar_goals"]
-
 _CONTROL = VectorControl.probes.within("control")
 _NAMES = {FIELD_A: "a", FIELD_B: "b", FIELD_C: "c"}
 _FIELDS = tuple(_NAMES)

@@ -19,8 +19,6 @@ from .probes import CONTROL, DISPATCH, ISSUE, LSU
 from .relation import Codes, Condition, Relation, View
 from .rows import any_of, codes_of, command_values, held, is_set, matching
 
-__all__ = ["command_relation", "vector_relation"]
-
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers after the control, and those of the scratchpad.
 _BEHIND = (

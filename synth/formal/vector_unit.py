@@ -32,8 +32,6 @@ from .rows import any_of, codes_of, command_values, held, is_aligned, matching
 from .table_goals import element_goals
 from .vector import command_relation
 
-__all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
-
 _CONTROL = VectorControl.probes.within("control")
 _VERTICAL = VectorVertical.probes.within("vertical")
 _PAIR, _TOTAL = _VERTICAL.pair, VectorHorizontal.probes.within("horizontal").total

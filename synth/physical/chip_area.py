@@ -19,15 +19,6 @@ from .mapping import Progress
 from .targets import find_target
 from .units import EngineUnit
 
-__all__ = [
-    "ENGINE",
-    "HOST_PARTS",
-    "VAULT_PARTS",
-    "chip_area",
-    "design_area",
-    "parts_area",
-]
-
 #: Name of the row of all engines.
 ENGINE = "engines"
 #: Names of the rows of each vault's other parts, and of the parts that exist once per chip.

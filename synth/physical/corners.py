@@ -18,8 +18,6 @@ from synth.timing.sta import CLOCK_SLEW_NS, Path, longest_path
 
 from .asic import weakest_driver
 
-__all__ = ["Corner", "CornerTiming", "check_corner", "stage_ns", "time_corners"]
-
 #: Fan-out, in cells of its own kind, of the cell whose delay scales the memories' times.
 _FANOUT = 4
 

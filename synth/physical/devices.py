@@ -6,18 +6,6 @@ from dataclasses import dataclass, replace
 from support.errors import unknown
 from synth.errors import SynthesisError
 
-__all__ = [
-    "DEVICES",
-    "FILL",
-    "GRADES",
-    "PLACED",
-    "Board",
-    "Device",
-    "find_device",
-    "find_placed",
-    "is_placed",
-]
-
 #: Speed grades of ECP5, slowest first; the slowest is the default.
 GRADES = ("6", "7", "8")
 #: Fraction of an FPGA that a design may use so that tools close timing without floor plans: the

@@ -25,19 +25,6 @@ from .area import AreaReport, synthesise
 from .chip_area import HOST_PARTS, VAULT_PARTS, chip_area, parts_area
 from .devices import Device
 
-__all__ = [
-    "VAULT_BYTES",
-    "ChipFit",
-    "Grid",
-    "Surroundings",
-    "chip_of",
-    "fit",
-    "grids",
-    "ranked",
-    "speed",
-    "surroundings",
-]
-
 #: Bytes per cycle that a saturated vault serves: a word, minus the cost of bus turnarounds and
 #: partly used columns. Only the choice among grids depends on this.
 VAULT_BYTES = 7.2

@@ -20,15 +20,6 @@ from .targets import Target, find_target
 from .units import OPENED, OTHER, EngineUnit, closure, units
 from .yosys import CellCount, Run, run
 
-__all__ = [
-    "Progress",
-    "each_unit",
-    "engine_netlist",
-    "map_module",
-    "mapped_verilog",
-    "unit_netlist",
-]
-
 #: Called with a unit's name, the number of finished units and the number of all.
 Progress = Callable[[str, int, int], None]
 

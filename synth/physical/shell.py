@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from synth.errors import SynthesisError
 
-__all__ = ["SHELL", "UNIT", "ShellPort", "ports_of", "shell_ffs", "shell_verilog"]
-
 #: Names of the shell's module and of the module's instance in it.
 SHELL = "vip_shell"
 UNIT = "unit"

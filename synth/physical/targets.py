@@ -23,16 +23,6 @@ from .asic import (
 )
 from .yosys import CellCount
 
-__all__ = [
-    "DEFAULT_TARGETS",
-    "TARGETS",
-    "Target",
-    "check_target",
-    "ecp5_commands",
-    "find_cells",
-    "find_target",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Target:

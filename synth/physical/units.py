@@ -10,8 +10,6 @@ from pe.vector.units import SPECIAL_PORTS
 from support.errors import unknown
 from synth.errors import SynthesisError
 
-__all__ = ["NAMES", "OPENED", "OTHER", "EngineUnit", "check_units", "closure", "memories", "units"]
-
 #: Name of the row of the connections between units.
 OTHER = "other"
 

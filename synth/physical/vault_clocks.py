@@ -24,8 +24,6 @@ from .nextpnr import SET_PIN, reset_synchronisers
 from .place import PlaceReport, map_in_shell
 from .targets import find_cells
 
-__all__ = ["CROSSINGS", "place_vault", "time_vault"]
-
 #: Units in which a path from one clock to the other may begin.
 CROSSINGS = ("memory_crossing", "counter_mirror")
 _ENGINE, _MEMORY = CLOCK_PORTS[ENGINE_DOMAIN][0], CLOCK_PORTS[MEMORY_DOMAIN][0]

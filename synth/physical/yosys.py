@@ -16,8 +16,6 @@ from support.files import write_file
 from support.scratch import owned_folder, plain_folder
 from synth.errors import SynthesisError
 
-__all__ = ["CellCount", "Run", "cache_folder", "run"]
-
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
 _LOG = "yosys.log"

@@ -25,21 +25,6 @@ from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
 from synth.timing.registers import is_constant
 from synth.timing.sta import evaluation_order
 
-__all__ = [
-    "WHOLE_EDGE",
-    "Array",
-    "Arrays",
-    "CellActivity",
-    "Cells",
-    "Counts",
-    "GateSimulation",
-    "Macros",
-    "NetlistActivity",
-    "Recording",
-    "Stimulus",
-    "simulator",
-]
-
 _SOURCE = Path(__file__).with_name("gate_sim.cpp")
 #: Weight of one edge of an output in ``Counts.causes``.
 WHOLE_EDGE = 60

@@ -21,17 +21,6 @@ from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
 
 from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Recording
 
-__all__ = [
-    "THESIS_MHZ",
-    "ClockTree",
-    "PowerReport",
-    "PowerRow",
-    "check_energies",
-    "clock_tree",
-    "estimate",
-    "measure_power",
-]
-
 #: Pins per buffer of the clock tree.
 FANOUT = 16
 

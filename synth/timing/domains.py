@@ -18,8 +18,6 @@ from synth.sram import SramTimes
 from .cell_library import CellLibrary, WireLoad
 from .sta import Path, longest_paths
 
-__all__ = ["Crossing", "DomainPaths", "domain_paths"]
-
 
 @dataclass(frozen=True)
 class Crossing:

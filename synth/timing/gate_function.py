@@ -8,8 +8,6 @@ from lark.exceptions import LarkError
 
 from synth.errors import SynthesisError
 
-__all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table", "verilog_expression"]
-
 #: Maximum inputs of a function, so that its truth table fits 64 bits.
 MAX_INPUTS = 6
 

@@ -10,8 +10,6 @@ smaller from gates.
 import re
 from collections.abc import Mapping
 
-__all__ = ["CELLS", "FLIP_FLOP", "GATE_EQUIVALENT_UM2", "liberty_text"]
-
 #: Area of the two-input NAND gate, in square micrometres.
 GATE_EQUIVALENT_UM2 = 0.798
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from synth.errors import SynthesisError
 
-__all__ = ["Group", "LibertyError", "number", "numbers", "read_groups", "unit"]
-
 
 class LibertyError(SynthesisError):
     """An unusable Liberty file; one line says where and why."""

@@ -23,8 +23,6 @@ from .cell_library import CellLibrary
 from .registers import RegisterCell, port_register
 from .sta import CLOCK_SLEW_NS, Path, PathStep
 
-__all__ = ["OPEN_STA", "find_open_sta", "open_sta_path"]
-
 #: Its command.
 OPEN_STA = "sta"
 

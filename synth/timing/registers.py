@@ -8,8 +8,6 @@ from itertools import product
 from .cell_library import Cell, CellLibrary, LibertyError
 from .gate_function import MAX_INPUTS, FunctionError, truth_table
 
-__all__ = ["RegisterCell", "is_constant", "port_register"]
-
 
 @dataclass(frozen=True)
 class RegisterCell:

@@ -18,17 +18,6 @@ from synth.sram import SramTimes
 from .cell_library import Cell, CellLibrary, TimingArc, WireLoad
 from .registers import port_register
 
-__all__ = [
-    "CLOCK_SLEW_NS",
-    "NetState",
-    "Path",
-    "PathStep",
-    "evaluation_order",
-    "longest_path",
-    "longest_paths",
-    "net_states",
-]
-
 #: Slew of the clock, and of edges that have not yet arrived.
 CLOCK_SLEW_NS = 0.02
 _RISE, _FALL = 0, 1

@@ -283,14 +283,3 @@ def random_accesses(
         else:
             found.append(Access(address, False, words))
     return found
-
-
-__all__ = [
-    "Access",
-    "Dram",
-    "Requester",
-    "bandwidth",
-    "check",
-    "random_accesses",
-    "run_accesses",
-]

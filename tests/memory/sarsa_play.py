@@ -5,7 +5,7 @@ from collections import deque
 
 from memory.agent.config import AgentConfig
 from memory.agent.sarsa import Sarsa
-from memory.model.sarsa_model import SarsaModel
+from tests.memory.sarsa_model import SarsaModel
 
 
 class Player:

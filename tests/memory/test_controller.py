@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 
-from memory.agent.config import AgentConfig
 from memory.config import PagePolicy, VaultConfig
 from memory.controller.controller import Controller
 from memory.timing import DramTiming
@@ -56,9 +55,7 @@ VARIANTS = {
     "adaptive page": replace(SMALL, page_policy="adaptive"),
     "in order": replace(SMALL, scheduler="in-order"),
     "timed turns": replace(SMALL, scheduler="first-ready-timed"),
-    "batches": replace(SMALL, scheduler="par-bs"),
     "learned": replace(SMALL, scheduler="learned"),
-    "meta": replace(SMALL, scheduler="meta", agent=AgentConfig(epoch=16)),
     "bank on top": replace(SMALL, address_map="bank-row-column"),
     "bank at the bottom": replace(SMALL, address_map="row-column-bank"),
     "two banks, narrow rows": replace(SMALL, banks=2, row_bytes=64),

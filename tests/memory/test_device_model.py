@@ -1,5 +1,4 @@
-"""The C++ models of the DRAM, that of the cosimulation and that of the timing model, command by
-command, without a simulator around them."""
+"""The C++ model of the DRAM, command by command, without a simulator around it."""
 
 import ctypes
 import random
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import memory
-import sim_tb.timed
 from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
@@ -27,27 +25,15 @@ ACT, READ, WRITE, PRE, REFRESH = (kind.value for kind in DramCommand)
 ALL_BYTES = 0xFF
 
 
-SOURCES = {
-    "cosimulation": Path(memory.__file__).parent / "model" / "device_model.cpp",
-    "timing model": Path(sim_tb.timed.__file__).parent / "vault" / "dram.cpp",
-}
+MODEL = Path(memory.__file__).parent / "model"
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DeviceModel]:
-    folder = tmp_path_factory.mktemp("device")
-    found = {}
-    for name, source in SOURCES.items():
-        target = folder / f"{source.stem}.so"
-        command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-        subprocess.run([*command, "-o", str(target), str(source)], check=True)
-        found[name] = DeviceModel(ctypes.CDLL(str(target)))
-    return found
-
-
-@pytest.fixture(params=SOURCES)
-def model(request: pytest.FixtureRequest, models: dict[str, DeviceModel]) -> DeviceModel:
-    return models[request.param]
+def model(tmp_path_factory: pytest.TempPathFactory) -> DeviceModel:
+    target = tmp_path_factory.mktemp("device") / "dram.so"
+    command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
+    subprocess.run([*command, "-o", str(target), str(MODEL / "dram.cpp")], check=True)
+    return DeviceModel(ctypes.CDLL(str(target)))
 
 
 @dataclass
@@ -353,7 +339,7 @@ def test_base_moves_the_vault_within_the_image(model: DeviceModel, tmp_path: Pat
     ],
 )
 def test_a_structure_of_the_header_is_that_of_python(name: str, record: type) -> None:
-    header = SOURCES["cosimulation"].with_suffix(".h").read_text()
+    header = (MODEL / "device_model.h").read_text()
     body = re.findall(rf"struct VipDram{name} {{\n(.*?)}};", header, re.S)[0]
     members = re.findall(r"^    (\w[^;]+;)", body, re.M)
     assert members == re.findall(r"^    (\w[^;]+;)", declarations(record), re.M)

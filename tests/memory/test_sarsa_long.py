@@ -8,9 +8,9 @@ import pytest
 from hdl.emission import emit
 from memory.agent.config import AgentConfig
 from memory.agent.sarsa import Sarsa
-from memory.model.sarsa_model import SarsaModel
 from sim_tb.runner.build import simulator_environment
 from support.processes import run_tool
+from tests.memory.sarsa_model import SarsaModel
 
 CONFIG = AgentConfig(epoch=4, epsilon_shift=5)
 DECISIONS = 1_000_000

@@ -54,7 +54,7 @@ from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, plan_dense
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.jobs import conv_job, dense_job, element_job, lstm_job, pool_job
+from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
@@ -189,10 +189,6 @@ def _pool(**given: Any) -> object:
     return pool_job(POOL, zeros(1, 8, 8, 16), **given)
 
 
-def _element(**given: Any) -> object:
-    return element_job(RELU, zeros(6, 6, 8), **given)
-
-
 def _dense(**given: Any) -> object:
     data = (zeros(1, 10), zeros(12, 10), zeros(12))
     return dense_job(DENSE, *data, **({"fraction": 8} | given))
@@ -225,10 +221,6 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (
         _pool,
         dict.fromkeys(("relu", "depth", "out_padding", "sharers", "base", "scratchpad_bytes")),
-    ),
-    (
-        _element,
-        dict.fromkeys(("depth", "padding", "out_padding", "sharers", "base", "scratchpad_bytes")),
     ),
     (
         _dense,

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-__all__ = ["RATE", "frames", "sound"]
-
 RATE = 16_000
 #: Samples of a frame, and those of the frame before that it begins with.
 _FRAME, _BEFORE = 512, 64

@@ -89,6 +89,21 @@ def test_a_quotient_is_0_where_its_divisor_is() -> None:
         check(model(nodes, SHAPE, constants), FEW)
 
 
+@pytest.mark.parametrize("division", ["Div", "Reciprocal"])
+def test_a_quotient_is_0_where_a_divisor_of_either_sign_is(division: str) -> None:
+    operands = ("x", "d") if division == "Div" else ("d",)
+    nodes = [
+        _node("Clip", "x", "low", "high", output="d"),
+        _node(division, *operands, output="q"),
+        _node("Equal", "d", "zero", output="e"),
+        _node("Where", "e", "none", "q"),
+    ]
+    constants = {"low": np.float32(-2), "high": np.float32(1), "zero": np.float32(0)}
+    made = model(nodes, SHAPE, constants | {"none": np.zeros(SHAPE, np.float32)})
+    with np.errstate(divide="ignore", invalid="ignore"):
+        check(made, FEW)
+
+
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("attributes", [{"axis": 1}, {"axis": -1, "select_last_index": 1}])
 def test_arguments(op: str, attributes: dict[str, int]) -> None:

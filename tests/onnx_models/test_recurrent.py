@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -310,3 +311,37 @@ def test_a_program_that_is_too_long_is_refused(tmp_path: Path) -> None:
         vip.compile_model(
             tmp_path / "wide.onnx", {"x": np.ones((2, 1, 640), np.float32)}, tmp_path / "wide"
         )
+
+
+def _cells(op: str, gates: int, recurrent: float) -> ModelProto:
+    """A layer of six cells over three steps, with recurrent weights of about this magnitude."""
+    random = np.random.default_rng(31)
+    constants = {
+        "w": random.normal(0, 0.5, (1, gates * 6, 4)),
+        "r": random.normal(0, recurrent, (1, gates * 6, 6)),
+    }
+    node = helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=6, name="cells")
+    return model([node], (3, 1, 4), constants)
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("scale", [300.0, 3000.0])
+def test_inputs_of_hundreds_saturate_gates_alone(
+    tmp_path: Path, op: str, gates: int, scale: float
+) -> None:
+    """Gates beyond 8 change nothing; fraction bits stay within those of the kernel."""
+    onnx.save(_cells(op, gates, 0.4), tmp_path / "m.onnx")
+    x = np.random.default_rng(32).uniform(-scale, scale, (8, 3, 1, 4)).astype(np.float32)
+    report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m")
+    assert report.outputs[0].error < 3e-3
+
+
+def test_large_recurrent_weights_take_bits_from_the_gates(tmp_path: Path) -> None:
+    """Their sums would need a shift to the left, which fewer bits of the states lengthen."""
+    x = np.random.default_rng(33).uniform(-1, 1, (8, 3, 1, 4)).astype(np.float32)
+    onnx.save(_cells("RNN", 1, 3e5), tmp_path / "m.onnx")
+    report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m")
+    assert report.outputs[0].error < 3e-3
+    onnx.save(_cells("RNN", 1, 3e8), tmp_path / "m.onnx")
+    with pytest.raises(VipError, match="node cells: its weights are too large for its states"):
+        vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "n")

@@ -209,6 +209,8 @@ def test_open_sizes_are_given(tmp_path: Path) -> None:
             vip.check_model(tmp_path / "m.onnx", shapes=shape)
     with pytest.raises(VipError, match="unknown output 'z'"):
         vip.check_model(tmp_path / "m.onnx", outputs=["z"])
+    with pytest.raises(VipError, match=r"output x is an input of the model, .*, such as y$"):
+        vip.check_model(tmp_path / "m.onnx", outputs=["x"])
     shapes = {"x": (1, 3, 8, 11)}
     vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", shapes=shapes)
     output = vip.run_model(tmp_path / "m", {"x": x}, on="iss").outputs["y"]
@@ -227,3 +229,38 @@ def test_labels_that_a_model_chooses_are_evaluated(tmp_path: Path) -> None:
     result = vip.evaluate_model(tmp_path / "m", {"x": x, "y": labels})
     assert (result.accuracy, result.float_accuracy, result.agreement) == (0.75, 0.75, 1.0)
     assert result.threshold is None
+
+
+@pytest.mark.parametrize("op", ["ArrayFeatureExtractor", "Gather"])
+def test_labels_of_a_table_may_be_negative(tmp_path: Path, op: str) -> None:
+    """As scikit-learn's exporter writes a support vector machine's labels, -1 and 1."""
+    random = np.random.default_rng(17)
+    nodes = [
+        _node("MatMul", "x", "w", output="s"),
+        _node("ArgMax", "s", output="i", axis=1, keepdims=0),
+        _node(op, "classes", "i", output="l"),
+        _node("Cast", "l", to=TensorProto.INT64),
+    ]
+    nodes[2].domain = "ai.onnx.ml" if op == "ArrayFeatureExtractor" else ""
+    weights = random.normal(size=(5, 2)).astype(np.float32)
+    shape = (1, 1) if op == "ArrayFeatureExtractor" else (1,)
+    graph = helper.make_graph(
+        nodes,
+        "labels",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 5))],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, shape)],
+        [
+            numpy_helper.from_array(weights, "w"),
+            numpy_helper.from_array(np.array([-1, 1]), "classes"),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+    x = random.normal(size=(40, 5)).astype(np.float32)
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m")
+    labels = 2 * (x @ weights).argmax(axis=1) - 1
+    labels[:10] *= -1
+    result = vip.evaluate_model(tmp_path / "m", {"x": x, "y": labels})
+    assert (result.accuracy, result.agreement, result.threshold) == (0.75, 1.0, None)
+    with pytest.raises(VipError, match="from -32768 to 32767, as the model's own labels"):
+        vip.evaluate_model(tmp_path / "m", {"x": x, "y": labels * 40000})

@@ -120,6 +120,20 @@ def test_a_vault_keeps_what_the_model_needs(little: Path) -> None:
     assert cycles.get(trimmed.arc_entries - 1, 1 << 30) > of_full
 
 
+def test_a_vault_is_built_for_a_part_of_a_model(little: Path, tmp_path: Path) -> None:
+    built = vip.build_model(
+        little / "little.onnx",
+        little / "images.npy",
+        tmp_path / "built",
+        outputs=["r"],
+        shapes={"x": (1, 2, 6, 6)},
+        check=False,
+        area=False,
+    )
+    assert [output.tensor for output in built.compiled.outputs] == ["r"]
+    assert (tmp_path / "built" / "verilog").is_dir()
+
+
 def test_proved_sizes_leave_transfers_in_flight_alone(little: Path) -> None:
     found = vip.trim_model(
         little / "compiled", check=False, area=False, sizes=vip.Sizes(basis="proved")

@@ -152,3 +152,28 @@ def test_images_of_an_open_number_must_stay_apart(tmp_path: Path, name: str) -> 
     exact = ReferenceEvaluator(str(tmp_path / "m.onnx"))
     expected = np.concatenate([exact.run(None, {"x": image[np.newaxis]})[0] for image in x])
     np.testing.assert_allclose(ran.outputs["y"].ravel(), expected.ravel(), atol=3e-3)
+
+
+@pytest.mark.parametrize("preset", ["vault", "vault-int8"])
+def test_coarse_steps_of_a_model_are_its_own(tmp_path: Path, preset: str) -> None:
+    """Steps of a tenth of the largest number, thrice: the machine differs, but no layer is wrong;
+    a layer that is wrong by more than steps is refused all the same."""
+    random = np.random.default_rng(23)
+    constants = {"w": random.normal(0, 0.5, (8, 8)), "s": np.float32(0.3), "z": np.int8(0)}
+    nodes, last = [], "x"
+    for number in range(3):
+        product, quantised = f"g{number}", f"q{number}"
+        nodes += [
+            node("QuantizeLinear", last, "s", "z", output=quantised),
+            node("DequantizeLinear", quantised, "s", "z", output=f"d{number}"),
+            node("Gemm", f"d{number}", "w", output=product),
+        ]
+        last = product
+    onnx.save(model([*nodes, node("Neg", last)], ("n", 8), constants), tmp_path / "m.onnx")
+    x = random.normal(size=(32, 8)).astype(np.float32)
+    report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", preset=preset)
+    assert 0.01 < report.outputs[0].error < 0.3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vip.models.check.OPERATORS", {**OPERATORS, "Neg": OPERATORS["Identity"]})
+        with pytest.raises(VipError, match="one of both is wrong"):
+            vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "n", preset=preset)

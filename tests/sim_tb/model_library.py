@@ -7,8 +7,6 @@ from pathlib import Path
 import sim_tb
 from sim_tb.harness.models import Library, Model
 
-__all__ = ["compiled"]
-
 _ROOM = Path(sim_tb.__file__).parent / "models"
 _COMMAND = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
 

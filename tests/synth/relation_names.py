@@ -9,8 +9,6 @@ from synth.formal.cut import CutDesign
 from synth.formal.relation import Condition, Relation
 from synth.formal.sides import Side
 
-__all__ = ["unknown_names"]
-
 
 class _Names:
     """A view (:class:`synth.formal.relation.View`) that notes the names which the design lacks."""

@@ -8,8 +8,6 @@ from typing import Any
 from vip.executor.executor import Executor
 from vip.executor.work import Task, do
 
-__all__ = ["here"]
-
 
 @contextmanager
 def here(work: str, *_: object) -> Iterator[Executor]:

@@ -20,8 +20,6 @@ from vip_rooms import ROOMS
 
 from .runtime import FILES, LOCK, lock_file, runtime_files
 
-__all__ = ["PAGE_FILES", "SIZE", "BrowserPage", "browser_page", "packed_scene"]
-
 #: Width and height of the problem, and its labels.
 SIZE = (32, 24)
 _LABELS = 16

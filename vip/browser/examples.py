@@ -18,8 +18,6 @@ from synth.analysis.trim import Known, report
 
 from .workbench import PlainMemory
 
-__all__ = ["Stereo", "trimmed"]
-
 
 class Stereo:
     """Belief propagation on the packed pair of photographs, on one engine.

@@ -13,8 +13,6 @@ from support.errors import VipError
 from support.extras import need
 from support.files import read_bytes
 
-__all__ = ["FILES", "LOCK", "RELEASE", "RuntimeFilesError", "lock_file", "runtime_files"]
-
 #: Release of Pyodide.
 RELEASE = "0.27.7"
 _NUMPY = "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl"

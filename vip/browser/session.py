@@ -15,8 +15,6 @@ from synth.analysis.trim import Known
 from .examples import Stereo, trimmed
 from .workbench import PageError, Workbench
 
-__all__ = ["BrowserSession"]
-
 
 class BrowserSession:
     """The work of one page.

@@ -13,8 +13,6 @@ from vip.debugging.timeline import Timeline
 from vip.debugging.views import element_type, listed
 from vip.progress import silent
 
-__all__ = ["PageError", "PlainMemory", "Workbench", "memory_of"]
-
 _PAGE = 1 << 16
 
 

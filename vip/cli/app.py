@@ -10,8 +10,6 @@ from .errors import UsageError, UserError, usage_message
 from .lazy import CommandEntry, LazyGroup
 from .notices import show_notices
 
-__all__ = ["app", "main"]
-
 
 class Commands(LazyGroup):
     """All commands. Most need few of the packages, and help needs none."""

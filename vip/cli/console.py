@@ -25,8 +25,6 @@ from rich.text import Text
 from support.errors import printable
 from vip.progress import Progress
 
-__all__ = ["console", "show_values", "shown", "table", "warn"]
-
 
 class _Plain(Console):
     """A terminal that shows strings as they are: names may contain brackets, colons, and control

@@ -8,8 +8,6 @@ import typer
 
 from support.errors import VipError, clipped, printable, suggestion
 
-__all__ = ["RENAMED", "UsageError", "UserError", "no_command", "usage_message", "words"]
-
 #: Typer's base of errors in arguments, which it does not export.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)
 

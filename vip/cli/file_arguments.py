@@ -16,8 +16,6 @@ from support.files import check_regular
 
 from .errors import UserError
 
-__all__ = ["FileArguments"]
-
 
 @dataclass(frozen=True)
 class _Place:

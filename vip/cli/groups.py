@@ -7,8 +7,6 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, get_args
 
-__all__ = ["grouped"]
-
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` for Typer, each group replaced by its options. A group is a parameter whose type

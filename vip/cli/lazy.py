@@ -12,8 +12,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from .errors import UserError, no_command, words
 
-__all__ = ["CommandEntry", "CommandGroup", "LazyGroup"]
-
 
 class CommandEntry(NamedTuple):
     """Location of a command, and its line in the help of its group.

@@ -2,8 +2,6 @@
 
 import logging
 
-__all__ = ["show_notices"]
-
 #: Loggers whose reports the command line shows.
 _ROOMS = ("sim_tb", "synth")
 

@@ -8,8 +8,6 @@ from sim_tb.workloads.certificate import KINDS, ModelCertificate, certified_runs
 from support.errors import VipError, unknown
 from vip.progress import Progress, silent
 
-__all__ = ["certify"]
-
 
 def certify(
     kinds: Sequence[str] = KINDS, *, layers: bool = False, progress: Progress = silent

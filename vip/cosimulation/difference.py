@@ -18,8 +18,6 @@ from support.scratch import scratch_folder
 from vip.programs import fill
 from vip.progress import Progress, silent
 
-__all__ = ["Locator"]
-
 _STAGE = "first difference (runs)"
 #: Clock cycles of waveforms before the first and after the last instruction shown.
 _MARGIN = 4

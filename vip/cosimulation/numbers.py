@@ -15,8 +15,6 @@ from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.picture import COLOURS, picture
 
-__all__ = ["bandwidth_windows", "draw_bandwidth", "run_json"]
-
 #: Most intervals that a picture can resolve.
 _MOST_INTERVALS = 400
 

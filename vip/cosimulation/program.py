@@ -26,8 +26,6 @@ from .difference import Locator
 from .numbers import run_json
 from .waves import waves
 
-__all__ = ["CosimRun", "cosim"]
-
 #: Bytes per write of the host to a chip.
 _BLOCK_BYTES = 1 << 20
 _STAGE = "cosimulation (cycles)"

@@ -16,8 +16,6 @@ from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 from vip.programs import assemble
 
-__all__ = ["LARGE", "LOG", "Rehearsal", "check_room", "file_bytes"]
-
 #: Bytes of a file above which a run warns.
 LARGE = 10**9
 #: A pipeline log, whatever its ending.

@@ -35,8 +35,6 @@ from vip.synthesis.netlist import netlist_of
 from .numbers import draw_bandwidth, run_json
 from .waves import waves
 
-__all__ = ["BpRun", "cosim_bp", "stereo_pair"]
-
 #: Width and height: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip processes in a minute.
 _SIZES = {"engine": (64, 48), "vault": (60, 34), "chip": (32, 24)}

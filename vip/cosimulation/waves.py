@@ -19,8 +19,6 @@ from support.scratch import scratch_folder
 
 from .room import LOG, Rehearsal, check_room
 
-__all__ = ["EVENTS", "Waves", "need_machine", "waves"]
-
 #: Ending of a trace of events; other endings are those of waveforms.
 EVENTS = ".json"
 _FST = ".fst"

@@ -15,16 +15,6 @@ from .errors import DebugError, ExpectationError
 from .points import Kind, Point
 from .views import ListedWord, Matrix, Registers, Stop, element_type
 
-__all__ = [
-    "COMMANDS",
-    "Command",
-    "DebugSession",
-    "Done",
-    "Listing",
-    "Reply",
-    "read_script",
-]
-
 _SCRIPT_BYTES = 1 << 20
 _SHAPE = re.compile(r"(?:([0-9]{1,6})x)?([0-9]{1,6})")
 _DEFAULT_TYPE = "i16"

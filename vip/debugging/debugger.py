@@ -24,8 +24,6 @@ from .points import Breakpoint, Kind, Point, Watchpoint
 from .timeline import Timeline
 from .views import ElementType, ListedWord, Matrix, Registers, Stop, listed
 
-__all__ = ["Debugger", "debug"]
-
 _CHECK = Checks(DebugError)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}")
 _REGISTER = re.compile(r"r([0-9]{1,2})")

@@ -2,8 +2,6 @@
 
 from support.errors import VipError
 
-__all__ = ["DebugError", "ExpectationError"]
-
 
 class DebugError(VipError):
     """An invalid command, place, address or type; one line."""

@@ -5,8 +5,6 @@ from typing import Literal
 
 from isa.accesses import Space
 
-__all__ = ["Breakpoint", "Hit", "Kind", "Point", "Watchpoint"]
-
 #: Accesses that a watchpoint stops after.
 Kind = Literal["write", "read", "access"]
 

@@ -19,8 +19,6 @@ from vip.progress import Progress
 
 from .points import Hit, Watchpoint
 
-__all__ = ["INTERVAL", "Timeline"]
-
 #: Instructions from a checkpoint to the next.
 INTERVAL = 10_000
 

@@ -15,8 +15,6 @@ from isa.program import Program
 from .errors import DebugError
 from .points import Hit
 
-__all__ = ["ElementType", "ListedWord", "Matrix", "Registers", "Stop", "element_type", "listed"]
-
 _TYPE = re.compile(r"([iux])(8|16|32|64)(?:/([0-9]{1,2}))?")
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.patches import FancyBboxPatch
 
 
-__all__ = ["Diagram", "DiagramPlace", "diagram", "placed"]
-
 #: Centre of a block: across and down, in blocks.
 DiagramPlace = tuple[float, float]
 

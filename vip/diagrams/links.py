@@ -13,8 +13,6 @@ from support.errors import VipError
 from support.files import write_file
 from support.scratch import scratch_folder
 
-__all__ = ["TILE", "DiagramBlock", "DiagramError", "DiagramLink", "Links", "find_links"]
-
 #: Names of a chip's tiles. Each has its own ports of the chip, so they keep their numbers.
 TILE = re.compile(r"tile_(\d+)")
 

@@ -18,8 +18,6 @@ from support.scratch import scratch_folder
 
 from .work import ExecutorError, Task, do_checked, other_version, own_version
 
-__all__ = ["Executor", "check_scheduler", "cluster", "local", "opened"]
-
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[\w.:\[\]-]+:[0-9]{1,5}")
 #: Most tasks per process, one after the other.
 _PART = 6

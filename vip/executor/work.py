@@ -14,8 +14,6 @@ from sim_tb.runner.cache import source_digest
 from support.errors import VipError
 from vip_rooms import ROOMS
 
-__all__ = ["ExecutorError", "Task", "do", "do_checked", "other_version", "own_version"]
-
 Task = Mapping[str, Any]
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from .work import do
 
-__all__ = ["main"]
-
 
 def main(file: Path) -> None:
     """Do the ``tasks`` of the ``work`` in ``file``, a JSON object."""

@@ -30,8 +30,6 @@ from sim_tb.cosim.engine import CosimError
 
 from .machine import model_machine
 
-__all__ = ["VipBackend", "VipRep"]
-
 _PRESET = "vault-logistic"
 
 

@@ -18,8 +18,6 @@ from pe.config import PAIRS
 from .machine import ModelMachine
 from .reference import OutputDeviation
 
-__all__ = ["Trial", "check_budget", "within_budget"]
-
 
 class Trial(NamedTuple):
     """A model that is planned and calibrated.

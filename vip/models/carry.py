@@ -10,8 +10,6 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers
 
-__all__ = ["Ports", "carried_elements", "carried_inputs", "check_carry", "zero_state"]
-
 
 class Ports(Protocol):
     """A model, mapped or compiled."""

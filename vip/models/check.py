@@ -23,15 +23,6 @@ from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
 
-__all__ = [
-    "LayerCheck",
-    "ModelCheck",
-    "check_model",
-    "for_machine",
-    "long_program",
-    "read_model",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCheck:

@@ -11,8 +11,6 @@ from support.errors import unknown
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["part_of"]
-
 
 def part_of(
     model: Path, outputs: Sequence[str], shapes: Mapping[str, Sequence[int]]
@@ -45,6 +43,11 @@ def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
     declared = {item.name: item for item in graph.output}
     tensors = {name for node in graph.node for name in node.output if name}
     for name in outputs:
+        if any(name == item.name for item in graph.input):
+            raise ModelError(
+                f"output {name} is an input of the model, so there is nothing to compute; name a "
+                f"node's output, such as {', '.join(declared)}"
+            )
         if name not in tensors:
             raise ModelError(unknown("output", name, sorted(declared)))
     inner = {item.name: item for item in shape_inference.infer_shapes(proto).graph.value_info}

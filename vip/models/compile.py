@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile, is_zipfile
 
 import numpy as np
@@ -31,8 +31,6 @@ from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
-
-__all__ = ["CompileReport", "Images", "compile_model", "images_of", "input_arrays", "spread"]
 
 #: Images of each input by its name, those of a single input, or a file of either.
 Images = Mapping[str, NDArray[Any]] | NDArray[Any] | Path | str
@@ -227,70 +225,102 @@ def compile_model(
         OSError: a file can't be read or written.
     """
     machine = model_machine(preset)
-    model, folder = Path(model), Path(folder)
+    folder = Path(folder)
     check_new(folder)
     check_budget(machine, budget)
     progress("reading the model")
-    part = part_of(model, outputs, shapes or {})
-    content = part if isinstance(part, bytes) else read_bytes(part, _MOST_BYTES)
-    read, session = _supported(part, batch)
-    mapped = for_machine(machine, read)
-    carry = carry or {}
-    check_carry(mapped, carry)
+    part = part_of(Path(model), outputs, shapes or {})
     data, label = input_arrays(calibration, "the calibration data")
-    arrays = images_of(mapped, data, label, carry.values())
+    compiler = _Compiler(machine, part, batch, _Data(data, label, carry or {}), progress)
+    in_bytes = compiler.trial(())
+    chosen = in_bytes if budget is None else within_budget(budget, in_bytes, compiler.trial)
+    progress("writing")
+    return compiler.write(folder, chosen, in_bytes.error)
 
-    def inputs_of(model: MappedModel) -> dict[str, Reals]:
-        images = spread(model, data, label, carry.values())
-        return images | carried_inputs(model, images, carry)
 
-    progress("comparing with onnxruntime")
-    check_mapping(part, session, mapped, inputs_of(mapped))
+class _Data(NamedTuple):
+    """Arrays by tensor, what messages call them, and outputs that are inputs of the next image."""
 
-    def trial(wide: Collection[str]) -> Trial:
+    arrays: Mapping[str, NDArray[Any]]
+    label: str
+    carry: Mapping[str, str]
+
+    def inputs(self, model: MappedModel) -> dict[str, Reals]:
+        """Images of all inputs, by layer."""
+        images = spread(model, self.arrays, self.label, self.carry.values())
+        return images | carried_inputs(model, images, self.carry)
+
+
+class _Compiler:
+    """A model that is being compiled for a machine.
+
+    Raises:
+        VipError: as of :func:`compile_model`.
+    """
+
+    def __init__(
+        self,
+        machine: ModelMachine,
+        model: Path | bytes,
+        batch: int | None,
+        data: _Data,
+        progress: Progress,
+    ) -> None:
+        self.machine = machine
+        self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
+        self.read, self.session = _supported(model, batch)
+        self.mapped = for_machine(machine, self.read)
+        self.data = data
+        self.progress = progress
+        check_carry(self.mapped, data.carry)
+        self.arrays = images_of(self.mapped, data.arrays, data.label, data.carry.values())
+        progress("comparing with onnxruntime")
+        check_mapping(model, self.session, self.mapped, data.inputs(self.mapped))
+
+    def trial(self, wide: Collection[str]) -> Trial:
+        """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
-        model = for_machine(machine, read, wide)
-        images = inputs_of(model)
-        progress("planning")
-        plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
+        model = for_machine(self.machine, self.read, wide)
+        images = self.data.inputs(model)
+        self.progress("planning")
+        plan = plan_network(model.network, batch=model.batch, engines=self.machine.engines)
         keep = any(model.network.users(port.layer) for port in model.outputs)
         layout = NetworkLayout(plan, keep=keep)
-        if why := long_program(machine, layout):
+        if why := long_program(self.machine, layout):
             raise ModelError(why)
-        progress("calibrating")
+        self.progress("calibrating")
         calibrated = calibrate(model, layout, images)
-        return Trial(plan, keep, calibrated, _compared(session, calibrated, arrays, images))
+        compared = _compared(self.session, calibrated, self.arrays, images)
+        return Trial(plan, keep, calibrated, compared)
 
-    in_bytes = trial(())
-    chosen = in_bytes if budget is None else within_budget(budget, in_bytes, trial)
-    plan, keep, calibrated, compared = chosen
-    progress("writing")
-    job = _zero_job(calibrated, machine, keep=keep)
-    layers = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
-    save_folder(
-        folder,
-        content,
-        calibrated,
-        job,
-        preset=preset,
-        keep=keep,
-        carry=carry,
-        layers=layers,
-    )
-    return CompileReport(
-        folder=str(folder),
-        preset=preset,
-        batch=mapped.batch,
-        launches=len(job.launches),
-        programs=len({tuple(launch.program.words) for launch in job.launches}),
-        vault_bytes=job.end,
-        predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
-        maps=calibrated.maps,
-        outputs=compared,
-        requantised=requantised(read, calibrated.model, calibrated.formats),
-        widened=_widened(mapped.network, calibrated.network),
-        error_in_bytes=in_bytes.error,
-    )
+    def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
+        """Write the folder of a trial."""
+        plan, keep, calibrated, compared = chosen
+        job = _zero_job(calibrated, self.machine, keep=keep)
+        save_folder(
+            folder,
+            self.content,
+            calibrated,
+            job,
+            preset=self.machine.preset,
+            keep=keep,
+            carry=self.data.carry,
+            layers={launch.name: job.step_of(launch.name)[0] for launch in job.launches},
+        )
+        return CompileReport(
+            folder=str(folder),
+            preset=self.machine.preset,
+            batch=self.mapped.batch,
+            launches=len(job.launches),
+            programs=len({tuple(launch.program.words) for launch in job.launches}),
+            vault_bytes=job.end,
+            predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
+            maps=calibrated.maps,
+            outputs=compared,
+            requantised=requantised(self.read, calibrated.model, calibrated.formats),
+            widened=_widened(self.mapped.network, calibrated.network),
+            error_in_bytes=error_in_bytes,
+        )
 
 
 def _widened(before: Network, after: Network) -> tuple[str, ...]:

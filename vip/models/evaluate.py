@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.fixed_point import HIGHEST, LOWEST
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
@@ -24,25 +25,28 @@ from .run import golden_outputs
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["Evaluation", "evaluate_model", "score_threshold"]
-
 #: Operators whose first output has elements of their first input.
 _MOVES = frozenset(
     {"Cast", "Dropout", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"}
     | {"Transpose", "Unsqueeze"}
 )
+#: Operators that take elements of a tensor, or of a table, by an index.
+_TABLES = frozenset({"ArrayFeatureExtractor", "Gather"})
 #: Operators whose first output is a label.
 _LABELS = frozenset({"ArgMax", "ArgMin", "LinearClassifier"})
 #: Operators whose results are probabilities.
 _PROBABILITIES = frozenset({"HardSigmoid", "Sigmoid", "Softmax"})
 
 
-def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -> NDArray[np.int64]:
+def checked_labels(
+    labels: NDArray[Any], images: int, scores: int | None, label: str
+) -> NDArray[np.int64]:
     """The label of each image.
 
     Parameters:
         labels: as the data have them. images: of the data.
-        scores: of an image; labels are from 0 to ``scores`` - 1, of a single score 0 or 1.
+        scores: of an image; labels are from 0 to ``scores`` - 1, of a single score 0 or 1. None:
+            the model's output is a label, any number of 16 bits.
         label: the data are, for messages.
 
     Raises:
@@ -55,12 +59,15 @@ def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -
         )
     if labels.shape != (images,):
         raise ModelError(f"{label}: y needs {images} labels, not the shape {labels.shape}")
-    last = max(scores - 1, 1)
-    wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
+    if scores is None:
+        first, last, why = LOWEST, HIGHEST, "the model's own labels have 16 bits"
+    else:
+        first, last, why = 0, max(scores - 1, 1), f"the model has {counted(scores, 'score')}"
+    wrong = labels[~((labels >= first) & (labels <= last) & (labels == np.rint(labels)))]
     if wrong.size:
         raise ModelError(
-            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has "
-            f"{counted(scores, 'score')}; there is {wrong[0]}"
+            f"{label}: labels y must be whole numbers from {first} to {last}, as {why}; there is "
+            f"{wrong[0]}"
         )
     return labels.astype(np.int64)
 
@@ -107,8 +114,10 @@ def score_threshold(model: "ModelProto", tensor: str) -> float:
 def is_label(model: "ModelProto", tensor: str) -> bool:
     """Whether an output is the label that the model chooses, not a score."""
     makers = {name: node for node in model.graph.node for name in node.output}
-    while (node := makers.get(tensor)) is not None and node.op_type in _MOVES:
-        tensor = node.input[0]
+    constants = _constants(model)
+    while (node := makers.get(tensor)) is not None and node.op_type in (*_MOVES, *_TABLES):
+        # Labels in a constant table are chosen by its index.
+        tensor = node.input[node.op_type in _TABLES and node.input[0] in constants]
     return node is not None and node.op_type in _LABELS and tensor == node.output[0]
 
 
@@ -188,7 +197,7 @@ def evaluate_model(
         folder: of :func:`vip.models.compile.compile_model`.
         data: images of each input by its name, and labels as ``y``, or a file (``.npz``) of them.
             Labels are whole numbers from 0, less than the first output's elements, or 0 and 1 if it
-            has one.
+            has one; of a model whose output is a label, any that it may have.
         progress: called with the images so far.
 
     Raises:
@@ -206,8 +215,7 @@ def evaluate_model(
     chooses = scores == 1 and is_label(load_proto(compiled.model), port.tensor)
     labels = None
     if "y" in arrays and "y" not in inputs:
-        most = int(np.iinfo(np.int16).max) if chooses else scores
-        labels = checked_labels(arrays["y"], images, most, label)
+        labels = checked_labels(arrays["y"], images, None if chooses else scores, label)
     threshold = None
     if scores == 1 and not chooses:
         threshold = score_threshold(load_proto(compiled.model), port.tensor)

@@ -39,20 +39,6 @@ from support.errors import VipError
 from support.files import naming, read_bytes, write_file
 from vip.output import provenance
 
-__all__ = [
-    "SCHEMA",
-    "Compilation",
-    "CompiledModel",
-    "check_new",
-    "load_arrays",
-    "load_folder",
-    "manifest_of",
-    "network_from_json",
-    "network_to_json",
-    "save_arrays",
-    "save_folder",
-]
-
 
 def network_to_json(network: Network) -> dict[str, Any]:
     """A network as plain data."""

@@ -11,8 +11,6 @@ from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
 from vip.configurations import design
 
-__all__ = ["CLOCK_GHZ", "ModelMachine", "model_machine"]
-
 #: Clock of the thesis's machine, in GHz.
 CLOCK_GHZ = 1.25
 

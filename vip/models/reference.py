@@ -19,16 +19,6 @@ from microkernels.onnx_models.read import OnnxGraph, load_proto
 from support.extras import need
 from vip.progress import Progress, silent
 
-__all__ = [
-    "OnnxModel",
-    "OutputDeviation",
-    "UnrunnableError",
-    "mixed_images",
-    "onnx_outputs",
-    "output_error",
-    "with_every_output",
-]
-
 
 class UnrunnableError(ModelError):
     """A model that onnxruntime can't run; one line."""

@@ -31,14 +31,6 @@ from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
 
-__all__ = [
-    "ModelRun",
-    "compiled_job",
-    "elements_of",
-    "golden_outputs",
-    "run_model",
-]
-
 #: Images of the golden model at a time.
 _AT_A_TIME = 64
 

@@ -18,8 +18,6 @@ from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
 from vip.progress import Progress, counting
 
-__all__ = ["Method", "MrfOptions", "coarse_name", "counted"]
-
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
 Method = Literal["bp", "hbp", "trws", "htrws"]
 

@@ -20,8 +20,6 @@ from support.picture import MARKERS, picture
 
 from .options import Method
 
-__all__ = ["MrfRun"]
-
 _PLOT_INCHES = 6.0, 4.0
 _TITLES = {
     "bp": "BP-M",

@@ -30,8 +30,6 @@ from .options import Method, MrfOptions, coarse_name, counted
 from .result import MrfRun
 from .trws import solve_trws
 
-__all__ = ["MOST_LEVELS", "solve_mrf"]
-
 #: Most levels of a hierarchical method.
 MOST_LEVELS = 8
 ResultT = TypeVar("ResultT")

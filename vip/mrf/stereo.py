@@ -20,8 +20,6 @@ from .options import Method
 from .result import MrfRun
 from .run import solve_mrf
 
-__all__ = ["MrfStereo", "mrf_stereo"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MrfStereo(Shown):

@@ -17,8 +17,6 @@ from vip.progress import Progress
 from .options import MrfOptions, coarse_name, counted
 from .result import MrfRun
 
-__all__ = ["solve_trws"]
-
 
 def solve_trws(
     problem: BpProblem,

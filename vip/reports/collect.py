@@ -14,8 +14,6 @@ from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, record
 
-__all__ = ["Report", "Scaling", "collect"]
-
 #: Parameter of a configuration -> its description, and the values that are tried.
 _SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {
     "arc_entries": ("ARC entries", (5, 10, 20, 40)),

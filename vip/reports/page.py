@@ -18,8 +18,6 @@ from .collect import Report
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES", "page"]
-
 _LOGIC, _MEMORIES, _LONGEST = COLOURS[0], COLOURS[1], COLOURS[3]
 _PARTS = {
     "memories": _MEMORIES,

@@ -19,8 +19,6 @@ from vip.progress import Progress, naming, silent
 from .collect import Report, collect
 from .page import FIGURES, page
 
-__all__ = ["FILES", "WrittenReport", "report"]
-
 _PAGE = "index.html"
 #: Names of the files of a report.
 FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))

@@ -17,8 +17,6 @@ from microkernels.suite import suite
 from soc.generate.designs import Configuration
 from support.errors import VipError, unknown
 
-__all__ = ["SIZED", "SweepError", "check_kernel", "kernel_jobs", "kernel_name"]
-
 _SEED = 1
 _FRACTION = 10
 

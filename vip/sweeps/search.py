@@ -12,8 +12,6 @@ from support.extras import need
 
 from .specification import Choice, Specification
 
-__all__ = ["Search", "search"]
-
 
 class Search(Protocol):
     """Batches of choices; :meth:`learn` follows each."""

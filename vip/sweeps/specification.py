@@ -22,8 +22,6 @@ from vip.configurations import design
 from .kernels import SweepError, check_kernel, kernel_name
 from .tasks import engine_or_vault
 
-__all__ = ["METHODS", "Choice", "Specification", "configuration", "read_specification"]
-
 #: How configurations are chosen.
 METHODS = ("grid", "random", "tpe", "nsga2")
 _SPECIFICATION_BYTES = 1 << 20

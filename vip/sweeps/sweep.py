@@ -27,13 +27,6 @@ from .specification import Choice, Specification, configuration, read_specificat
 from .table import Row, Summary, pareto, summaries, winner, write_page, write_parquet
 from .tasks import WORK, code_version, task_key
 
-__all__ = [
-    "FILES",
-    "Store",
-    "SweepResult",
-    "sweep",
-]
-
 
 class Store:
     """Results by key (:func:`vip.sweeps.tasks.task_key`), one file each, in the build folder."""

@@ -10,8 +10,6 @@ from typing import Any
 from support.extras import need
 from support.files import write_atomically
 
-__all__ = ["Summary", "pareto", "summaries", "winner", "write_page", "write_parquet"]
-
 Row = dict[str, Any]
 
 

@@ -24,8 +24,6 @@ from vip.synthesis.energy import engine_power
 
 from .kernels import SweepError, kernel_jobs
 
-__all__ = ["WORK", "code_version", "engine_or_vault", "run_task", "task_key"]
-
 #: Rooms whose source decides results.
 _ROOMS = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
 _STANDARD_CELLS = "nangate45"

@@ -23,8 +23,6 @@ from vip.progress import Progress, by_part, silent
 
 from .placement import WORK, place
 
-__all__ = ["SynthReport", "synth"]
-
 #: Measures that the JSON report always contains.
 _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
 

@@ -22,8 +22,6 @@ from synth.timing.cell_library import CellLibrary
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
 
-__all__ = ["NETLISTS", "TimedNetlist", "logic_ge", "timing"]
-
 #: Targets of the two netlists that need no library from the user.
 NETLISTS = (NANGATE45_AREA, NANGATE45)
 

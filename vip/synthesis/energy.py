@@ -14,8 +14,6 @@ from synth.power.gate_sim import Recording
 from synth.power.power import PowerReport, check_energies, measure_power
 from synth.timing.sta import longest_path
 
-__all__ = ["check_power_target", "engine_power"]
-
 
 def check_power_target(target: str) -> None:
     """Check before the work that the cells of ``target`` have energies.

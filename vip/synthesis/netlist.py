@@ -12,8 +12,6 @@ from synth.physical.mapping import mapped_verilog
 from synth.physical.targets import check_target
 from vip.progress import Progress, by_part
 
-__all__ = ["netlist_of"]
-
 _TARGET = "generic"
 
 

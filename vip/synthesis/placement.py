@@ -13,8 +13,6 @@ from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
-__all__ = ["WORK", "place", "run_seed"]
-
 #: :func:`run_seed` for :mod:`vip.executor.work`.
 WORK = "vip.synthesis.placement:run_seed"
 

@@ -24,8 +24,6 @@ from vip.progress import Progress, by_part, silent
 
 from .energy import check_power_target, engine_power
 
-__all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "PowerResult", "power", "record"]
-
 #: Width, height and labels, and positions of a convolution: some ten thousand cycles each.
 _BP_SIZE = (8, 4, 16)
 CONVOLUTION_POSITIONS = 64

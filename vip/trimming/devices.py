@@ -17,8 +17,6 @@ from vip.synthesis.placement import place
 from .filling import CLOCK_MHZ
 from .trim import TrimResult
 
-__all__ = ["DeviceFit", "fit_devices"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceFit:

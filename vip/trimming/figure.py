@@ -14,8 +14,6 @@ from .rows import CELLS, TrimRow
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_trims"]
-
 #: Means over SCRATCH's applications, and its largest gain of throughput.
 _SCRATCH = {"flip-flops": 41.0, "LUTs": 36.0}
 _SCRATCH_GAIN = 3.5

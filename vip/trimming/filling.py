@@ -13,17 +13,6 @@ from synth.physical.fit import ChipFit, Step, fit
 
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
 
-__all__ = [
-    "CHIP_FILE",
-    "CLOCK_MHZ",
-    "WINDOW_BITS",
-    "Filled",
-    "Fitting",
-    "fit_application",
-    "fit_both",
-    "fit_json",
-]
-
 #: Name of the file with the chip of trimmed engines.
 CHIP_FILE = "chip.json"
 #: Clock at which bandwidths are stated. Nothing is placed on a 7-series device here; an engine

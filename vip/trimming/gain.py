@@ -14,8 +14,6 @@ from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 from .filling import WINDOW_BITS, fit_application, fit_json
 from .rows import TrimRow, made_from
 
-__all__ = ["DEVICE", "estimate_gains", "simulate_gain"]
-
 #: The device that is filled: SCRATCH's.
 DEVICE = "xc7vx690t"
 

@@ -29,8 +29,6 @@ from vip.progress import Progress, counting, silent
 from .runs import Loaded, Sizes, cut_to
 from .trim import TrimResult, need_tools, trim_work
 
-__all__ = ["trim_model"]
-
 #: Longer runs are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000
 #: Fewest requests in flight that an engine can be built for.

@@ -16,16 +16,6 @@ from vip.output import provenance
 
 from .runs import SLOWER
 
-__all__ = [
-    "CELLS",
-    "POWER_MHZ",
-    "SAVED",
-    "TARGET",
-    "TrimRow",
-    "made_from",
-    "means",
-]
-
 #: Target of the areas.
 TARGET = "xc7"
 #: Target and clock of the power.

@@ -25,25 +25,6 @@ from synth.errors import DeclarationError, TrimError
 from vip.programs import LIMIT, load_program, memory_contents
 from vip.progress import Progress, counting
 
-__all__ = [
-    "MOST_SLOWER",
-    "SLOWER",
-    "EngineWork",
-    "Launches",
-    "Loaded",
-    "Sizes",
-    "Subject",
-    "cut_to",
-    "demand",
-    "known_launches",
-    "load_subjects",
-    "moved",
-    "profile_work",
-    "proved_cut",
-    "subjects_of",
-    "timed_profile",
-]
-
 #: Largest file of memory contents, in bytes.
 _MEMORY_BYTES = 1 << 28
 

@@ -33,8 +33,6 @@ from vip.synthesis.energy import check_power_target, engine_power
 from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
 from .runs import SLOWER, demand, known_launches, proved_cut
 
-__all__ = ["QUICK", "UNIONS", "TrimSuiteError", "compare", "measure_trims", "run_row"]
-
 #: Name -> applications that one trimmed engine runs.
 UNIONS: Mapping[str, tuple[str, ...]] = {
     "all of BP": ("bp", "bp-construct", "bp-copy"),

@@ -29,8 +29,6 @@ from vip.progress import Progress, by_part, naming, silent
 from .filling import CHIP_FILE, Fitting, fit_both, fit_json
 from .runs import EngineWork, Launches, Sizes, Subject, load_subjects
 
-__all__ = ["TrimResult", "Work", "need_tools", "trim", "trim_work"]
-
 #: Key in the JSON -> target and measure of the saving.
 _SAVED = {
     "ff_saved": ("xc7", "ffs"),

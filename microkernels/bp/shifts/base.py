@@ -29,8 +29,6 @@ from ..record import LOADED_VECTORS, PLACE, vector_stride
 from ..runs import PAIR
 from .transform import Transform
 
-__all__ = ["BUS_BYTES", "MOST_SLOTS", "SharedImage", "Shifts", "bus_cycles", "update_cycles"]
-
 #: Maximum slots of the ring: registers hold their addresses.
 MOST_SLOTS = 8
 #: Bytes per cycle on a vault's bus.

@@ -32,8 +32,6 @@ from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from .base import BUS_BYTES, SharedImage
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 
-__all__ = ["BLOCK_LANES", "BlockShifts"]
-
 #: Lines of pixels interleaved.
 BLOCK_LANES = 4
 #: Bytes in a block's slot, and in the slots of a turn; slots of the ring, and its first byte, whose

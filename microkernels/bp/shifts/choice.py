@@ -19,8 +19,6 @@ from .rhythm import beats_of
 from .transform import Transform, transform_of
 from .wide import WideShifts
 
-__all__ = ["Form", "matrix_cycles", "shifts_of"]
-
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: whichever takes fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]

@@ -36,8 +36,6 @@ from ..runs import PAIR
 from .base import BUS_BYTES, SharedImage, Shifts, bus_cycles, update_cycles
 from .rhythm import Rhythm, beats_of, dependences, rhythm
 
-__all__ = ["LANES", "LINE_ENDS", "LaneShifts", "TransformKernel"]
-
 #: Numbers of lines that a kernel may interleave.
 LANES = (1, 2, 4)
 _ALIGN = 16

@@ -34,8 +34,6 @@ from microkernels.common.errors import KernelError
 from ..problem import USUAL, UpdateVariant, element_type
 from .transform import Transform
 
-__all__ = ["Rhythm", "beats_of", "dependences", "rhythm"]
-
 #: Places to try beyond the number of instructions.
 _MOST_PADS = 40
 #: Instructions placed backwards from those that read their results, in this order.

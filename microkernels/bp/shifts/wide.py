@@ -61,8 +61,6 @@ from .base import Shifts
 from .rhythm import beats_of
 from .transform import Transform
 
-__all__ = ["WideShifts"]
-
 #: Beats of a vector from which instructions need no others between them.
 LEAST_BEATS = VECTOR_LATENCY + 1
 _FEWEST_SLOTS = 2

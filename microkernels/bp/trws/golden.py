@@ -37,8 +37,6 @@ from ..golden import energy, least_sums
 from ..problem import BpProblem, Messages, check_messages, element_type
 from ..shifts.transform import Transform, transform_of
 
-__all__ = ["FRACTION", "TrwsField", "TrwsStep", "check_costs"]
-
 #: Fraction bits of costs and messages.
 FRACTION = 4
 

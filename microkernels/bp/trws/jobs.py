@@ -16,8 +16,6 @@ from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
 from .order import TrwsShape
 
-__all__ = ["trws_job", "trws_transform"]
-
 #: Maximum cycles of a launch, and per message that the launch updates.
 _START_CYCLES = 1_000_000
 _UPDATE_CYCLES = 20_000

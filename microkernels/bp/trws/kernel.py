@@ -25,8 +25,6 @@ from ..problem import element_type
 from .layout import HEADER_WORDS, Row
 from .order import PAD, WEIGHTS, WINDOW_VECTORS, TrwsShape
 
-__all__ = ["trws_builder"]
-
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
 _HALF_FRACTION = 1

@@ -43,8 +43,6 @@ from ..record import BANKS, record_stride, row_stride, vector_stride
 from .golden import FRACTION
 from .order import WEIGHTS, TrwsShape
 
-__all__ = ["HEADER_WORDS", "PART_WORDS", "Row", "TrwsLayout", "block_of", "fill_share"]
-
 #: Words of the parameter block before the table of parts: iterations, sharers, address of the
 #: constants, events per iteration.
 HEADER_WORDS = 4

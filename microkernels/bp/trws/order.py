@@ -39,8 +39,6 @@ from ..record import vector_stride
 from ..shifts.rhythm import beats_of
 from ..shifts.transform import Transform
 
-__all__ = ["LANES", "PAD", "WEIGHTS", "WINDOW_VECTORS", "BodyOrder", "TrwsShape", "body_order"]
-
 #: Name of an instruction whose result is not used.
 PAD = "pad"
 #: Vectors that a visit loads: the costs and all messages except the one from the previous visit.

@@ -17,8 +17,6 @@ from .small import SMALL, encoder
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["inputs_of", "light_model", "light_names", "make", "names"]
-
 _ENCODER = "encoder"
 #: Images for calibration of small models; vectors, of which each shows less of the maps' range.
 _IMAGES, _VECTORS = 64, 512

@@ -11,8 +11,6 @@ from support.extras import need
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["GraphWriter", "Reals", "model_of"]
-
 Reals = NDArray[np.floating[Any]]
 
 _OPSET = 17

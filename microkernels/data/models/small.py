@@ -18,8 +18,6 @@ from .graphs import GraphWriter, Reals, model_of
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["SMALL", "encoder", "sequences"]
-
 #: Filters of the convolutions that follow depthwise ones, and strides of these, of MobileNet-v1
 #: with a quarter of the channels.
 _MOBILE_V1 = (

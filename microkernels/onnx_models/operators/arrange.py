@@ -22,17 +22,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted
 from support.extras import MissingExtraError
 
-__all__ = [
-    "Positions",
-    "gathered",
-    "map_value",
-    "movement",
-    "numbers",
-    "positions",
-    "spatial",
-    "window_results",
-]
-
 #: Limits for strides, dilations and pads, and for the windows of a node, checked before the work.
 _MOST_NUMBER = 1 << 16
 _MOST_WINDOWS = 1 << 24

@@ -27,17 +27,6 @@ from .elements import affine, combine, curve_value
 from .linear import pixel_conv
 from .products import in_one_slice
 
-__all__ = [
-    "group_normalization",
-    "local_response",
-    "log_softmax",
-    "lp_normalization",
-    "normalization",
-    "reduced",
-    "reduction",
-    "softmax",
-]
-
 #: From this opset on, softmax is over one axis; before, over all axes from that one on.
 _ONE_AXIS_OPSET = 13
 #: Maximum channels of LRN, which is a product with a matrix of channels x channels.

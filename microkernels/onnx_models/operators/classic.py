@@ -8,8 +8,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .parts import Parts
 
-__all__ = ["binarizer", "classifier", "normalizer", "regressor", "scaler"]
-
 #: What follows a linear model -> the operators that do it.
 _AFTER = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 

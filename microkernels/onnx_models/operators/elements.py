@@ -17,30 +17,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .linear import activate, scale_channels
 
-__all__ = [
-    "MAGNITUDE_ERROR",
-    "affine",
-    "cast",
-    "combine",
-    "combined",
-    "curve_value",
-    "dropout",
-    "elu",
-    "flatten",
-    "function",
-    "gelu",
-    "identity",
-    "limited",
-    "power",
-    "reshape",
-    "square_root",
-    "squeeze",
-    "unary",
-    "unsqueeze",
-    "variadic",
-    "with_constant",
-]
-
 
 def curve_value(
     importer: Importer, node: GraphNode, value: Value, function: Function, *, last: bool = False

@@ -20,17 +20,6 @@ from .elements import affine, combine, limited
 from .linear import conv
 from .products import gemm, matmul
 
-__all__ = [
-    "conv_integer",
-    "dequantize",
-    "matmul_integer",
-    "qgemm",
-    "qlinear_add",
-    "qlinear_conv",
-    "qlinear_matmul",
-    "quantize",
-]
-
 #: Operators that produce integers with a scale -> number of the scale's input; the zero point is
 #: the next one.
 _MAKES = {

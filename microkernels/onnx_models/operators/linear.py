@@ -19,16 +19,6 @@ from support.errors import counted
 
 from .arrange import Positions, gathered, map_value, numbers, positions
 
-__all__ = [
-    "activate",
-    "batch_normalization",
-    "connect",
-    "conv",
-    "conv_transpose",
-    "pixel_conv",
-    "scale_channels",
-]
-
 #: Maximum weights of a layer to which grouped ones expand.
 _MOST_WEIGHTS = 1 << 26
 #: Channels that fill the slices of a map.

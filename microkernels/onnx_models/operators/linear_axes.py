@@ -13,8 +13,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from .arrange import movement
 from .parts import Parts
 
-__all__ = ["cumulated", "resize"]
-
 #: Maximum pixels of which each result is computed by moves and products; of more, by a matrix.
 _MOST_TAPS = 4
 #: Maximum elements along an axis that is interpolated.

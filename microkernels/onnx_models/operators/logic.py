@@ -14,7 +14,10 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .parts import Parts, Tensor
 
-__all__ = ["argument", "choice", "comparison", "exclusive", "negation", "shrink", "sign"]
+#: Operators without negative results.
+_NOT_NEGATIVE = frozenset(
+    ("Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Sigmoid", "Softmax", "Sqrt")
+)
 
 
 def _inverted(parts: Parts, tensor: Tensor, *, last: bool = False) -> str:
@@ -95,7 +98,7 @@ def shrink(importer: Importer, node: GraphNode) -> None:
     parts("Add", above, parts("Mul", parts("Add", x, bias), below), last=True)
 
 
-def _quotient(importer: Importer, node: GraphNode) -> tuple[str, str] | None:
+def _quotient(importer: Importer, node: GraphNode) -> tuple[Tensor, str] | None:
     """Dividend and divisor where a choice gives 0 for divisions by 0; None: it is another one."""
     makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
     test, inverted = makers.get(node.inputs[0]), False
@@ -105,13 +108,22 @@ def _quotient(importer: Importer, node: GraphNode) -> tuple[str, str] | None:
         return None
     division = makers.get(node.inputs[1 if inverted else 2])
     other = importer.graph.constants.get(node.inputs[2 if inverted else 1])
-    if division is None or division.op != "Div" or other is None or other.any():
+    if division is None or division.op not in ("Div", "Reciprocal"):
         return None
-    divisor = division.inputs[1]
+    if other is None or other.any():
+        return None
+    divisor = division.inputs[-1]
+    dividend = division.inputs[0] if division.op == "Div" else 1.0
     zero = [importer.graph.constants.get(name) for name in test.inputs if name != divisor]
     if divisor not in test.inputs or len(zero) != 1 or zero[0] is None or zero[0].any():
         return None
-    return division.inputs[0], divisor
+    return dividend, divisor
+
+
+def _never_negative(importer: Importer, tensor: str) -> bool:
+    """Whether the operator that makes a tensor gives no negative numbers."""
+    makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
+    return tensor in makers and makers[tensor].op in _NOT_NEGATIVE
 
 
 def choice(importer: Importer, node: GraphNode) -> None:
@@ -124,7 +136,12 @@ def choice(importer: Importer, node: GraphNode) -> None:
         return
     if (quotient := _quotient(importer, node)) is not None:
         dividend, divisor = quotient
-        parts("Mul", dividend, parts("Inverse", divisor), last=True)
+        if _never_negative(importer, divisor):
+            parts("Mul", dividend, parts("Inverse", divisor), last=True)
+            return
+        magnitude = parts("Inverse", parts("Abs", divisor))
+        # Last, so that a large dividend of a small divisor is not limited before.
+        parts("Mul", parts("Mul", dividend, parts("Sign", divisor)), magnitude, last=True)
         return
     if one in constants and other in constants:
         first, second = importer.reals(node, 1), importer.reals(node, 2)

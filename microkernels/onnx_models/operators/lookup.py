@@ -12,8 +12,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from .arrange import movement
 from .parts import Parts, Tensor
 
-__all__ = ["extract", "gather", "hardmax", "one_hot"]
-
 
 def _selection(importer: Importer, parts: Parts, tensor: str, count: int) -> str:
     """One-hot vectors of ``count`` elements along a further axis: 0 for numbers beyond them."""

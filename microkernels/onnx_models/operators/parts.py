@@ -12,8 +12,6 @@ from microkernels.onnx_models.read import GraphNode
 
 from .elements import unary
 
-__all__ = ["Parts", "Tensor"]
-
 #: A tensor's name, or a constant.
 Tensor = str | NDArray[Any] | float
 #: Parts that are not operators of ONNX: whether elements are above 0, and reciprocals, 0 of 0.

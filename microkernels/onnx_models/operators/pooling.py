@@ -16,16 +16,6 @@ from support.errors import counted
 from .arrange import Positions, map_value, movement, positions, spatial
 from .elements import affine, combine, curve_value, limited
 
-__all__ = [
-    "average_pool",
-    "global_average_pool",
-    "global_max_pool",
-    "lp_pool",
-    "max_pool",
-    "max_unpool",
-    "pad",
-]
-
 #: Power of a norm -> fraction of the largest magnitude up to which powers have their own bits, and
 #: how often it is applied.
 _SHARES = {2: (1 / 8, 1), 3: (1 / 3, 3), 4: (3 / 10, 4)}

@@ -30,8 +30,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
 
-__all__ = ["gemm", "in_one_slice", "matmul"]
-
 #: Mean elements per piece below which a product with the identity is the faster way to transpose.
 _LONG_PIECE = 4
 #: Maximum products of parts of rows to add up.

@@ -16,8 +16,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 
 from .linear import pixel_conv
 
-__all__ = ["gru", "lstm", "rnn"]
-
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 #: Number of ONNX's inputs and outputs.
 _BIAS, _LENGTHS, _HIDDEN, _CELLS, _PEEPHOLES = 3, 4, 5, 6, 7

@@ -20,8 +20,6 @@ from . import (
     recurrent,
 )
 
-__all__ = ["OPERATORS"]
-
 _LOG, _EXP, _ROOT = (Function(name) for name in ("log", "exp", "sqrt"))
 #: Type of operator -> function that maps such a node.
 OPERATORS: Mapping[str, Operator] = {

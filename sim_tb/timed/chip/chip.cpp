@@ -15,7 +15,7 @@
 #include "../vault/axi_backend.cpp"
 #include "../vault/banks.cpp"
 #include "../vault/controller.cpp"
-#include "../vault/dram.cpp"
+#include "../../../memory/model/dram.cpp"
 #include "../vault/line_buffer.cpp"
 #include "node.cpp"
 #include "tile.cpp"

@@ -45,8 +45,6 @@ from .chip_sizes import (
     network_constants,
 )
 
-__all__ = ["ChipModel", "Workers"]
-
 #: Fewer threads work for this many times as long as a wait took: at first, and, with twice as many
 #: after each wait that comes soon after the last change, at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 64

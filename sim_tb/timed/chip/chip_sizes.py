@@ -21,15 +21,6 @@ from soc.host.register_types import WORD_BYTES, Block, Register
 from soc.tile.control import READ_CYCLES
 from support.schema import U32, C, Record, declarations
 
-__all__ = [
-    "ChipSizes",
-    "HostSizes",
-    "NetworkSizes",
-    "RegisterMap",
-    "control_constants",
-    "network_constants",
-]
-
 _COMMANDS = {item.name: item.value for item in ControlCommand} | {
     "PROGRAM": ControlCommand.LOAD.value
 }

@@ -9,7 +9,7 @@
 
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
-#include "../vault/dram.h"
+#include "../../../memory/model/dram.h"
 
 namespace vip::timed {
 

@@ -10,7 +10,7 @@
 #include "../vault/axi_backend.h"
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
-#include "../vault/dram.h"
+#include "../../../memory/model/dram.h"
 #include "../vault/line_buffer.h"
 #include "host_link.h"
 #include "links.h"

@@ -29,19 +29,6 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.engine import engine_end
 from support.schema import U8, U32, C, Record, Signed
 
-__all__ = [
-    "CONTROL",
-    "EXTENTS",
-    "UNITS",
-    "EngineResult",
-    "EngineState",
-    "Sizes",
-    "TimedWord",
-    "check_covered",
-    "sizes_of",
-    "timed_words",
-]
-
 _FIELDS = (FIELD_A, FIELD_B, FIELD_C)
 #: Numbers of units, extents and control instructions in C++; 0: none. The order of the last ones
 #: matters.

@@ -30,8 +30,6 @@ from .engine_state import (
     timed_words,
 )
 
-__all__ = ["PeModel"]
-
 #: Cycles between checks for signals.
 _AT_ONCE = 1 << 20
 

@@ -28,7 +28,7 @@ Controller::Controller(const VaultSizes& sizes, Dram* dram)
       m_free_slots((sizes.write_slots + 63) / 64, ~uint64_t{0}),
       m_slots_left(static_cast<uint32_t>(sizes.write_slots)) {
     if (sizes.write_slots % 64) m_free_slots.back() = (uint64_t{1} << sizes.write_slots % 64) - 1;
-    if (sizes.scheduler == kLearned || sizes.scheduler == kMeta)
+    if (sizes.scheduler == kLearned)
         m_learner = std::make_unique<Learner>(sizes);
     for (uint64_t number = 0; number < sizes.banks; ++number)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
@@ -268,7 +268,7 @@ void Controller::settle() {
 uint64_t Controller::rest_of_all() const {
     const bool moves = m_busy_until > m_now || m_queue.occupied() || m_response_valid ||
                        m_responds_from > m_now || m_beats.holds() || m_acknowledgements.holds() ||
-                       m_occupancy || !m_slot_valid || m_learner || m_batch || m_fewest;
+                       m_occupancy || !m_slot_valid || m_learner;
     return moves ? 0 : std::min(m_banks.rest(), m_due_at - m_now);
 }
 
@@ -285,7 +285,6 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         issued = issue();
     }
     const uint64_t picked = m_queue.occupied() ? pick() : 0;
-    if (m_sizes.scheduler == kParBs) [[unlikely]] mark(issued), form_batch(picked);
     if (m_now < m_responds_from) {
         end_response();
     } else if (!m_response_valid || response_taken) {
@@ -321,48 +320,6 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     m_rest_until = m_now + rest_of_all();
 }
 
-// The requester's number as the scheduler sees it.
-uint32_t Controller::requester(const Request& request) const {
-    const uint64_t tag = uint64_t{request.source} << m_sizes.port_tag_bits | request.tag;
-    return static_cast<uint32_t>(tag >> (m_sizes.tag_bits - m_sizes.requester_bits));
-}
-
-// The requester with the fewest entries in the batch; the first of several.
-uint32_t Controller::fewest() const {
-    if (!m_sizes.requester_bits) return 0;
-    uint32_t counts[16] = {}, found = 0;
-    for (uint64_t left = m_batch; left; left &= left - 1)
-        ++counts[requester(m_queue.entry(left))];
-    // A requester without entries ranks last.
-    const auto rank = [&](uint32_t number) { return counts[number] - 1; };
-    for (uint32_t number = 1; number < 1U << m_sizes.requester_bits; ++number)
-        if (rank(number) < rank(found)) found = number;
-    return found;
-}
-
-// Those of `candidates` that par_bs.py prefers.
-uint64_t Controller::in_batches(uint64_t candidates) {
-    uint64_t favourite = candidates;
-    if (m_sizes.requester_bits)
-        for (uint64_t left = candidates; left; left &= left - 1)
-            if (requester(m_queue.entry(left)) != m_fewest)
-                favourite &= ~(left & -left);
-    const uint64_t hits = m_queue.row_hits();
-    uint64_t found = 0;
-    for (const uint64_t entries : {candidates & m_batch, candidates})
-        for (const uint64_t choice :
-             {entries & hits & favourite, entries & hits, entries & favourite, entries})
-            if (!found) found = choice;
-    return found;
-}
-
-// Updates the batch for the next cycle; `picked` leaves the queue in this one.
-void Controller::form_batch(uint64_t picked) {
-    m_fewest = fewest();
-    const uint64_t rest = m_queue.occupied() & ~picked;
-    m_batch = m_batch & rest ? m_batch & rest : rest;
-}
-
 // For how many cycles the oldest request has been the oldest, up to as many as matter.
 uint64_t Controller::patience() const {
     if (!m_queue.occupied()) return 0;
@@ -377,8 +334,6 @@ uint64_t Controller::pick() {
     if (m_sizes.scheduler == kInOrder) return oldest & candidates;
     if (patience() == kPatienceCycles)
         candidates &= oldest | ~m_queue.of_bank(m_queue.entry(oldest).bank);
-    if (m_sizes.scheduler == kParBs) [[unlikely]]
-        return m_queue.oldest_of(in_batches(candidates));
     const uint64_t hits = candidates & m_queue.row_hits();
     const uint64_t straight = hits & ~m_queue.turnarounds();
     return m_queue.oldest_of(straight ? straight : hits ? hits : candidates);
@@ -421,7 +376,7 @@ int Controller::issue() {
         const bool change = m_count == kGroupBursts && others & ~same;
         const uint64_t classes[] = {change ? 0 : column & same, column & ~same, row};
         for (const uint64_t members : classes)
-            if (!candidates) candidates = members & m_marked ? members & m_marked : members;
+            if (!candidates) candidates = members;
     }
     if (!candidates) return -1;
     const int found = first_stamp(candidates);
@@ -446,12 +401,6 @@ int Controller::issue_learned() {
     const int issued = m_banks.column | m_banks.row ? issue() : -1;
     m_learner->edge(m_banks, view, issued);
     return issued;
-}
-
-// Updates the snapshot, or takes the next one if nothing is left of it.
-void Controller::mark(int issued) {
-    const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
-    m_marked = m_marked ? m_marked & ~served : m_banks.waiting;
 }
 
 }  // namespace vip::timed

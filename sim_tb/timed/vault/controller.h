@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "banks.h"
-#include "dram.h"
+#include "../../../memory/model/dram.h"
 #include "fifo.h"
 #include "learner.h"
 #include "../engine/load_store.h"
@@ -171,9 +171,6 @@ class Controller {
     bool m_writing = false;
     uint32_t m_count = 0, m_occupancy = 0, m_reserved = 0;
     std::unique_ptr<Learner> m_learner;
-    // Entries of the batch, banks of the snapshot, requester with the fewest entries.
-    uint64_t m_batch = 0, m_marked = 0;
-    uint32_t m_fewest = 0;
 
     // Banks that a refresh blocks, and their number.
     uint64_t m_blocked = 0, m_count_blocked = 0;
@@ -202,15 +199,10 @@ class Controller {
     std::vector<uint32_t> m_due;
 
     uint64_t pick();
-    [[gnu::cold]] uint64_t in_batches(uint64_t candidates);
-    [[gnu::cold]] void form_batch(uint64_t picked);
-    uint32_t requester(const Request& request) const;
-    [[gnu::cold]] uint32_t fewest() const;
     uint64_t patience() const;
     int first_stamp(uint64_t candidates) const;
     int issue();
     [[gnu::cold]] int issue_learned();
-    [[gnu::cold]] void mark(int issued);
     void command(int bank, DramKind kind);
     void transfer(const Request& head, bool write);
     void respond();

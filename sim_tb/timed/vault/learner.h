@@ -1,5 +1,5 @@
 // Timing model of what an agent adds to a vault's scheduler: the state that it sees, and its order of
-// the classes of commands (memory/controller/learned.py, meta.py, sweep.py).
+// the classes of commands (memory/controller/learned.py, snapshot.py).
 #pragma once
 
 #include <bit>
@@ -20,12 +20,10 @@ class Learner {
         bool writing;
     };
 
-    explicit Learner(const VaultSizes& sizes)
-        : m_meta(sizes.scheduler == kMeta), m_agent(sizes.agent) {}
+    explicit Learner(const VaultSizes& sizes) : m_agent(sizes.agent) {}
 
     // Banks from which the command comes: the first class that is not empty.
     uint64_t candidates(const Banks& banks, uint64_t same) const {
-        if (m_meta) return in_policies(banks, same);
         const uint64_t allowed = m_held ? 0 : ~uint64_t{0};
         const uint64_t present = m_switch ? 0 : banks.column & same & allowed;
         const uint64_t others = banks.column & ~same & allowed;
@@ -38,22 +36,15 @@ class Learner {
     void edge(const Banks& banks, const View& view, int issued) {
         const bool free = !m_late;
         const uint64_t others = banks.ready() & ~view.same;
-        const uint32_t limit = m_meta && m_short ? kShortBursts : kGroupBursts;
-        m_switch = view.bursts >= limit && others;
+        m_switch = view.bursts >= kGroupBursts && others;
         const uint32_t action = m_agent.action();
-        if (m_meta) {
-            m_short = action == 1 && free;
-            m_rows = action == 2 && free;
-            m_batches = action == 3 && free;
-        } else {
-            m_others = action == 1 && free;
-            m_rows = action == 2 && free && !(banks.row & banks.urgent);
-            m_held = action == 3 && free && (m_agent.begins() || m_burst);
-            if (m_agent.begins()) {
-                m_burst = kBurstClocks - 1;
-            } else if (m_burst) {
-                --m_burst;
-            }
+        m_others = action == 1 && free;
+        m_rows = action == 2 && free && !(banks.row & banks.urgent);
+        m_held = action == 3 && free && (m_agent.begins() || m_burst);
+        if (m_agent.begins()) {
+            m_burst = kBurstClocks - 1;
+        } else if (m_burst) {
+            --m_burst;
         }
         m_agent.edge(m_values, m_served != 0);
         look(banks, view);
@@ -62,24 +53,12 @@ class Learner {
     }
 
   private:
-    const bool m_meta;
     Agent m_agent;
     uint32_t m_values[kFeatureValues] = {};
     bool m_switch = false, m_others = false, m_rows = false, m_held = false;
-    bool m_short = false, m_batches = false, m_late = false;
+    bool m_late = false;
     uint32_t m_burst = 0, m_age = 0;
     uint64_t m_marked = 0, m_served = 0;
-
-    uint64_t in_policies(const Banks& banks, uint64_t same) const {
-        const uint64_t chosen = m_batches ? m_marked : 0;
-        const uint64_t column = m_switch ? 0 : banks.column & same, other = banks.column & ~same;
-        const uint64_t row = banks.row;
-        const uint64_t classes[] = {row & banks.urgent, m_rows ? row : 0, column & chosen, column,
-                                    other & chosen,     other,            row & chosen,    row};
-        for (const uint64_t members : classes)
-            if (members) return members;
-        return 0;
-    }
 
     void look(const Banks& banks, const View& view) {
         const auto count = [](uint64_t set) { return static_cast<uint32_t>(std::popcount(set)); };

@@ -14,7 +14,7 @@
 #include "banks.cpp"
 #include "controller.cpp"
 #include "crossbar.h"
-#include "dram.cpp"
+#include "../../../memory/model/dram.cpp"
 #include "line_buffer.cpp"
 
 namespace {
@@ -35,7 +35,7 @@ struct Tile {
     Crossbar crossbar;
     const VaultSizes sizes;
     Controller controller{sizes};
-    Dram& device = dram_device(kDevice);
+    vip::Dram& device = vip::dram_device(kDevice);
     std::optional<LineBuffer> lines;
     uint64_t window_bits;  // of an engine's addresses; 64: no window
     uint64_t read_data = 0;

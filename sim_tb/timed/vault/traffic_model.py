@@ -18,8 +18,6 @@ from sim_tb.timed.library import compile_model
 
 from .vault_sizes import VaultSizes, vault_constants
 
-__all__ = ["run_traffic_model"]
-
 #: Cycles between checks for signals.
 _AT_ONCE = 1 << 18
 

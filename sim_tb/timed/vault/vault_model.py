@@ -45,8 +45,6 @@ from soc.tile.config import VaultTileConfig
 
 from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
-__all__ = ["StartedTile", "VaultModel", "record_trace", "started_tile"]
-
 #: Cycles between checks for signals.
 _AT_ONCE = 1 << 18
 _WHOLE = 64

@@ -12,7 +12,6 @@ from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.bus_rules import read_to_write, write_to_read
 from memory.controller.counters import ARRIVAL_UNIT_BITS, LATENCY_LIMITS, VaultCounter
 from memory.controller.dram_port import DramCommand
-from memory.controller.meta import SHORT_BURSTS
 from memory.controller.read_path import buffered_columns
 from memory.controller.responses import ACKNOWLEDGEMENTS
 from memory.controller.snapshot import SNAPSHOT_CYCLES
@@ -25,8 +24,6 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.timed.library import declared
 from soc.tile.config import VaultTileConfig
 from support.schema import C, Record, declarations
-
-__all__ = ["COUNTERS", "AgentSizes", "AxiSizes", "LineSizes", "VaultSizes", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 _SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
@@ -42,7 +39,7 @@ _NUMBERS = (
     *_TIMES,
     *("write_to_read", "write_to_precharge"),
     *("turnaround_to_read", "turnaround_to_write"),
-    *("port_tag_bits", "tag_bits", "requester_bits"),
+    *("port_tag_bits", "tag_bits"),
 )
 
 
@@ -65,7 +62,7 @@ class AgentSizes(Record, numbers=("features", *_AGENT_NUMBERS)):
 
     @classmethod
     def of(cls, config: AgentConfig) -> "AgentSizes":
-        """The sizes of ``config``; the model's host can't access the weights."""
+        """The sizes of ``config``."""
         numbers = {name: getattr(config, name) for name in _AGENT_NUMBERS}
         sizes = cls(features=len(config.features), **numbers)
         order = list(FEATURES)
@@ -80,8 +77,7 @@ class AgentSizes(Record, numbers=("features", *_AGENT_NUMBERS)):
 class VaultSizes(Record, numbers=_NUMBERS):
     """What the model needs to know about a vault's memory: first bits of an address's fields
     (``row_low``), bank timing, turnarounds of the data bus, tag bits below the number of the
-    crossbar's requester (``port_tag_bits``), top tag bits that tell the scheduler the requester,
-    and the ``agent`` of schedulers that learn."""
+    crossbar's requester (``port_tag_bits``), and the ``agent`` of schedulers that learn."""
 
     agent: AgentSizes
 
@@ -93,15 +89,10 @@ class VaultSizes(Record, numbers=_NUMBERS):
             requesters: at the crossbar; 1 without a crossbar.
 
         Raises:
-            CosimError: ``config`` has a window to an agent's weights, or a preload memory.
+            CosimError: ``config`` has a preload memory.
         """
         if config.preload_bytes:
             raise CosimError("the timing model has no preload memory (preload_bytes must be 0)")
-        if config.agent.window_base is not None:
-            raise CosimError(
-                "the timing model has no window to an agent's weights (agent.window_base must be "
-                "None)"
-            )
         timing = config.timing
 
         def low(**one: int) -> int:
@@ -133,7 +124,6 @@ class VaultSizes(Record, numbers=_NUMBERS):
             turnaround_to_write=max(1, read_to_write(timing)),
             port_tag_bits=config.tag_bits - (requesters - 1).bit_length(),
             tag_bits=config.tag_bits,
-            requester_bits=config.requester_bits,
             agent=AgentSizes.of(config.agent),
         )
 
@@ -197,7 +187,6 @@ def _agent_constants() -> Mapping[str, int]:
         "AgentThresholds": _THRESHOLDS,
         "FeatureValues": len(FEATURES),
         "SweepCycles": SNAPSHOT_CYCLES,
-        "ShortBursts": SHORT_BURSTS,
     }
 
 

@@ -18,9 +18,10 @@ from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.tiles import TileCut, TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 ADDRESS_BITS = 19
 

@@ -26,9 +26,10 @@ from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.runtime.interleave import Together, in_bursts
+from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
+from tests.microkernels.runtime.schedules import in_bursts
 
 ADDRESS_BITS = 20
 TINY = 1 - np.eye(3, dtype=int)

@@ -16,7 +16,8 @@ from microkernels.bp.runs import PAIR, Piece, share_sweep, sweep_team
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 
 def cut(share: list[Piece], updates: int) -> tuple[list[Piece], list[Piece]]:

@@ -18,11 +18,12 @@ from microkernels.bp.sums import with_sums
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 ADDRESS_BITS = 19
 

@@ -15,8 +15,9 @@ from microkernels.bp.trws.order import TrwsShape, body_order
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import simulate
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
 

@@ -19,9 +19,9 @@ from microkernels.common.parameter_block import idle_block
 from microkernels.nn.curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import OPERATIONS, ElementShape, element
-from microkernels.nn.jobs import element_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.job import Golden, KernelJob, simulate
+from tests.microkernels.nn.element_jobs import element_job
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

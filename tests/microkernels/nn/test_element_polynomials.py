@@ -9,8 +9,8 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import count_saturation
 from microkernels.nn.curves import Curve, Piece, hyperbolic, polynomial
 from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import simulate
+from tests.microkernels.nn.element_jobs import element_job
 
 ALL = np.arange(-(1 << 15), 1 << 15).astype(np.int16)
 

@@ -15,13 +15,14 @@ from microkernels.nn.conv_shape import DepthwiseShape, depthwise, pair_bytes, sp
 from microkernels.nn.depthwise_plan import best_strip
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementShape, element
-from microkernels.nn.jobs import element_job, pool_job
+from microkernels.nn.jobs import pool_job
 from microkernels.nn.pool import window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import any_preset
 from tests.microkernels.nn import test_depthwise, test_element, test_pool
+from tests.microkernels.nn.element_jobs import element_job
 
 #: Bytes at the ends of their range, with others between.
 HOSTILE = np.array([-128, -127, -1, 0, 1, 126, 127])

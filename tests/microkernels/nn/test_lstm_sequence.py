@@ -15,9 +15,10 @@ from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_jo
 from microkernels.networks.parameters import real_of
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.interleave import Together, in_bursts
+from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob, simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
+from tests.microkernels.runtime.schedules import in_bursts
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

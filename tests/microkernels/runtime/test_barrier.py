@@ -9,7 +9,8 @@ from isa.program import Program
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FLAG_BYTES, PAUSE, FlagCode, FlagTable
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 MEMBERS = 5
 ROUNDS = 6

@@ -12,8 +12,9 @@ from isa.program import Program
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FLAG_BYTES, ChipBarrierCode, ChipFlags, FlagCode
-from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.ring import VaultRing
+from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 BITS = 16
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on, run_work
 from soc.generate.presets import preset, tile_preset
+from tests.microkernels.nn.element_jobs import element_job
 
 HOSTILE = MemoryBehaviour(
     latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5

@@ -11,7 +11,6 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, RunResult
-from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
@@ -265,6 +264,3 @@ def test_a_vault_without_a_host_has_no_preload_memory() -> None:
     for machine in ("rtl", "model"):
         with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
             run_on(job, config, on=machine)
-    vault = replace(SMALL.dram, scheduler="learned", agent=AgentConfig(window_base=0))
-    with pytest.raises(CosimError, match=r"no window to an agent's weights"):
-        run_on(job, replace(SMALL, vault=vault), on="model")

@@ -8,7 +8,6 @@ from bench.harness.record import values
 from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
-from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.traffic_model import run_traffic_model
 from sim_tb.workloads.stress import random_case
@@ -51,20 +50,11 @@ def test_equals_the_verilog_of_many_random_vaults(seed):
     check_equal(seed, 40_000)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mix", ["unlike", "lone"])
-def test_batches_that_rank_requesters(mix):
-    config = policy_vault("par-bs")
-    assert config.names_requesters
-    jobs = [mix_job(config, MIXES[mix], REQUESTERS * [5000])]
-    verilog, model = (run(config, REQUESTERS, jobs)[0] for run in (run_traffic, run_traffic_model))
-    assert (model.cycles, model.latencies) == (verilog.cycles, verilog.latencies)
-
-
-#: Agents: two lanes, and the other lag of the weights; all features, and few buckets.
-AGENTS = {
-    "learned": AgentConfig(epoch=4, epsilon_shift=4),
-    "meta": AgentConfig(
+#: Agents: two lanes; all features, few buckets, and the other lag of the weights.
+AGENTS = (
+    AgentConfig(),
+    AgentConfig(epoch=4, epsilon_shift=4),
+    AgentConfig(
         features=("queue", "waiting", "sweep", "reads:3", "patience:8,16,32,64,100,150,200"),
         epoch=8,
         alpha_shift=3,
@@ -72,16 +62,13 @@ AGENTS = {
         theta_bits=18,
         seed=77,
     ),
-}
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", AGENTS)
-@pytest.mark.parametrize("own", [False, True])
-def test_policies_that_learn(policy, own):
-    config = policy_vault(policy)
-    if own:
-        config = replace(config, agent=AGENTS[policy])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_policies_that_learn(agent):
+    config = replace(policy_vault("learned"), agent=agent)
     check_traffic(
         config, REQUESTERS, [mix_job(config, MIXES[mix], REQUESTERS * [5000]) for mix in MIXES]
     )
@@ -95,13 +82,6 @@ def test_equals_what_is_recorded_of_the_verilog():
     for mix, gbs in measure_bandwidth(config, lengths, run=run_traffic_model).items():
         expected = [found[f"learned_after_{length}_{mix}"] for length in lengths]
         assert gbs == expected, mix
-
-
-def test_weights_that_the_host_can_access():
-    config = replace(policy_vault("learned"), agent=AgentConfig(window_base=256))
-    jobs = [mix_job(config, MIXES["lone"], REQUESTERS * [100])]
-    with pytest.raises(CosimError, match="no window to an agent's weights"):
-        run_traffic_model(config, REQUESTERS, jobs)
 
 
 @pytest.mark.slow

@@ -14,8 +14,6 @@ from soc.generate.designs import component
 from soc.generate.generate import verilog
 from soc.generate.port_table import PortRow, ports_of, verilog_names
 
-__all__ = ["TOP", "UNKNOWN", "VARIABLE", "four_state_sources", "icarus", "without_start_values"]
-
 #: Top module of :func:`four_state_sources`.
 TOP = "among_models"
 #: What the simulation prints where a control output is X: module instance, and port.

@@ -9,8 +9,6 @@ from .commands import Command, Parameter, commands
 from .contents import BAD, GOOD, SUFFIX
 from .items import Item
 
-__all__ = ["Case", "case"]
-
 _LONG_NAME = "n" * 300
 _LONG_NUMBER = "9" * 5_000
 #: Strings that are no valid name, number or file.

@@ -13,8 +13,6 @@ from synth.physical.devices import DEVICES, PLACED
 from synth.physical.targets import TARGETS
 from vip.cli.app import app
 
-__all__ = ["Command", "Parameter", "commands"]
-
 #: Parameter that names a file to read -> its format, of one command or of all.
 _READ = {
     "asm source": "assembly",

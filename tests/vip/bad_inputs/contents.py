@@ -25,8 +25,6 @@ from synth.analysis.profile import profile_run
 from .models import arrays_file, bad_arrays, bad_compiled, bad_onnx, onnx_file
 from .oddity import DEEP, LONG, oddity
 
-__all__ = ["BAD", "GOOD", "SUFFIX"]
-
 #: Format -> ending of its files.
 SUFFIX = {
     "assembly": ".s",

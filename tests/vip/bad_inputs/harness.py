@@ -23,8 +23,6 @@ from vip.cli.app import main
 from .cases import Case
 from .items import listing, make
 
-__all__ = ["MOST_BYTES", "MOST_SECONDS", "Answer", "Harness", "violations"]
-
 #: Limits of processor time and memory for a rejection.
 MOST_SECONDS = 10.0
 MOST_BYTES = 1 << 30

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Item", "listing", "make"]
-
 #: Files larger than this are compared by size and time alone: they are holes.
 _COMPARED_BYTES = 1 << 20
 

@@ -11,8 +11,6 @@ from onnx import ModelProto, helper
 
 from .oddity import oddity
 
-__all__ = ["arrays_file", "bad_arrays", "bad_compiled", "bad_onnx", "onnx_file"]
-
 
 @cache
 def onnx_file() -> bytes:

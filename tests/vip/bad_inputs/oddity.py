@@ -2,8 +2,6 @@
 
 from random import Random
 
-__all__ = ["DEEP", "LONG", "oddity"]
-
 DEEP = 100_000
 LONG = 5_000
 

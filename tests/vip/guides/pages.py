@@ -19,8 +19,6 @@ from functools import cache
 from pathlib import Path
 from textwrap import indent
 
-__all__ = ["LANGUAGES", "REST", "ROOT", "Step", "pages", "steps"]
-
 ROOT = Path(__file__).parents[3]
 #: Languages of blocks.
 LANGUAGES = ("sh", "console", "python", "asm", "toml", "text", "bibtex")

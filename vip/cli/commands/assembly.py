@@ -31,8 +31,6 @@ from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, file_arguments, reading, writing
 
-__all__ = ["asm", "disasm", "run"]
-
 #: Most characters of a number in --define: more than 128 bits take in any notation.
 _NUMBER_CHARACTERS = 160
 #: Instructions in the table of ``vip run``.

@@ -13,8 +13,6 @@ from vip.output import write_json
 
 from .options import JsonOption, filling, reading
 
-__all__ = ["browser"]
-
 
 def _files(folder: Path | None) -> list[Path]:
     return [] if folder is None else [folder / name for name in FILES]

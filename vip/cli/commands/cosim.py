@@ -42,8 +42,6 @@ from .options import (
     writing,
 )
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=CommandGroup,
     help="Run programs on the Verilog of an engine, a vault or a chip.",

@@ -23,11 +23,6 @@ from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import MemoryOption
 from .options import JsonOption, ParametersOption, reading
 
-__all__ = [
-    "debug",
-    "show_reply",
-]
-
 
 class _Prompt(cmd.Cmd):
     """The prompt: each line is a command of the session; an empty line repeats the last one."""

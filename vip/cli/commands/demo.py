@@ -25,8 +25,6 @@ from vip.output import write_json
 
 from .options import JsonOption, filling
 
-__all__ = ["demo"]
-
 #: What is written into the folder: files, and directories of Verilog.
 _PICTURE = "motorcycle.png"
 _FILES = ("bp.s", "bp.vip", "bp.memory", "bp.json", _PICTURE, "area.json", "trim.json")

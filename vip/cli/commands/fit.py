@@ -23,8 +23,6 @@ from .options import (
 )
 from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, trimmed_to
 
-__all__ = ["fit"]
-
 ProgramsArgument = Annotated[
     list[str],
     typer.Argument(

@@ -13,11 +13,6 @@ from vip.output import write_json
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .options import JsonOption, OutputDirectory, drawing
 
-__all__ = [
-    "diagram",
-    "generate",
-]
-
 
 def generate(
     output: OutputDirectory,

@@ -14,8 +14,6 @@ from vip.output import write_json
 
 from .options import JsonOption
 
-__all__ = ["app"]
-
 app = typer.Typer(
     cls=CommandGroup, help="Compare the timing model with the Verilog.", no_args_is_help=True
 )

@@ -44,8 +44,6 @@ from .options import (
     writing,
 )
 
-__all__ = ["app"]
-
 SmoothOption = Annotated[
     str,
     typer.Option(

@@ -21,6 +21,7 @@ from vip.output import write_json
 from .option_groups.machine import PlaceOption
 from .option_groups.models import (
     BatchOption,
+    BudgetOption,
     CarryOption,
     OutputsOption,
     ShapeOption,
@@ -31,8 +32,6 @@ from .options import JsonOption, PresetOption, filling, reading, writing
 
 if TYPE_CHECKING:
     from vip.models.compile import CompileReport
-
-__all__ = ["app"]
 
 app = typer.Typer(
     cls=CommandGroup, help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True
@@ -165,14 +164,7 @@ def compile_command(
     carry: CarryOption = None,
     outputs: OutputsOption = None,
     shape: ShapeOption = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Error of the outputs on the calibration data, of their magnitude; on presets "
-            "with bytes, maps whose bytes exceed it keep 16 bits.",
-        ),
-    ] = None,
+    budget: BudgetOption = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.

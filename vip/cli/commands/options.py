@@ -16,29 +16,6 @@ from support.picture import SUFFIXES
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 
-__all__ = [
-    "CyclesOption",
-    "JobsOption",
-    "JsonOption",
-    "OutputDirectory",
-    "ParametersOption",
-    "PlacementsOption",
-    "PresetOption",
-    "SchedulerOption",
-    "ToolsOption",
-    "address",
-    "drawing",
-    "file_arguments",
-    "files_beside",
-    "filling",
-    "is_given",
-    "liberty_files",
-    "reading",
-    "writing",
-    "writing_or_filling",
-]
-
-
 #: Prefix of targets that are Liberty files; defined here so as not to import synth.physical.asic.
 _LIBERTY = "liberty:"
 

@@ -23,8 +23,6 @@ from .options import (
     reading,
 )
 
-__all__ = ["power"]
-
 
 def _own_program(kernel: str) -> list[Path]:
     return [Path(name) for name in files_beside("kernel", KERNELS, [kernel])]

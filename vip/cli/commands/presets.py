@@ -12,8 +12,6 @@ from vip.output import write_json
 
 from .options import JsonOption
 
-__all__ = ["presets"]
-
 
 def _text(cell: str | float) -> str:
     return cell if isinstance(cell, str) else f"{cell:,}"

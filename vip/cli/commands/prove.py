@@ -15,8 +15,6 @@ from vip.proofs import DEFAULT
 
 from .options import JsonOption, PresetOption, files_beside, reading
 
-__all__ = ["prove_command"]
-
 
 def _files(names: Sequence[str] | None) -> list[Path]:
     """The files in ``names``; a name that is neither a file nor an application is refused."""

@@ -23,9 +23,6 @@ from .options import (
     writing_or_filling,
 )
 
-__all__ = ["report"]
-
-
 #: Ending of a page on a result.
 _PAGE = ".html"
 #: Default folder of a page on an engine.

@@ -13,8 +13,6 @@ from vip.sweeps.sweep import sweep as run_sweep
 
 from .options import JobsOption, JsonOption, SchedulerOption, filling, reading
 
-__all__ = ["sweep"]
-
 
 def _show(result: SweepResult, folder: Path) -> None:
     objectives = result.specification.objectives

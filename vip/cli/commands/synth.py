@@ -23,8 +23,6 @@ from .options import (
     reading,
 )
 
-__all__ = ["synth"]
-
 
 def synth(
     unit: Annotated[

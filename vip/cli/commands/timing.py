@@ -15,8 +15,6 @@ from vip.output import write_json
 
 from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
 
-__all__ = ["timing"]
-
 
 def _mhz(path: TimingPath | None) -> str:
     return "" if path is None else f"{path.fmax_mhz:.0f}"

@@ -34,7 +34,7 @@ from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
 from .option_groups.machine import LatencyOption
-from .option_groups.models import ModelOptions, carried
+from .option_groups.models import ModelOptions
 from .options import (
     CyclesOption,
     JsonOption,
@@ -47,15 +47,6 @@ from .options import (
     is_given,
     reading,
 )
-
-__all__ = [
-    "LaunchesOption",
-    "MemoryOptions",
-    "SizesOption",
-    "program_files",
-    "trim",
-    "trimmed_to",
-]
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
@@ -552,15 +543,15 @@ def _build(
 ) -> vip.BuiltModel:
     if model.calibrate is None:
         raise UserError(f"{path}: --calibrate DATA is needed: images that choose fraction bits")
+    compiling = model.compiling
     with shown() as progress:
         return vip.build_model(
             path,
             model.calibrate,
             output,
             preset=preset_name or "vault",
-            batch=model.batch,
-            carry=carried(model.carry or ()),
             inputs=model.inputs,
             progress=progress,
+            **compiling,
             **options,
         )

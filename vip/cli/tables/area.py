@@ -6,8 +6,6 @@ from synth.physical.area import AreaReport, AreaRow
 from synth.physical.place import PlaceReport
 from vip.cli.console import console, table
 
-__all__ = ["SHOWN", "show_area", "show_placed"]
-
 #: Measures in the tables; the JSON report has all.
 SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 

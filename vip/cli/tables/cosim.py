@@ -14,8 +14,6 @@ from vip.cosimulation.stereo import BpRun
 
 from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
 
-__all__ = ["show_bp", "show_program"]
-
 #: Most elements of an operand, and most differing stretches, shown.
 _SHOWN = 8
 

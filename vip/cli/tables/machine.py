@@ -12,15 +12,6 @@ if TYPE_CHECKING:
     from isa.hazards import Hazard
     from vip.programs import Dump
 
-__all__ = [
-    "show_dump",
-    "show_hazards",
-    "show_model_saturated",
-    "show_registers",
-    "show_saturated",
-    "show_unset_length",
-]
-
 #: Numbers of a dump printed, and those per line.
 _DUMPED, _IN_LINE = 64, 8
 #: Most hazards printed; the JSON has all.

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from synth.formal.prove import Proof
 from vip.cli.console import console, table
 
-__all__ = ["show_proofs"]
-
 
 def show_proofs(proofs: Mapping[str, Proof]) -> None:
     """Print ``proofs`` by the engine's application or program, with counterexamples of failed

@@ -12,8 +12,6 @@ from vip.cli.tables.proofs import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
 from vip.trimming.trim import TrimResult
 
-__all__ = ["show_fit", "show_trim"]
-
 #: Target and measure of the area shown.
 _AREAS = (
     ("generic", "logic_ge"),

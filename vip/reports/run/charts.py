@@ -11,22 +11,6 @@ from typing import NamedTuple
 
 from isa.timing import WORD_BYTES
 
-__all__ = [
-    "COLOURS",
-    "PEAK",
-    "Bar",
-    "Rectangle",
-    "bars",
-    "figure",
-    "legend",
-    "number",
-    "polyline",
-    "roofline",
-    "squarified",
-    "table",
-    "treemap",
-]
-
 #: Colours of series, in order; distinct in print, too.
 COLOURS = (
     "#2563eb", "#0f766e", "#7c3aed", "#0891b2", "#d97706", "#dc2626", "#be185d", "#65a30d",

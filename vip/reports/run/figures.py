@@ -11,8 +11,6 @@ from support.errors import clipped
 
 from .charts import COLOURS, Bar, bars, figure, legend, number, polyline, roofline, table, treemap
 
-__all__ = ["FIGURES", "engines"]
-
 _Content = Mapping[str, Any]
 
 #: Parts of a result that other figures draw, and configurations.

@@ -14,8 +14,6 @@ from vip.output import origin_line
 
 from .figures import FIGURES
 
-__all__ = ["SCRIPT", "STYLE", "ResultError", "WrittenPage", "report_run", "run_page"]
-
 STYLE = """
 :root{--ink:#1e293b;--quiet:#64748b;--line:#e2e8f0}
 *{box-sizing:border-box}

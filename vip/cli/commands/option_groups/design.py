@@ -8,8 +8,6 @@ import typer
 from vip.cli.commands.options import reading
 from vip.cli.errors import UserError
 
-__all__ = ["ConfigOption", "DesignPresetOption", "chosen"]
-
 DesignPresetOption = Annotated[
     str | None,
     typer.Option(

@@ -8,15 +8,6 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, Place, Timed
 from vip.cli.commands.options import liberty_files, reading
 
-__all__ = [
-    "BehaviourOption",
-    "LatencyOption",
-    "OnOption",
-    "PlaceOption",
-    "TargetOption",
-    "TimedOption",
-]
-
 OnOption = Annotated[
     On,
     typer.Option(

@@ -11,8 +11,6 @@ from vip.cli.commands.options import address, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
-__all__ = ["DumpOption", "MemoryOption", "dump_of", "naming_dump"]
-
 
 def _dumped(dump: Any) -> list[Path]:
     return [Path(dump[2])] if dump else []

@@ -3,22 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from vip.cli.commands.options import reading
 from vip.cli.errors import UserError
-
-__all__ = [
-    "BatchOption",
-    "CarryOption",
-    "ModelOptions",
-    "OutputsOption",
-    "ShapeOption",
-    "carried",
-    "shaped",
-]
 
 _MOST_SIZE = 1 << 24
 
@@ -49,6 +39,14 @@ ShapeOption = Annotated[
         help="Shape of an input that leaves sizes open, such as x=1x3x48x192; may be repeated.",
     ),
 ]
+BudgetOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PERCENT",
+        help="Error of the outputs on the calibration data, of their magnitude; on presets "
+        "with bytes, maps whose bytes exceed it keep 16 bits.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +63,9 @@ class ModelOptions:
     ] = None
     carry: CarryOption = None
     batch: BatchOption = None
+    outputs: OutputsOption = None
+    shape: ShapeOption = None
+    budget: BudgetOption = None
     inputs: Annotated[
         Path | None,
         typer.Option(
@@ -82,9 +83,25 @@ class ModelOptions:
         Raises:
             UserError: one is given.
         """
-        for name in ("calibrate", "carry", "batch", "inputs"):
-            if name not in allowed and getattr(self, name) is not None:
-                raise UserError(f"--{name.removesuffix('s')} is {kind}")
+        for name, value in vars(self).items():
+            if name not in allowed and value is not None:
+                flag = "input" if name == "inputs" else name
+                raise UserError(f"--{flag} is {kind}")
+
+    @property
+    def compiling(self) -> dict[str, Any]:
+        """The options that the verbs which compile a model take.
+
+        Raises:
+            UserError: malformed options.
+        """
+        return {
+            "batch": self.batch,
+            "carry": carried(self.carry or ()),
+            "outputs": self.outputs or (),
+            "shapes": shaped(self.shape or ()),
+            "budget": self.budget,
+        }
 
 
 def carried(texts: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,9 @@
-// The DRAM of a vault in a timing model: like memory/model/device_model.cpp, with the same data on the
-// bus, the same counts and the same violations, but many times as fast.
+// The DRAM of a vault: its contents in a file mapped into memory, and a check that each command
+// comes when memory.timing.DramTiming allows it.
+//
+// The first broken rule is kept, with bank and cycle; cycle 0 is the first after reset. A device
+// goes on after it, so that the controller's state stays readable, but its data is no longer worth
+// anything.
 //
 // A command checks all rules at once; only a violation is looked up. A cycle without a command and
 // without data on the bus costs two comparisons.
@@ -11,18 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "../../../memory/model/device_model.h"
+#include "device_model.h"
+#include "mapped_file.h"
 
-namespace vip::timed {
+namespace vip {
 
 class Dram {
   public:
     static constexpr int64_t kBurst = 4;  // clocks and words of a column on the data bus
-
-    Dram() = default;
-    Dram(const Dram&) = delete;
-    Dram& operator=(const Dram&) = delete;
-    ~Dram() { close_image(); }
 
     // The functions of device_model.h.
     int64_t open_image(const char* path);
@@ -82,7 +82,7 @@ class Dram {
     uint64_t pass(uint64_t count);
 
     // Prefetches the column at an address of the vault.
-    void expect(uint64_t address) const { __builtin_prefetch(m_memory + m_setup.base + address); }
+    void expect(uint64_t address) const { __builtin_prefetch(m_memory.data + m_setup.base + address); }
 
   private:
     static constexpr uint64_t kWordBytes = 8, kColumnBytes = kBurst * kWordBytes;
@@ -146,8 +146,7 @@ class Dram {
     };
     Put m_put = {kNever, 0};
     Word m_put_words[kBurst];
-    uint8_t* m_memory = nullptr;
-    uint64_t m_size = 0;
+    MappedFile m_memory;
     VipDramSetup m_setup = {};
     std::vector<Bank> m_banks;
     // The last bursts in the order of their commands, at least those that may be too near to a new
@@ -164,7 +163,6 @@ class Dram {
     std::string m_violation;
 
     Burst& burst(uint64_t place) { return m_bursts[place & (m_bursts.size() - 1)]; }
-    void close_image();
     void begin(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
         if (valid) command(kind, bank, row, column);
         if (m_now >= m_deadline) [[unlikely]] late_refresh();
@@ -182,17 +180,17 @@ class Dram {
         if (cycle >= m_put.start + kBurst) m_put.start = kNever;
     }
     void store(uint64_t address, uint64_t data, uint32_t strobe) {
-        if (!strobe || address + kWordBytes > m_size) [[unlikely]] return;
+        if (!strobe || address + kWordBytes > m_memory.size) [[unlikely]] return;
         uint64_t merged = data;
         if (strobe != 0xff) [[unlikely]] {
-            memcpy(&merged, m_memory + address, kWordBytes);
+            memcpy(&merged, m_memory.data + address, kWordBytes);
             for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
                 if (!(strobe >> byte & 1)) continue;
                 const uint64_t mask = uint64_t{0xff} << 8 * byte;
                 merged = (merged & ~mask) | (data & mask);
             }
         }
-        memcpy(m_memory + address, &merged, kWordBytes);
+        memcpy(m_memory.data + address, &merged, kWordBytes);
     }
     uint64_t read();
     void command(uint32_t kind, uint32_t bank, uint32_t row, uint32_t column);
@@ -217,4 +215,4 @@ class Dram {
 // The DRAM with a number; created on first use.
 Dram& dram_device(int32_t number);
 
-}  // namespace vip::timed
+}  // namespace vip

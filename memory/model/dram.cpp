@@ -1,10 +1,5 @@
 #include "dram.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
@@ -13,7 +8,7 @@
 #include <cstdlib>
 #include <map>
 
-namespace vip::timed {
+namespace vip {
 namespace {
 
 constexpr const char* kCommandNames[] = {"ACT", "READ", "WRITE", "PRE", "REFRESH"};
@@ -25,27 +20,8 @@ Dram& dram_device(int32_t number) {
     return devices[number];
 }
 
-void Dram::close_image() {
-    if (m_memory) munmap(m_memory, m_size);
-    m_memory = nullptr;
-    m_size = 0;
-}
-
 int64_t Dram::open_image(const char* path) {
-    close_image();
-    const int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0) return -1;
-    struct stat status;
-    if (fstat(file, &status) == 0 && status.st_size > 0) {
-        void* mapped = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_NORESERVE, file, 0);
-        if (mapped != MAP_FAILED) {
-            m_memory = static_cast<uint8_t*>(mapped);
-            m_size = static_cast<uint64_t>(status.st_size);
-        }
-    }
-    close(file);
-    return m_memory ? static_cast<int64_t>(m_size) : -1;
+    return m_memory.open(path) ? static_cast<int64_t>(m_memory.size) : -1;
 }
 
 bool Dram::configure(const VipDramSetup& setup) {
@@ -60,7 +36,7 @@ bool Dram::configure(const VipDramSetup& setup) {
     m_violation.clear();
     m_failed = false;
     reset();
-    return setup.base <= m_size && bytes <= m_size - setup.base;
+    return setup.base <= m_memory.size && bytes <= m_memory.size - setup.base;
 }
 
 void Dram::reset() {
@@ -241,8 +217,8 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     if (!writes) {
         // It may be in the last column put.
         store_put(m_now);
-        if (moved.address + kColumnBytes <= m_size) {
-            memcpy(moved.data, m_memory + moved.address, kColumnBytes);
+        if (moved.address + kColumnBytes <= m_memory.size) {
+            memcpy(moved.data, m_memory.data + moved.address, kColumnBytes);
         } else {
             memset(moved.data, 0, kColumnBytes);
         }
@@ -318,32 +294,32 @@ void Dram::late_refresh() {
     m_deadline = kNever;
 }
 
-}  // namespace vip::timed
+}  // namespace vip
 
 extern "C" {
 
 int64_t vip_dram_open(int32_t device, const char* path) {
-    return vip::timed::dram_device(device).open_image(path);
+    return vip::dram_device(device).open_image(path);
 }
 
 int32_t vip_dram_configure(int32_t device, const VipDramSetup* setup) {
-    return vip::timed::dram_device(device).configure(*setup) ? 0 : -1;
+    return vip::dram_device(device).configure(*setup) ? 0 : -1;
 }
 
 const char* vip_dram_violation(int32_t device) {
-    return vip::timed::dram_device(device).violation().c_str();
+    return vip::dram_device(device).violation().c_str();
 }
 
 void vip_dram_counts(int32_t device, VipDramCounts* counts) {
-    *counts = vip::timed::dram_device(device).counts();
+    *counts = vip::dram_device(device).counts();
 }
 
 void vip_dram_record(int32_t device, uint32_t cycles) {
-    vip::timed::dram_device(device).record(cycles);
+    vip::dram_device(device).record(cycles);
 }
 
 uint64_t vip_dram_recorded(int32_t device, VipDramWindow* windows, uint64_t room) {
-    const std::vector<VipDramWindow>& recorded = vip::timed::dram_device(device).recorded();
+    const std::vector<VipDramWindow>& recorded = vip::dram_device(device).recorded();
     std::copy_n(recorded.begin(), std::min<uint64_t>(room, recorded.size()), windows);
     return recorded.size();
 }
@@ -351,7 +327,7 @@ uint64_t vip_dram_recorded(int32_t device, VipDramWindow* windows, uint64_t room
 int32_t vip_dram_cycle(int32_t index, uint8_t reset, uint8_t valid, uint32_t kind, uint32_t bank,
                        uint32_t row, uint32_t column, uint64_t write_data, uint32_t write_strobe,
                        uint64_t* read_data) {
-    vip::timed::Dram& device = vip::timed::dram_device(index);
+    vip::Dram& device = vip::dram_device(index);
     if (reset) {
         device.reset();
         *read_data = 0;
@@ -363,7 +339,7 @@ int32_t vip_dram_cycle(int32_t index, uint8_t reset, uint8_t valid, uint32_t kin
 
 // Does cycles without commands; `read_data` is what is on the bus after them.
 int32_t vip_dram_pass(int32_t index, uint64_t cycles, uint64_t* read_data) {
-    vip::timed::Dram& device = vip::timed::dram_device(index);
+    vip::Dram& device = vip::dram_device(index);
     *read_data = device.pass(cycles);
     return device.failed();
 }

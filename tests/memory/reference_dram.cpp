@@ -1,5 +1,4 @@
-// DRAM devices that keep their contents in a file mapped into memory, and check that each command
-// comes when memory.timing.DramTiming allows it.
+// A plain model of memory/model/dram.h to compare with.
 //
 // The first broken rule is kept, with bank and cycle; cycle 0 is the first after reset. A device
 // goes on after it, so that the controller's state stays readable, but its data is no longer worth

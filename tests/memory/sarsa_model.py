@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from memory.agent.config import ACTIONS, AgentConfig
 
-__all__ = ["SarsaModel"]
-
 #: The last action: issue no command. It never follows itself.
 _NONE = ACTIONS - 1
 

@@ -1,4 +1,4 @@
-"""The DRAM of the timing model beside that of the cosimulation, under random commands."""
+"""The DRAM beside a plain model of it (reference_dram.cpp), under random commands."""
 
 import ctypes
 import random
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import memory
-import sim_tb.timed
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
 from memory.model.device_model import DeviceModel, DeviceSetup, device_setup
@@ -40,16 +39,26 @@ RULES = {
     "DATA_TURNAROUND",
     "tREFI",
 }
-COSIMULATION = Path(memory.__file__).parent / "model" / "device_model.cpp"
-TIMING_MODEL = Path(sim_tb.timed.__file__).parent / "vault" / "dram.cpp"
+MODEL = Path(memory.__file__).parent / "model"
+REFERENCE = Path(__file__).with_name("reference_dram.cpp")
 
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[ctypes.CDLL]:
     found = []
-    for source in (COSIMULATION, TIMING_MODEL):
+    for source in (REFERENCE, MODEL / "dram.cpp"):
         target = tmp_path_factory.mktemp("device") / f"{source.stem}.so"
-        command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
+        command = [
+            "g++",
+            "-std=c++20",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            f"-I{MODEL}",
+        ]
         subprocess.run([*command, "-o", str(target), str(source)], check=True)
         found.append(ctypes.CDLL(str(target)))
     return found
@@ -134,11 +143,11 @@ class Careful:
 
 
 class Pair:
-    """Both models, each with its own image; the first one is the cosimulation's."""
+    """Both models, each with its own image; the first one is the plain one."""
 
     def __init__(self, libraries: list[ctypes.CDLL], folder: Path, setup: DeviceSetup) -> None:
         self.models = [DeviceModel(library) for library in libraries]
-        self.images = [folder / name for name in ("cosimulation", "timing")]
+        self.images = [folder / name for name in ("plain", "fast")]
         content = random.Random(1).randbytes(CONFIG.size_bytes)
         for model, image in zip(self.models, self.images, strict=True):
             image.write_bytes(content)
@@ -165,7 +174,7 @@ class Pair:
         self.failed = bool(seen[0][0])
 
     def idle(self, cycles: int) -> None:
-        """As many without commands, which the timing model takes at once."""
+        """As many without commands, which the fast one takes at once."""
         out = [ctypes.c_uint64(), ctypes.c_uint64()]
         for _ in range(cycles):
             model = self.models[0].library
@@ -228,7 +237,7 @@ def play(pair: Pair, rng: random.Random, setup: DeviceSetup, mistakes: float) ->
     return pair.check()
 
 
-def test_equals_that_of_the_cosimulation(libraries: list[ctypes.CDLL], tmp_path: Path) -> None:
+def test_equals_the_plain_model(libraries: list[ctypes.CDLL], tmp_path: Path) -> None:
     rng = random.Random(14)
     rules: Counter[str] = Counter()
     moved = 0

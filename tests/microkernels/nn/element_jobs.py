@@ -1,0 +1,81 @@
+"""Element-wise layers with given data."""
+
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up
+from microkernels.common.fixed_point import Elements, packed
+from microkernels.common.memory import Writable
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import ElementShape, element
+from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, layer_job
+from microkernels.nn.line import line_program
+from microkernels.runtime.job import Golden, KernelJob
+
+
+def element_job(
+    shape: ElementShape,
+    image: Elements,
+    other: Elements | None = None,
+    *,
+    depth: int | None = None,
+    padding: int = 0,
+    out_padding: int = 0,
+    sharers: int = 1,
+    base: int = 0,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> KernelJob:
+    """An element-wise layer.
+
+    Parameters:
+        image, other: see :func:`microkernels.nn.element_shape.element`.
+        depth: channels per slice of the maps; None: at most
+            :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`.
+        padding: of the input maps. out_padding: of the output.
+        sharers: number of engines. base: first address of the job's memory; a multiple of 32.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: a shape that does not fit, or data that do not fit the shape.
+    """
+    if depth is None:
+        depth = min(shape.channels, DEFAULT_OUT_DEPTH)
+    maps: list[FeatureMap] = []
+    for edge in (*[padding] * shape.maps, out_padding):
+        # Maps that are used together start in different banks.
+        first = round_up(maps[-1].end, ROW_BYTES) + ROW_BYTES if maps else base
+        maps.append(
+            FeatureMap(
+                base=first,
+                width=shape.width,
+                height=shape.height,
+                channels=shape.channels,
+                depth=depth,
+                padding=edge,
+            )
+        )
+    *read, target = maps
+    layout = ElementLayout(
+        shape=shape,
+        source=read[0],
+        other=read[1] if shape.maps == 2 else None,
+        target=target,
+        base=round_up(target.end, ROW_BYTES),
+        sharers=sharers,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+    golden = Golden(lambda: element(shape, image, other))
+
+    def prepare(memory: Writable) -> None:
+        for feature_map, values in zip(read, (image, other), strict=False):
+            assert values is not None
+            feature_map.store(memory, values)
+        layout.store(memory)
+
+    return layer_job(
+        f"element-wise {shape.operation}",
+        layout,
+        line_program(layout),
+        prepare=prepare,
+        outputs=target.load,
+        golden=golden,
+        operations=golden.values.size * shape.operations * packed(shape.bits),
+    )
