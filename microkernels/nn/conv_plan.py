@@ -20,8 +20,8 @@ one per column. Neighbouring windows share columns (``sliding``) if they overlap
 than one part, or if ``reuse`` is requested and a column is a multiple of
 :data:`isa.timing.RANGE_BYTES`, or filled up to one; otherwise a slot contains a complete window. A
 part is contiguous: where a one-part window slides, the ring's first columns are loaded twice, to
-their slots and after the ring's end, where such a window continues. A column that is no such
-multiple may be filled up with the elements that follow it in memory, whose weights are 0.
+their slots and after the ring's end, where such a window continues. Another column may be filled up
+with the elements that follow it in memory, whose weights are 0.
 
 With dilation, a column is loaded pixel by pixel, and every n-th window of a row shares columns:
 these are a row of windows. In a convolution in groups, a pass has filters of one group, whose
