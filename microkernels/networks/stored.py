@@ -71,7 +71,7 @@ class Windows:
 
     Attributes:
         kernel, stride: of the layer.
-        left, top: pixels before the map's first ones.
+        left, top: pixels before the map's first ones; below 0: pixels that are left out.
         around: value of the pixels around the map.
         parted: a vault reads only the channels that it writes, otherwise all.
     """
@@ -258,13 +258,14 @@ class StoredMaps:
         windows = self.windows
         # Regions of the last tiles end as far below and to the right as a window reaches.
         full = self.whole
-        sides = ((windows.top, full.height), (windows.left, full.width))
+        above, before = max(windows.top, 0), max(windows.left, 0)
+        sides = ((above, full.height), (before, full.width))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault in range(self.ring.vaults):
             region = self.region(vault)
             if region is None:
                 continue
-            top, left = region.y + windows.top, region.x + windows.left
+            top, left = region.y + above, region.x + before
             for round_ in range(self.rounds):
                 number = self.image(vault, round_)
                 if number is None:
