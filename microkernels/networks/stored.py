@@ -127,9 +127,9 @@ def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
         place, other_place = cut.place(vault), reader.place(vault)
         assert place is not None
         assert other_place is not None
-        if place.image != other_place.image or region.common(tile) != tile:
-            return False
-        if (region.channel, region.channels) != (tile.channel, tile.channels):
+        # All vaults write as many channels as the first.
+        written = tile._replace(channels=cut.tile_size.channels)
+        if place.image != other_place.image or region.common(written) != written:
             return False
     return True
 
@@ -297,15 +297,12 @@ class OutputMaps(StoredMaps):
         if self.inside is None:
             return super()._map(vault, round_)
         tile, region = self.tile(vault), self.inside.region(vault)
-        left = top = 0
+        left = top = first = 0
         if tile is not None and region is not None:
             left, top = tile.x - region.x, tile.y - region.y
+            first = tile.channel - region.channel
         return PartMap.of(
-            self.inside.map(vault, round_),
-            left=left,
-            top=top,
-            width=self.whole.width,
-            height=self.whole.height,
+            self.inside.map(vault, round_), left=left, top=top, first=first, **self.whole._asdict()
         )
 
     def owned(self, vault: int) -> MapRegion | None:
