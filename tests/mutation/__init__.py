@@ -1,0 +1,1 @@
+"""Mutants of the hardware, and which of them the tests kill (docs/running.md)."""

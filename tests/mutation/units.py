@@ -1,0 +1,125 @@
+"""Units whose Verilog is mutated, and the tests of ``make test`` that simulate them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hdl.emission import emit
+from noc.config import NetworkConfig
+from sim_tb.dut.engine import configuration_verilog
+from sim_tb.dut.memory import vault_design
+from sim_tb.dut.network import network_design, nodes_design
+from sim_tb.workloads.stress import random_case
+from tests.sim_tb.cosim.test_cosim import SMALL
+from tests.sim_tb.test_vault import SEED
+from tests.soc.host_dut import HostDut, small
+
+__all__ = ["UNITS", "Unit"]
+
+_COSIM = "tests/sim_tb/cosim/test_cosim.py::"
+_TIMED = "tests/sim_tb/timed/"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A design to mutate.
+
+    Attributes:
+        room: whose hardware it is.
+        top: its top module. verilog: makes its text, as the tests do.
+        modules: that are mutated, by the beginnings of their names; all if empty.
+        tests: that simulate it, the quickest first.
+        mutants: that are drawn.
+    """
+
+    room: str
+    top: str
+    verilog: Callable[[], str]
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    mutants: int
+
+
+def _vault() -> str:
+    case = random_case(SEED, 1)
+    return vault_design(case.config, case.requesters).verilog["vault_memory.v"]
+
+
+def _network() -> str:
+    return network_design(NetworkConfig(columns=2, rows=2)).verilog["network.v"]
+
+
+def _node() -> str:
+    config = NetworkConfig(columns=3, rows=1, address_bits=11, tag_bits=4)
+    return nodes_design(config, 2).verilog["node.v"]
+
+
+def _host() -> str:
+    return "".join(emit(HostDut(small()), "host_dut").modules.values())
+
+
+#: Name -> unit.
+UNITS = {
+    "engine": Unit(
+        "pe",
+        "pe",
+        lambda: configuration_verilog(SMALL),
+        (),
+        (
+            f"{_COSIM}test_random_programs[config1-350]",
+            f"{_TIMED}test_timed_model.py::"
+            "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
+            "tests/sim_tb/test_random_interrupted.py::"
+            "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
+        ),
+        400,
+    ),
+    "vault": Unit(
+        "memory",
+        "vault_memory",
+        _vault,
+        (),
+        (
+            "tests/sim_tb/test_traces.py::test_a_replay_is_the_same_on_verilog_and_model",
+            f"{_TIMED}test_timed_traffic.py::test_equals_the_verilog_of_a_random_vault",
+            "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
+        ),
+        250,
+    ),
+    "router": Unit(
+        "noc",
+        "network",
+        _network,
+        (),
+        (
+            "tests/sim_tb/test_network.py::"
+            "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
+        ),
+        120,
+    ),
+    "node": Unit(
+        "noc",
+        "node",
+        _node,
+        (),
+        (
+            "tests/sim_tb/test_network.py::"
+            "test_accesses_between_nodes_keep_their_order_and_are_counted",
+        ),
+        120,
+    ),
+    "host": Unit(
+        "soc",
+        "host_dut",
+        _host,
+        (
+            "host",
+            "tile_control",
+            "burst_walker",
+            "reorder_buffer",
+            "stream_buffer",
+            "fifo",
+        ),
+        ("tests/soc/test_host_cosim.py",),
+        120,
+    ),
+}
