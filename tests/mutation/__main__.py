@@ -42,6 +42,7 @@ def _main(
     seed: Annotated[int, typer.Option(min=0, help="of the draw")] = SEED,
     count: Annotated[int, typer.Option(min=0, help="mutants of a unit; 0: its own number")] = 0,
     index: Annotated[int, typer.Option(min=0, help="try this mutant of one unit only")] = 0,
+    minutes: Annotated[float, typer.Option(min=0, help="for a unit; 0: without limit")] = 0,
     record: Annotated[bool, typer.Option(help="write score.json")] = False,
 ) -> None:
     """Count mutants that the tests kill."""
@@ -77,6 +78,8 @@ def _main(
                     alive.append(mutant.name)
                     console.print(f"{name} {mutant.index} survives: {mutant.name}")
                 fates[fate] += 1
+                if minutes and time.monotonic() - started > 60 * minutes:
+                    break
                 if index:
                     console.print(f"{mutant.name}: {fate} {outcome.test} {outcome.reason}")
         dead = fates["killed"] + fates["hung"]
