@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow pages lint hooks format prove bugs mutants bench stale report vault wheel stress network docs browser structure clean
+.PHONY: help demo test test-fast test-slow coverage pages lint hooks format prove bugs mutants bench stale report vault wheel stress network docs browser structure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s e
 
 test-slow: $(INSTALLED) ## the tests that take longer
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+coverage: $(INSTALLED) ## lines and crosses of the hardware that cosimulations reach; resumable (an hour)
+	$(BIN)/vip bench coverage
 
 pages: $(INSTALLED) ## run the commands and programs of README and the guides, in order (hours)
 	$(BIN)/python -m pytest -s -m "slow or not slow" tests/vip/guides/test_pages.py
@@ -88,6 +91,7 @@ docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and 
 	$(BIN)/python -m isa.manual
 	$(BIN)/python -m soc.host.register_manual
 	$(BIN)/python -m bench.harness.figures
+	$(BIN)/python -m tests.verification.test_page
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
 
 browser: $(INSTALLED) ## a static page in build/browser that runs assembler, simulator and examples

@@ -33,12 +33,14 @@ from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSig
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
+from support.coverage import coverage_folder
 from support.errors import VipError
 from support.files import write_file
 from support.scratch import scratch_folder
 
 from .clocks import CLOCK_PORTS, named_domain
 from .elaborated import ElaboratedModule, ModulePort, elaborated, full_name, no_collections
+from .lines import mark_lines, marks_only
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, need_yosys, run_yosys
@@ -223,6 +225,8 @@ class _Emitter:
         two clocks, the order of ports would depend on Python's hash seed.
         """
         fragment: Any = Fragment.get(component, self)  # type: ignore[no-untyped-call]
+        if coverage_folder():
+            mark_lines(fragment)
         fragment._propagate_domains_up()
         fragment._propagate_domains_down()
         new = fragment._create_missing_domains(named_domain)
@@ -254,6 +258,8 @@ class _Emitter:
             names[module.number]: _PLACEHOLDER.sub(name_of, module.rtlil) for module in self._order
         }
         verilog = split_modules(tidy(_to_verilog("\n".join(sources.values()))))
+        if coverage_folder():
+            verilog = {name: marks_only(text) for name, text in verilog.items()}
         modules: dict[str, str] = {}
         classes: dict[str, str] = {}
         instances: dict[str, dict[str, int]] = {}

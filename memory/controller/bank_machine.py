@@ -1,5 +1,6 @@
 """One bank: its queue of requests, its open row, and its next command."""
 
+from itertools import product
 from typing import Any
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
@@ -8,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import shared_instance
+from hdl.lines import cover
 from memory.config import VaultConfig
 from memory.fifo import Fifo
 from memory.timing import POSTPONED_REFRESHES
@@ -175,4 +177,23 @@ class BankMachine(Component):
         m.d.comb += self.events.refresh_blocked.eq(
             self.waiting & (refresh | (refreshing & ~row_timer.done))
         )
+        self._cover(m, debt)
         return m
+
+    def _cover(self, m: Module, debt: Signal) -> None:
+        """Bins for functional coverage: commands by the request at the head, and by the policy, or
+        the scheduler and the refreshes owed."""
+        heads = {
+            "no request": ~self.waiting,
+            "read": self.waiting & ~self.head.write,
+            "write": self.waiting & self.head.write,
+        }
+        owed = {"none": debt == 0, "some": (debt != 0) & (debt < FORCED_DEBT)}
+        owed["forced"] = debt >= FORCED_DEBT
+        config = self.config
+        for kind, (head, of_head) in product(DramCommand, heads.items()):
+            granted = self.grant & (self.kind == kind) & of_head
+            cover(m, f"policy {config.page_policy} {kind.name} {head}", granted)
+            for debts, of_debt in owed.items():
+                name = f"scheduler {config.scheduler} {kind.name} {head} {debts}"
+                cover(m, name, granted & of_debt)

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.emission import shared_instance
+from hdl.lines import cover
 from hdl.round_robin import RoundRobin
 from noc.config import CLASSES, NetworkConfig
 from noc.deadlock import check_deadlock_free
@@ -195,6 +196,12 @@ class Router(Component):
             with m.If(candidate.fire):
                 m.d.comb += channel.eq(candidate.channel)
             requests[candidate.source.port].append(request)
+            begin = candidate.source
+            others = Cat(one.eligible for one in candidates if one.source != begin).any()
+            turn = f"turn {begin.port} {begin.channel} to {port} {candidate.channel}"
+            cover(m, f"{turn} alone", candidate.fire & ~others)
+            if len({one.source for one in candidates}) > 1:
+                cover(m, f"{turn} competing", candidate.fire & others)
         flit: Value = Const(0)
         for number, source in enumerate(sources):
             m.d.comb += arbiter.requests[number].eq(Cat(requests[source]).any())

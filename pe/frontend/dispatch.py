@@ -23,6 +23,7 @@ from .arc import (
     free_entry,
     scratchpad_range,
 )
+from .crosses import cover_dispatch
 from .range_check import byte_bits, cause_of, operand_cause_bits, value_faults
 
 #: Bits of a counter's index.
@@ -262,9 +263,19 @@ class Dispatch(Component):
                 & Mux(step.is_vector, self.vector.ready & ~self.conflict, ready)
             ),
         ]
+        is_vector, register = step.is_vector, step.register
+        cover_dispatch(
+            m,
+            self.config,
+            step.instruction,
+            self.offer.ready & self.offer.valid,
+            step.fire,
+            arc=stalled & self.conflict & (is_vector | ~register),
+            full=stalled & self.full & ~is_vector & ~register,
+            unit=stalled & ~Mux(is_vector, self.vector.ready, self.load_store.ready),
+        )
         if not self.config.counters:
             return
-        is_vector, register = step.is_vector, step.register
         with m.If((is_vector | ~register) & conflict):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
         with m.Elif(is_vector):

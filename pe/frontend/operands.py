@@ -12,6 +12,7 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
 
+from .crosses import cover_operands
 from .decode import decoded, issued, read_operands, register_operands
 from .fetch import fetched
 from .instruction_word import whole_word, word_bits
@@ -160,6 +161,10 @@ class Operands(Component):
             ]
 
         self._offer(m, occupied & ~waits & ~again, same, pc, outside)
+        whole, _ = whole_word(self.config, word)
+        reads = zip(same, (d.reads_a, d.reads_b, d.reads_c), strict=True)
+        passed = self.writes & Cat(one & read for one, read in reads).any()
+        cover_operands(m, self.config, whole, fire & d.legal, again, passed)
         return m
 
     def _offer(

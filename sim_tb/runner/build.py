@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from support.cache import build_folder
+from support.coverage import coverage_folder
 from support.errors import VipError
 from support.extras import need, together
 from support.files import copy_file, full_folder, naming, write_file
@@ -126,6 +127,10 @@ _FLAGS = (
 )
 
 
+def _coverage_flags() -> tuple[str, ...]:
+    return ("--coverage-line",) if coverage_folder() else ()
+
+
 class BuildError(VipError):
     """A simulator can't be built; the message says what is missing, or quotes the tool's error."""
 
@@ -173,7 +178,7 @@ class Design:
         """Hash of everything that decides the simulator's behaviour: contents and versions, but not
         paths, so that environments share a simulator."""
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
-        parts += _TRACE_FLAGS[self.trace]
+        parts += [*_TRACE_FLAGS[self.trace], *_coverage_flags()]
         parts += [f"block={name}" for name in self.blocks]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
@@ -327,7 +332,8 @@ def build(design: Design) -> Path:
             work = place / "work"
             work.mkdir()
             _compile(design, work)
-            for name in (design.top, _LOG):
+            counted = [*design.verilog] if coverage_folder() else []
+            for name in (design.top, _LOG, *counted):
                 with naming(simulator / name):
                     shutil.move(work / name, simulator / name)
         seconds = round(time.monotonic() - started, 1)
@@ -411,7 +417,7 @@ def _compile(design: Design, work: Path) -> None:
             Runner(blocks=bool(design.blocks), before_make=lend, names=names).build(
                 sources=sources,
                 hdl_toplevel=design.top,
-                build_args=[*_FLAGS, *hierarchy, *trace, *models],
+                build_args=[*_FLAGS, *_coverage_flags(), *hierarchy, *trace, *models],
                 build_dir=work,
                 timescale=("1ps", "1ps"),
                 waves=bool(design.trace),

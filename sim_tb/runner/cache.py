@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.cache import build_folder
+from support.coverage import coverage_folder
 from support.files import write_atomically
 
 _SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
@@ -50,7 +51,8 @@ def cached_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str])
         identity: of the Verilog that ``make`` emits. rooms: folders with the source that decides
             it.
     """
-    key = fingerprint(version("amaranth"), identity, source_digest(rooms))
+    marked = ["lines"] if coverage_folder() else []
+    key = fingerprint(version("amaranth"), identity, source_digest(rooms), *marked)
     folder = build_folder() / "verilog"
     file = folder / f"{key}.v"
     if not file.is_file():

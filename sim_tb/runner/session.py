@@ -7,7 +7,9 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
+from support.coverage import coverage_folder
 from support.errors import VipError
 from support.files import copy_atomically
 from support.scratch import scratch_folder
@@ -158,6 +160,10 @@ class Session:
         log = self._work / "log"
         wave = self._wave
         arguments = ["--trace", "--trace-file", str(wave)] if wave else []
+        if counts := coverage_folder():
+            counts.mkdir(parents=True, exist_ok=True)
+            file = counts / f"{self.folder.name}-{uuid4().hex}.dat"
+            arguments.append(f"+verilator+coverage+file+{file}")
         try:
             self._runner.test(
                 test_module=serve.__name__,

@@ -1,0 +1,258 @@
+"""Lines of hardware, and bins of functional crosses, that cosimulations reach."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hdl.lines import constant_lines, marked_lines
+from sim_tb.runner.cache import fingerprint
+from support.cache import build_folder
+from support.coverage import VARIABLE
+from support.files import write_file
+
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
+from .harness.record import ROOT
+
+__all__ = ["coverage", "guarded_lines", "merged"]
+
+#: Rooms whose Python describes hardware.
+ROOMS = ("hdl", "pe", "memory", "noc", "soc")
+#: Tests of ``make test`` that simulate Verilog of these rooms in Verilator.
+_TESTS = (
+    "tests/sim_tb/cosim/test_cosim.py",
+    "tests/sim_tb/cosim/test_chip_cosim.py",
+    "tests/soc/test_host_cosim.py",
+    "tests/sim_tb/test_vault.py",
+    "tests/sim_tb/test_network.py",
+    "tests/sim_tb/cosim/test_two_clocks.py",
+    "tests/sim_tb/cosim/test_vault_cosim.py",
+    "tests/sim_tb/cosim/test_history_cosim.py",
+    "tests/sim_tb/cosim/test_vault_workspace.py",
+    "tests/sim_tb/test_random_interrupted.py",
+    "tests/sim_tb/cosim/test_applications.py",
+)
+#: First words of bins (:func:`hdl.lines.cover`).
+_CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
+#: Sources that only coverage needs.
+_OF_COVERAGE = {"hdl/lines.py", "pe/frontend/crosses.py"}
+#: Bins that no run can reach, and why.
+_UNREACHABLE = {
+    r"\w+ \S+ (ACT|READ|WRITE) no request": "a request is needed",
+    r"\w+ \S+ (READ write|WRITE read)": "the request decides the command",
+    r"scheduler \S+ ACT .* (some|forced)": "a closed bank refreshes before it opens a row",
+    r"scheduler \S+ (READ|WRITE) .* forced": "a refresh that can wait no longer comes first",
+    r"scheduler \S+ REFRESH .* none": "no refresh is owed",
+}
+#: Methods of a module whose ``with`` statements are conditions.
+_CONDITIONS = {"If", "Elif", "Else", "Case", "Default", "State"}
+#: A point in Verilator's file: name of a Verilog file, its lines, and how often they ran.
+_POINT = re.compile(r"^C '\x01f\x02([^\x01]*)\x01.*?\x01S\x02([\d,-]*)\x01.*' (\d+)$")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line under a condition.
+
+    Attributes:
+        first, last: lines of the statement. guard: line of its condition, if only that has a
+            signal of its own; 0: it has one itself.
+    """
+
+    first: int
+    last: int
+    guard: int = 0
+
+
+@cache
+def guarded_lines(file: Path) -> tuple[_Line, ...]:
+    """Lines of ``file`` that describe hardware under a condition: ``with m.If`` and its like, each
+    assignment, and each ``m.next``."""
+    found: dict[int, _Line] = {}
+
+    def visit(node: ast.AST, guard: int, inner: int) -> None:
+        """Add what is in ``node``: under the condition of line ``guard``, and of line ``inner`` if
+        no Python statement chooses between them."""
+        if isinstance(node, ast.With) and (opened := _condition(node)):
+            found[opened.lineno] = _Line(opened.lineno, opened.end_lineno or opened.lineno)
+            guard = inner = opened.lineno
+        elif isinstance(node, ast.If | ast.For | ast.While | ast.Match | ast.FunctionDef):
+            inner = 0
+            if isinstance(node, ast.FunctionDef):
+                guard = 0
+        elif guard and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "eq":
+            line = _Line(node.lineno, node.end_lineno or node.lineno, inner)
+            found.setdefault(line.first, line)
+        elif guard and isinstance(node, ast.Assign) and _is_next(node):
+            found[node.lineno] = _Line(node.lineno, node.end_lineno or node.lineno, inner)
+        for child in ast.iter_child_nodes(node):
+            visit(child, guard, inner)
+
+    visit(ast.parse(file.read_text()), 0, 0)
+    return tuple(found[line] for line in sorted(found))
+
+
+def _condition(node: ast.With) -> ast.expr | None:
+    call = node.items[0].context_expr
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    return call if call.func.attr in _CONDITIONS else None
+
+
+def _is_next(node: ast.Assign) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "next" for one in node.targets)
+
+
+def merged(counts: Path) -> tuple[set[str], set[str]]:
+    """Lines with a signal in the designs that ran, and those that were executed.
+
+    Parameters:
+        counts: file of Verilator, with the name that a session gives it.
+
+    Raises:
+        BenchError: the simulator is no longer cached.
+    """
+    folder = build_folder() / "simulators" / counts.name.split("-")[0]
+    marks: dict[str, dict[int, str]] = {}
+    present: set[str] = set()
+    executed: set[str] = set()
+    for file in [*folder.glob("*.v"), *folder.glob("*.sv")]:
+        text = file.read_text()
+        marks[file.name] = marked_lines(text)
+        executed |= constant_lines(text)
+        present |= {*marks[file.name].values(), *constant_lines(text)}
+    if not marks:
+        raise BenchError(f"{counts}: its simulator is not in {folder}; measure it again")
+    for text in counts.read_text(errors="replace").splitlines():
+        if (point := _POINT.match(text)) and int(point[3]):
+            lines = marks.get(Path(point[1]).name, {})
+            executed |= {lines[number] for number in _numbers(point[2]) if number in lines}
+    return present, executed
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Numbers in a list of ranges, such as ``4,7-9``."""
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _run(test: str, folder: Path) -> list[str]:
+    """Lines that ``test`` reaches: ``+`` before those executed, ``-`` before the others.
+
+    A file in ``folder`` has them, and hashes of the test and of the sources; if these are as they
+    were, the test is not run again.
+    """
+    name = test.removesuffix(".py").replace("/", "-")
+    result = folder / f"{name}.lines"
+    if result.is_file():
+        lines = result.read_text().splitlines()
+        made_of = [line for line in lines if line.startswith("=")]
+        if made_of == _hashes(line.split()[1] for line in made_of):
+            return [line for line in lines if not line.startswith("=")]
+    raw = folder / name
+    say(test)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-m", "not slow", test],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: str(raw), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise BenchError(f"{test}: {done.stdout.strip().splitlines()[-1]}")
+    present: set[str] = set()
+    executed: set[str] = set()
+    for counts in raw.glob("*.dat"):
+        designed, ran = merged(counts)
+        present |= designed
+        executed |= ran
+        counts.unlink()
+    lines = [f"{'-+'[one in executed]}{one}" for one in sorted(present)]
+    files = {test, *(one.partition(":")[0] for one in present if not one.startswith("bin:"))}
+    write_file(result, "".join(f"{line}\n" for line in [*_hashes(sorted(files)), *lines]))
+    return lines
+
+
+def _hashes(files: Iterable[str]) -> list[str]:
+    paths = [(name, ROOT / name) for name in files]
+    return [f"= {n} {fingerprint(p.read_bytes() if p.is_file() else b'')}" for n, p in paths]
+
+
+def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, list[int]]:
+    """Number of lines of ``file`` under a condition, and those of them that never ran."""
+    name = file.relative_to(ROOT).as_posix()
+    if name in _OF_COVERAGE:
+        return 0, []
+
+    def places(line: _Line) -> Iterator[str]:
+        return (f"{name}:{number}" for number in range(line.first, line.last + 1))
+
+    lines = guarded_lines(file)
+    missing = []
+    for line in lines:
+        own = [place for place in places(line) if place in present]
+        where = own or ([f"{name}:{line.guard}"] if line.guard else [])
+        if not any(place in executed for place in where):
+            missing.append(line.first)
+    inside = {place for line in lines for place in places(line)}
+    # What a function assigns for its caller is under the caller's condition.
+    called = {one for one in present if one.startswith(f"{name}:")} - inside
+    missing += sorted(int(one.rpartition(":")[2]) for one in called - executed)
+    return len(lines) + len(called), missing
+
+
+@experiment(tools=SIMULATION, minutes=60)
+def coverage(folder: Path = Path("build/coverage")) -> Iterator[Measurement]:
+    """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
+
+    They are those of ``make test``, and random programs, vaults and networks for the crosses. Tests
+    that ran with today's sources are not run again; ``missing.txt`` in the folder lists the rest.
+
+    Example: vip bench coverage
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    present: set[str] = set()
+    executed: set[str] = set()
+    for test in _TESTS:
+        for line in _run(test, folder):
+            present.add(line[1:])
+            if line[0] == "+":
+                executed.add(line[1:])
+    report = []
+    totals = Counter[str]()
+    for one in sorted(one for one in present if one.startswith("bin:")):
+        name = one.removeprefix("bin:").replace("_", " ")
+        cross = name.partition(" ")[0]
+        reason = next((why for how, why in _UNREACHABLE.items() if re.fullmatch(how, name)), "")
+        if reason and one in executed:
+            raise BenchError(f"{name} was reached, though {reason}")
+        totals[f"{cross}_unreachable"] += bool(reason)
+        totals[f"{cross}_bins"] += not reason
+        totals[f"{cross}_reached"] += one in executed
+        if not reason and one not in executed:
+            report.append(f"{name}\n")
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            count, missing = _missing(file, present, executed)
+            totals[f"{room}_lines"] += count
+            totals[f"{room}_executed"] += count - len(missing)
+            report += [f"{file.relative_to(ROOT)}:{line}\n" for line in missing]
+    write_file(folder / "missing.txt", "".join(report))
+    for cross in _CROSSES:
+        for what in ("bins", "reached", "unreachable"):
+            figure = f"{cross}_{what}"
+            yield Measurement(figure, totals[figure], "bins", None, what == "reached")
+    for room in ROOMS:
+        yield Measurement(f"{room}_lines", totals[f"{room}_lines"], "lines", None)
+        yield Measurement(f"{room}_executed", totals[f"{room}_executed"], "lines", None, True)
+    lines, ran = (sum(totals[f"{room}_{what}"] for room in ROOMS) for what in ("lines", "executed"))
+    yield Measurement("lines", lines, "lines", None)
+    yield Measurement("executed_percent", 100 * ran / lines, "%", None, True)
