@@ -31,7 +31,7 @@ def equal_everywhere(made: Netlist, mutants: Sequence[Mutant]) -> frozenset[str]
                 f"copy {mutant.module} gold",
                 f"mutate {mutant.command}",
                 f"rename {mutant.module} gate",
-                "expose -evert -evert-dff -shared gold gate",
+                "expose -evert -dff -evert-dff -shared gold gate",
                 "cutpoint gold/t:$dff gate/t:$dff",
                 "miter -equiv -flatten gold gate miter",
                 "opt -full miter",

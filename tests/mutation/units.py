@@ -28,7 +28,7 @@ class Unit:
         top: its top module. verilog: makes its text, as the tests do.
         modules: that are mutated, by the beginnings of their names; all if empty.
         tests: that simulate it, the quickest first.
-        mutants: that are drawn.
+        drawn: mutants in the netlist. tried: those of them that are tried, from the first on.
     """
 
     room: str
@@ -36,7 +36,8 @@ class Unit:
     verilog: Callable[[], str]
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    mutants: int
+    drawn: int
+    tried: int
 
 
 def _vault() -> str:
@@ -72,6 +73,7 @@ UNITS = {
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
         ),
         400,
+        100,
     ),
     "vault": Unit(
         "memory",
@@ -84,6 +86,7 @@ UNITS = {
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
         ),
         250,
+        140,
     ),
     "router": Unit(
         "noc",
@@ -95,6 +98,7 @@ UNITS = {
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
         ),
         120,
+        80,
     ),
     "node": Unit(
         "noc",
@@ -106,6 +110,7 @@ UNITS = {
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
         ),
         120,
+        80,
     ),
     "host": Unit(
         "soc",
@@ -121,5 +126,6 @@ UNITS = {
         ),
         ("tests/soc/test_host_cosim.py",),
         120,
+        40,
     ),
 }
