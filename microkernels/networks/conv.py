@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from isa.program import Program
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, packed
 from microkernels.common.memory import Writable
@@ -32,7 +32,7 @@ from microkernels.runtime.ring import ChipEngines
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize, Size2
+from .sizes import MapSize, Size2, size2
 from .stored import BYTE_BITS, Windows, from_memory, in_memory
 
 #: Maximum words of a program per column of a convolution's window.
@@ -44,25 +44,41 @@ class _Filter(WeightLayer, WindowLayer):
     """Common part of both kinds of convolutions."""
 
     window_name = "kernel"
-    tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "kernel": Size2}
+    tuples: ClassVar[Mapping[str, Constructor]] = {
+        **WindowLayer.tuples,
+        "kernel": Size2,
+        "dilation": Size2,
+    }
 
     kernel: int | Size2 = 3
+    dilation: int | Size2 = 1
+
+    @property
+    def gaps(self) -> Size2:
+        return size2(self.dilation)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for value in self.gaps:
+            CHECK.at_least("dilation", value, 1)
 
     def _real_sums(
-        self, values: Reals, size: MapSize, parameters: RealParameters, *, mixed: bool
+        self, values: Reals, size: MapSize, parameters: RealParameters, *, inner: int | None
     ) -> Reals:
-        """Sums of products; ``mixed``: over all channels, otherwise per channel."""
+        """Sums of products over groups of ``inner`` channels; None: per channel."""
         real = parameters.real[self.name]
         shape = (len(values), size.height, size.width, size.channels)
         total = np.broadcast_to(real.bias, shape).copy()
         for row, column, view in self.views(values, size, 0.0):
             weights = real.weights[:, row, column]
+            if inner is None:
+                total += view * weights
+                continue
+            groups = view.shape[-1] // inner
             # BLAS multiplies two contiguous matrices, not a strided stack of them.
-            total += (
-                (view.reshape(-1, view.shape[-1]) @ weights.T).reshape(shape)
-                if mixed
-                else view * weights
-            )
+            parts = zip(np.split(view, groups, axis=3), np.split(weights, groups), strict=True)
+            products = [part.reshape(-1, inner) @ filters.T for part, filters in parts]
+            total += np.concatenate(products, axis=1).reshape(shape)
         return np.maximum(total, 0) if self.relu else total
 
 
@@ -73,11 +89,19 @@ class Conv(SumLayer, _Filter):
     Attributes:
         filters: number of filters, at least 1.
         kernel, stride: pixels, the same across and down, or a pair.
+        dilation: pixels from one of a window's to the next, likewise.
         padding: pixels of zeros around the map, the same on all sides, or one number per side.
+        inner: channels that a filter reads, for a convolution in groups; None: all.
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
     filters: int
+    inner: int | None = None
+
+    @property
+    def reads_bytes(self) -> bool:
+        # Pairs of bytes are of one group.
+        return self.inner is None or self.inner % packed(BYTE_BITS) == 0
 
     @property
     def byte_fraction(self) -> int:
@@ -86,16 +110,18 @@ class Conv(SumLayer, _Filter):
 
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
-        across, down = self.window_size
-        filters = {"filters": self.filters, "kernel": across, "kernel_down": down}
-        return self.sized(ConvShape, size, **filters)
+        (across, down), gaps = self.taps, self.gaps
+        inner = None if self.inner is None else self.inner // packed(self.bits)
+        filters = {"filters": self.filters, "kernel": across, "kernel_down": down, "inner": inner}
+        dilation = {"dilation": gaps.width, "dilation_down": gaps.height}
+        return self.sized(ConvShape, size, **filters, **dilation)
 
     def output_of(self, size: MapSize) -> MapSize:
         return super().output_of(size)._replace(channels=self.filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
-        width, height = self.window_size
-        return (self.filters, height, width, source.channels)
+        width, height = self.taps
+        return (self.filters, height, width, self.inner or source.channels)
 
     def operations(self, plan: LayerPlan) -> int:
         return 2 * self.shape(plan.input).macs * packed(self.bits)
@@ -148,12 +174,15 @@ class Conv(SumLayer, _Filter):
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         plans = super().variants(plan, work, first=first)
-        kinds = (False, True) if first else (False,)
+        if self.inner is not None:
+            # A vault's filters read all groups.
+            plans = [cut for cut in plans if cut.cut.parts == 1]
+        kinds = (False, True) if first and max(self.gaps) == 1 else (False,)
         return [replace(cut, strips=strips) for cut in plans for strips in kinds]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
-        width, height = self.window_size
-        products = width * height * plan.input.channels * plan.tile.elements * self.packed
+        (width, height), channels = self.taps, self.shape(plan.input).group_channels
+        products = width * height * channels * plan.tile.elements * self.packed
         return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
@@ -196,7 +225,9 @@ class Conv(SumLayer, _Filter):
     ) -> Elements:
         assert weights is not None
         assert isinstance(plan.part, ConvPlan)
-        shape = replace(self.shape(plan.input), channels=sources[0].shape[-1])
+        shape = replace(
+            self.shape(plan.input), channels=sources[0].shape[-1], inner=weights.weights.shape[-1]
+        )
         model = partial(
             convolve_bytes if self.bits == BYTE_BITS else convolve,
             shape,
@@ -211,11 +242,12 @@ class Conv(SumLayer, _Filter):
         return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        return self._real_sums(sources[0], size, parameters, mixed=True)
+        inner = self.inner or sources[0].shape[-1]
+        return self._real_sums(sources[0], size, parameters, inner=inner)
 
     @property
     def long_program(self) -> tuple[str, float]:
-        width, height = self.window_size
+        width, height = self.taps
         return f"a window of {width} x {height} pixels", width * _COLUMN_WORDS
 
 
@@ -224,7 +256,7 @@ class Depthwise(_Filter):
     """A depthwise convolution (:mod:`microkernels.nn.depthwise`): one filter per channel.
 
     Attributes:
-        kernel, stride, padding, fraction, relu: as for :class:`Conv`.
+        kernel, stride, dilation, padding, fraction, relu: as for :class:`Conv`.
     """
 
     keeps_slices = True
@@ -236,12 +268,13 @@ class Depthwise(_Filter):
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
-        across, down = self.window_size
+        (across, down), gaps = self.window_size, self.gaps
         filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
-        return self.sized(DepthwiseShape, size, bits=self.bits, **filters)
+        dilation = {"dilation": gaps.width, "dilation_down": gaps.height}
+        return self.sized(DepthwiseShape, size, bits=self.bits, **filters, **dilation)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
-        width, height = self.window_size
+        width, height = self.taps
         return (source.channels, height, width)
 
     def operations(self, plan: LayerPlan) -> int:
@@ -300,9 +333,9 @@ class Depthwise(_Filter):
         return from_memory(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        return self._real_sums(sources[0], size, parameters, mixed=False)
+        return self._real_sums(sources[0], size, parameters, inner=None)
 
     @property
     def long_program(self) -> tuple[str, float]:
-        width, height = self.window_size
+        width, height = self.taps
         return f"a window of {width} x {height} pixels", inf

@@ -343,9 +343,20 @@ class WindowLayer(MapLayer):
     padding: int | Pads = 0
 
     @property
-    def window_size(self) -> Size2:
-        """Size of a window in pixels."""
+    def taps(self) -> Size2:
+        """Pixels of a window across and down."""
         return size2(getattr(self, self.window_name))
+
+    @property
+    def gaps(self) -> Size2:
+        """Pixels from one of a window's to the next."""
+        return Size2(1, 1)
+
+    @property
+    def window_size(self) -> Size2:
+        """Size of a window in pixels, including those between its own."""
+        (across, down), gaps = self.taps, self.gaps
+        return Size2((across - 1) * gaps.width + 1, (down - 1) * gaps.height + 1)
 
     @property
     def steps(self) -> Size2:
@@ -360,7 +371,7 @@ class WindowLayer(MapLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, values, least in (
-            (self.window_name, self.window_size, 1),
+            (self.window_name, self.taps, 1),
             ("stride", self.steps, 1),
             ("padding", self.sides, 0),
         ):
@@ -419,19 +430,12 @@ class WindowLayer(MapLayer):
     def views(self, values: Reals, size: MapSize, around: float) -> "list[tuple[int, int, Reals]]":
         """Each pixel of the windows: its row, its column, and its values in all windows."""
         padded = surrounded(values, self.sides, around)
-        (width, height), (across, down) = self.window_size, self.steps
+        (width, height), (across, down), gaps = self.taps, self.steps, self.gaps
+        below, right = (size.height - 1) * down + 1, (size.width - 1) * across + 1
         return [
-            (
-                row,
-                column,
-                padded[
-                    :,
-                    row : row + (size.height - 1) * down + 1 : down,
-                    column : column + (size.width - 1) * across + 1 : across,
-                ],
-            )
-            for row in range(height)
-            for column in range(width)
+            (row, column, padded[:, top : top + below : down, left : left + right : across])
+            for row, top in enumerate(range(0, height * gaps.height, gaps.height))
+            for column, left in enumerate(range(0, width * gaps.width, gaps.width))
         ]
 
 

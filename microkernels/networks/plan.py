@@ -203,19 +203,24 @@ class NetworkPlan:
         network: the planned network. batch: number of images.
         engines: of the chip.
         layers: by name.
-        moved: predicted cycles of the moves between layers.
+        moves: predicted cycles of the moves of each layer's inputs.
     """
 
     network: Network
     batch: int
     engines: ChipEngines
     layers: Mapping[str, LayerPlan]
-    moved: float = 0.0
+    moves: Mapping[str, float]
 
     @property
     def ring(self) -> VaultRing:
         """The ring of vaults."""
         return self.engines.ring
+
+    @property
+    def cycles(self) -> float:
+        """Predicted cycles of a run."""
+        return sum(self.moves.values()) + sum(part.cycles for part in self.layers.values())
 
     @property
     def operations(self) -> int:
@@ -331,9 +336,8 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
                 chosen[name] = best
                 stale.update(source for source in network.sources[name] if source != INPUT)
                 stale.update(use.name for use in network.users(name))
-    moved = sum(
-        planner.moved(chosen.get(source), plan)
+    moves = {
+        name: sum(planner.moved(chosen.get(source), plan) for source in network.sources[name])
         for name, plan in chosen.items()
-        for source in network.sources[name]
-    )
-    return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen, moved=moved)
+    }
+    return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen, moves=moves)

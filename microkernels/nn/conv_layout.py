@@ -13,7 +13,8 @@ parameter block::
     5  address of the thresholds
     6  address of a dummy area that is written while the pipeline fills; partial sums that become
        bytes follow it
-    7  for each group: address of its first output, and of its biases; two words more
+    7  for each group: address of its first output, and of its biases, in a convolution in groups
+       one more than that of its first window; as many words more, which are 0
 
 The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
 engines of the vault share, and of the latency of loads, which the input ring hides for as many
@@ -39,7 +40,6 @@ from .conv_shape import MOST_BYTE_FRACTION
 from .line import BlockLayout
 
 _HEADER_WORDS = 7
-_GROUP_WORDS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +79,11 @@ class ConvLayout(BlockLayout):
             )
         if isinstance(self.source, StripMap) and (
             (self.source.rows, self.source.stride, self.source.padding)
-            != (shape.down, shape.step_down, shape.padding)
+            != (shape.kernel_rows, shape.step_down, shape.padding)
         ):
             raise KernelError(
-                f"source must have strips of {shape.down} rows, {shape.step_down} apart, and "
-                f"{shape.padding} pixels around"
+                f"source must have strips of {shape.kernel_rows} rows, {shape.step_down} apart, "
+                f"and {shape.padding} pixels around"
             )
         if self.source.padding < shape.padding:
             raise KernelError(
@@ -103,7 +103,12 @@ class ConvLayout(BlockLayout):
     @property
     def _parts(self) -> list[int]:
         """Words of each engine's part of the block."""
-        return [_HEADER_WORDS + _GROUP_WORDS * (len(groups) + 1) for _, groups in self.shares]
+        return [_HEADER_WORDS + self.group_words * (len(groups) + 1) for _, groups in self.shares]
+
+    @property
+    def group_words(self) -> int:
+        """Words that describe a group."""
+        return 2 + (self.plan.shape.groups > 1)
 
     @property
     def thresholds(self) -> int:
@@ -160,7 +165,7 @@ class ConvLayout(BlockLayout):
         """Write everything except the image to ``memory``.
 
         Parameters:
-            weights: filters x kernel (down) x kernel (across) x channels elements.
+            weights: filters x kernel (down) x kernel (across) x channels of a group, as elements.
             bias: one element per filter.
             relu: negative outputs become 0.
             fraction: the program's, for outputs of bytes.
@@ -170,15 +175,15 @@ class ConvLayout(BlockLayout):
             isa.image.ImageError: the layout is outside the memory.
         """
         plan, shape = self.plan, self.plan.shape
-        size = (shape.filters, shape.down, shape.kernel, shape.channels)
+        size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
         padding = plan.groups * plan.filters - shape.filters
-        deeper = plan.slices * plan.depth - shape.channels
-        weights = np.pad(weights, ((0, padding), (0, 0), (0, 0), (0, deeper)))
+        deeper = plan.slices * plan.depth - plan.read_channels
+        weights = np.pad(self._in_slices(weights), ((0, padding), (0, 0), (0, 0), (0, deeper)))
         # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
         split = weights.reshape(
-            plan.groups, plan.filters, shape.down, shape.kernel, plan.slices, plan.depth
+            plan.groups, plan.filters, shape.kernel_rows, shape.kernel, plan.slices, plan.depth
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
         passes = split.transpose(order).reshape(plan.groups, -1)
@@ -196,19 +201,33 @@ class ConvLayout(BlockLayout):
         memory.write(self.thresholds, np.array(thresholds, ELEMENT).tobytes())
         memory.write(self.parameters, self.block(self.parameters))
 
+    def _in_slices(self, weights: Elements) -> Elements:
+        """Weights for all channels that the filters at once read, with zeros for other groups."""
+        shape, plan = self.plan.shape, self.plan
+        inner, together = shape.group_channels, plan.read_channels // shape.group_channels
+        if together == 1:
+            return weights
+        filters = shape.filters // shape.groups
+        wide = np.zeros((*weights.shape[:-1], plan.read_channels), weights.dtype)
+        for group in range(shape.groups):
+            first = group % together * inner
+            part = slice(group * filters, (group + 1) * filters)
+            wide[part, ..., first : first + inner] = weights[part]
+        return wide
+
     def block(self, address: int) -> bytes:
         words = [self._words(member, *share) for member, share in enumerate(self.shares)]
         return block_bytes(address, words)
 
     def _words(self, member: int, rows: range, groups: range) -> list[int]:
         shape = self.plan.shape
-        size = _HEADER_WORDS + _GROUP_WORDS * (len(groups) + 1)
+        size = _HEADER_WORDS + self.group_words * (len(groups) + 1)
         top = rows.start * shape.step_down - shape.padding
         words = [
             len(groups) if rows else 0,
             len(rows),
             len(rows) * shape.out_width,
-            self.source.address(-shape.padding, top) if rows else 0,
+            self._window(groups.start, top) if rows and groups else 0,
             self._weights_of(groups),
             self.thresholds,
             self.spare + member * self._spare_step,
@@ -216,7 +235,15 @@ class ConvLayout(BlockLayout):
         for group in groups if rows else ():
             words.append(self.target.address(0, rows.start, group * self.plan.group_elements))
             words.append(self.bias + group * self._bias_step)
+            if shape.groups > 1:
+                words.append(self._window(group, top) + 1)
         return words + [0] * (size - len(words))
+
+    def _window(self, group: int, top: int) -> int:
+        """Address of the first window of a group of filters, whose first row is ``top``."""
+        plan = self.plan
+        channel = group * plan.filters // plan.read_filters * plan.read_channels
+        return self.source.address(-plan.shape.padding, top, channel)
 
 
 #: Clocks until a load's data arrives; of a program's start; of a pass besides its windows.

@@ -21,11 +21,16 @@ than one part, or if ``reuse`` is requested and a column is a multiple of
 :data:`isa.timing.RANGE_BYTES`; otherwise a slot contains a complete window. A part is contiguous:
 where a one-part window slides, the ring's first columns are loaded twice, to their slots and after
 the ring's end, where such a window continues.
+
+With dilation, a column is loaded pixel by pixel, and every n-th window of a row shares columns:
+these are a row of windows. In a convolution in groups, a pass has filters of one group, whose
+slices it reads; a slice of several groups has zeros as weights for the others.
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from math import gcd
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
@@ -87,7 +92,17 @@ class ConvPlan:
     @property
     def slices(self) -> int:
         """Number of slices of the input's channels."""
-        return -(-self.shape.channels // self.depth)
+        return -(-self.read_channels // self.depth)
+
+    @property
+    def read_channels(self) -> int:
+        """Channels that the filters at once read: of a group, or of several that fill a slice."""
+        return max(self.shape.group_channels, min(self.depth, self.shape.channels))
+
+    @property
+    def read_filters(self) -> int:
+        """Filters that read the same channels."""
+        return self.shape.filters * self.read_channels // self.shape.channels
 
     @property
     def groups(self) -> int:
@@ -102,7 +117,7 @@ class ConvPlan:
     @property
     def column(self) -> int:
         """Elements per column of the window."""
-        return self.shape.down * self.depth
+        return self.shape.kernel_rows * self.depth
 
     @property
     def length(self) -> int:
@@ -122,7 +137,29 @@ class ConvPlan:
     @property
     def advance(self) -> int:
         """Slots from a window to the next of its row."""
-        return self.shape.stride if self.sliding else 1
+        return slots_apart(self.shape) if self.sliding else 1
+
+    @property
+    def pixel_step(self) -> int:
+        """Pixels of the output from a window to the next of its row: with dilation, columns are
+        shared by every n-th window, and every n-th one is a row of its own."""
+        shape = self.shape
+        return self.advance * shape.dilation // shape.stride if self.sliding else 1
+
+    @property
+    def rows_apart(self) -> int:
+        """Rows of windows per row of the output."""
+        return min(self.pixel_step, self.shape.out_width)
+
+    @property
+    def row_windows(self) -> int:
+        """Windows per row; the last ones may have one less."""
+        return -(-self.shape.out_width // self.rows_apart)
+
+    @property
+    def short_rows(self) -> int:
+        """Rows of windows per row of the output that have one window less."""
+        return self.rows_apart * self.row_windows - self.shape.out_width
 
     @property
     def repeated(self) -> int:
@@ -139,7 +176,7 @@ class ConvPlan:
     @property
     def row_slots(self) -> int:
         """Slots per row of windows."""
-        return self.window_slots + (self.shape.out_width - 1) * self.advance
+        return self.window_slots + (self.row_windows - 1) * self.advance
 
     @property
     def ahead(self) -> float:
@@ -149,7 +186,12 @@ class ConvPlan:
     @property
     def slot_loads(self) -> int:
         """Loads that fill a slot: one per column, or one for a contiguous window."""
-        return 1 if self.joined and self.strips else self.slot_columns
+        return 1 if self.joined and self.strips else self.slot_columns * self.column_loads
+
+    @property
+    def column_loads(self) -> int:
+        """Loads per column: one per pixel if there are others between them."""
+        return self.shape.kernel_rows if self.shape.gap_down > 1 else 1
 
     @property
     def load_elements(self) -> int:
@@ -296,6 +338,9 @@ class ConvPlan:
         columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
         twice = 1 + self.repeated / self.slots
         columns = self.advance * self.slot_loads * twice * columns_of_load
+        if self.rows_apart > 1:
+            # Each row of windows begins with new slots.
+            columns *= self.row_slots / (self.row_windows * self.advance)
         stored = self.group_elements * ELEMENT_BYTES
         if self.slices > 1:
             columns += -(-self.group_bytes // COLUMN_BYTES)
@@ -346,6 +391,11 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
     if not 1 <= filters <= most or out_depth % filters:
         raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
     return [filters]
+
+
+def slots_apart(shape: ConvShape) -> int:
+    """Columns from a window to the next that shares some, counted without those between them."""
+    return shape.stride // gcd(shape.stride, shape.dilation)
 
 
 def _check_narrow(narrow: int | None, out_depth: int) -> None:
@@ -400,16 +450,23 @@ def plan_conv(
     """
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)
-    column = shape.down * depth
+    rows, inner = shape.kernel_rows, shape.group_channels
+    column = rows * depth
     if column > MAX_VL:
         raise KernelError(
-            f"a column of {shape.down} pixels of {depth} channels has {column} elements, a "
-            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.down} channels"
+            f"a column of {rows} pixels of {depth} channels has {column} elements, a "
+            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // rows} channels"
         )
+    if shape.groups > 1 and min(depth, shape.channels) % inner and inner % depth:
+        raise KernelError(
+            f"slices of {depth} channels do not divide groups of {inner}, nor are they several"
+        )
+    if strips and max(shape.dilation, shape.gap_down) > 1:
+        raise KernelError("a map in strips has no pixels between those of a window")
     joined = column * shape.kernel <= MAX_VL
     _check_narrow(narrow, out_depth)
     candidates = _filter_counts(filters, out_depth, narrow)
-    slides = shape.stride < shape.kernel
+    slides = slots_apart(shape) < shape.kernel
     kinds = [not joined and slides]
     if joined and slides and reuse and column * ELEMENT_BYTES % RANGE_BYTES == 0:
         kinds.append(True)
@@ -427,13 +484,15 @@ def plan_conv(
             narrow=narrow,
         )
         plans = (
-            _with_slots(replace(ringless, filters=count), scratchpad_bytes) for count in candidates
+            _with_slots(replace(ringless, filters=count), scratchpad_bytes)
+            for count in candidates
+            if shape.groups == 1 or ringless.read_filters % count == 0
         )
         if fitting := [plan for plan in plans if plan is not None]:
             best.append(min(fitting, key=lambda plan: (plan.cycles(sharers), -plan.slots)))
     if not best:
         raise KernelError(
-            f"{counted(candidates[0], 'filter')} of {shape.kernel} x {shape.down} pixels of "
+            f"{counted(candidates[0], 'filter')} of {shape.kernel} x {rows} pixels of "
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
@@ -463,7 +522,7 @@ def best_depth(
     """
     CHECK.at_least("out_depth", out_depth, 1)
     _check_narrow(narrow, out_depth)
-    limit = min(MAX_VL // shape.down, shape.channels)
+    limit = min(MAX_VL // shape.kernel_rows, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
         (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
@@ -492,7 +551,7 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
     """The error for a filter that fits no scratchpad of this size, with the largest that does."""
     limit = _largest_kernel(shape, scratchpad_bytes)
     return KernelError(
-        f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
+        f"a filter of {shape.kernel} x {shape.kernel_rows} pixels does not fit a scratchpad of "
         f"{scratchpad_bytes} bytes, even one channel at a time: "
         + (f"at most {limit} x {limit} pixels do" if limit else "none does")
     )
@@ -501,12 +560,12 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
 def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
     """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
     beats of all products, and two additions per group of filters."""
-    column = shape.down * depth
+    column = shape.kernel_rows * depth
     joined = column * shape.kernel <= MAX_VL
     parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
     groups = -(-shape.filters // min(MAX_MR, out_depth))
     beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
-    slices = -(-shape.channels // depth)
+    slices = -(-shape.group_channels // depth)
     # Estimates are rounded.
     return shape.out_width * shape.out_height * slices * beats * (1 - 1e-9)
 
@@ -514,10 +573,11 @@ def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
     """Side in pixels of the largest filter below the shape's that fits; 0: none does."""
     for kernel in range(
-        min(max(shape.kernel, shape.down) - 1, shape.width, shape.height, MAX_VL), 0, -1
+        min(max(shape.kernel, shape.kernel_rows) - 1, shape.width, shape.height, MAX_VL), 0, -1
     ):
         try:
-            smaller = replace(shape, kernel=kernel, kernel_down=None, channels=1, padding=0)
+            dense = replace(shape, dilation=1, dilation_down=None, inner=None)
+            smaller = replace(dense, kernel=kernel, kernel_down=None, channels=1, padding=0)
             plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
         except KernelError:
             continue

@@ -1,11 +1,12 @@
 """Convolutions of elements and of bytes: sizes, also of others with windows, and golden models.
 
-``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] * weights[o,
-i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation 2.12, with
-the filters as networks store them). The additions saturate, so their order, which is the kernel's,
-matters. The slices of the channels follow each other. The window of a slice is one sum of products
-(*joined*), or one per column. The sums of a window are added from left to right, then the partial
-sum of the earlier slices (the bias for the first).
+``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i*d - p, x*s + j*d - p, c] *
+weights[o, i, j, c])`` with stride ``s``, dilation ``d`` and ``p`` pixels of zeros around the image
+(thesis equation 2.12, with the filters as networks store them). In groups, equal parts of the
+filters read equal parts of the channels. The additions saturate, so their order, which is the
+kernel's, matters. The slices of the channels follow each other. The window of a slice is one sum of
+products (*joined*), or one per column. The sums of a window are added from left to right, then the
+partial sum of the earlier slices (the bias for the first).
 
 Convolutions of bytes run at the rate of 8-bit products, with 16-bit sums. Image and weights are
 signed bytes. Two of them, for neighbouring channels, form a 16-bit element in memory, the first in
@@ -143,34 +144,65 @@ class ConvShape(StridedShape):
         filters: number of filters, at least 1.
         kernel: pixels across and down per filter, at least 1.
         kernel_down: pixels down, if different from across; otherwise None.
+        dilation: pixels from one of a window's to the next, at least 1.
+        dilation_down: pixels down, if different from across; otherwise None.
+        inner: channels that a filter reads, for a convolution in groups; None: all.
 
     Raises:
-        KernelError: a value out of range, or a kernel larger than the padded image.
+        KernelError: a value out of range, a kernel larger than the padded image, or groups that do
+            not divide channels and filters.
     """
 
     filters: int
     kernel: int = 3
     kernel_down: int | None = None
+    dilation: int = 1
+    dilation_down: int | None = None
+    inner: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        CHECK.at_least("filters", self.filters, 1)
-        CHECK.at_least("kernel", self.kernel, 1)
-        CHECK.at_least("kernel_down", self.down, 1)
+        for name in ("filters", "kernel", "kernel_rows", "dilation", "gap_down", "group_channels"):
+            CHECK.at_least(name, getattr(self, name), 1)
         self.check_window("a kernel", "an image")
+        if self.channels % self.group_channels or self.filters % self.groups:
+            raise KernelError(
+                f"groups of {self.group_channels} channels must divide {self.channels} channels, "
+                f"and their number {self.filters} filters"
+            )
+
+    @property
+    def kernel_rows(self) -> int:
+        """Pixels down per filter."""
+        return self.kernel_down or self.kernel
+
+    @property
+    def gap_down(self) -> int:
+        """Pixels from one of a window's to the next one down."""
+        return self.dilation_down or self.dilation
+
+    @property
+    def group_channels(self) -> int:
+        """Channels that a filter reads."""
+        return self.inner or self.channels
+
+    @property
+    def groups(self) -> int:
+        """Groups of channels."""
+        return self.channels // self.group_channels
 
     @property
     def across(self) -> int:
-        return self.kernel
+        return (self.kernel - 1) * self.dilation + 1
 
     @property
     def down(self) -> int:
-        return self.kernel_down or self.kernel
+        return (self.kernel_rows - 1) * self.gap_down + 1
 
     @property
     def macs(self) -> int:
         """Multiplications per layer."""
-        window = self.kernel * self.down * self.channels
+        window = self.kernel * self.kernel_rows * self.group_channels
         return self.out_width * self.out_height * self.filters * window
 
 
@@ -190,7 +222,7 @@ def convolve(
 
     Parameters:
         image: height x width x channels elements.
-        weights: filters x kernel (down) x kernel (across) x channels elements.
+        weights: filters x kernel (down) x kernel (across) x channels of a group, as elements.
         bias: one element per filter, with the fraction bits of the sums.
         depth: channels per slice.
         joined: a slice's window is one sum.
@@ -206,40 +238,65 @@ def convolve(
         KernelError: an array of another shape, or values beyond 16 bits.
     """
     check_shifts(fraction, narrow)
-    down, across = shape.down, shape.kernel
+    down, across, inner = shape.kernel_rows, shape.kernel, shape.group_channels
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    weights = check_elements("weights", weights, (shape.filters, down, across, shape.channels))
+    weights = check_elements("weights", weights, (shape.filters, down, across, inner))
     bias = rounding_bias(bias, shape.filters, narrow)
     windows = _windows(shape, image)
-    filters = weights.transpose(2, 1, 3, 0)
-    total = np.broadcast_to(bias, (len(windows), shape.filters))
-    for first in range(0, shape.channels, depth):
-        part = slice(first, first + depth)
-        columns = [
-            dot(
-                windows[:, column, :, part].reshape(len(windows), -1),
-                filters[column, :, part].reshape(-1, shape.filters),
-                fraction,
-            )
-            for column in ([slice(None)] if joined else range(across))
-        ]
-        window = columns[0]
-        for sums in columns[1:]:
-            window = add(window, sums)
-        total = add(window, total)
+    parts = zip(
+        np.split(windows, shape.groups, axis=3),
+        np.split(weights.transpose(2, 1, 3, 0), shape.groups, axis=3),
+        np.split(bias, shape.groups),
+        strict=True,
+    )
+    sums = [_group_sums(*part, depth=depth, joined=joined, fraction=fraction) for part in parts]
+    total = np.concatenate(sums, axis=1)
     if relu:
         total = np.maximum(total, 0)
     total = total.reshape(shape.out_height, shape.out_width, shape.filters)
     return total if narrow is None else narrowed(total, narrow)
 
 
+def _group_sums(
+    windows: Elements,
+    filters: Elements,
+    bias: Elements,
+    *,
+    depth: int,
+    joined: bool,
+    fraction: int,
+) -> Elements:
+    """Sums of a group: pixels x filters.
+
+    Parameters:
+        windows: as of :func:`_windows`. filters: across x down x channels x filters.
+        bias, depth, joined, fraction: as for :func:`convolve`.
+    """
+    total = np.broadcast_to(bias, (len(windows), len(bias)))
+    for first in range(0, windows.shape[3], depth):
+        part = slice(first, first + depth)
+        columns = [
+            dot(
+                windows[:, column, :, part].reshape(len(windows), -1),
+                filters[column, :, part].reshape(-1, len(bias)),
+                fraction,
+            )
+            for column in ([slice(None)] if joined else range(len(filters)))
+        ]
+        window = columns[0]
+        for sums in columns[1:]:
+            window = add(window, sums)
+        total = add(window, total)
+    return total
+
+
 def _windows(shape: ConvShape, image: Elements) -> Elements:
     """Pixels x window across x window down x channels."""
-    down, across = shape.down, shape.kernel
+    down, across = shape.kernel_rows, shape.kernel
     around = (shape.padding, shape.padding)
     padded = np.pad(image, (around, around, (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (down, across), (0, 1))
-    windows = windows[:: shape.step_down, :: shape.stride]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (shape.down, shape.across), (0, 1))
+    windows = windows[:: shape.step_down, :: shape.stride, :, :: shape.gap_down, :: shape.dilation]
     return windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
 
 
@@ -306,7 +363,7 @@ def convolve_bytes(
     Parameters:
         shape: of the layer; its channels and filters count bytes.
         image: height x width x channels bytes.
-        weights: filters x kernel (down) x kernel (across) x channels bytes.
+        weights: filters x kernel (down) x kernel (across) x channels of a group, as bytes.
         depth: pairs of channels per slice.
         bias, joined, fraction, relu, narrow: as for :func:`convolve`.
 
@@ -317,7 +374,7 @@ def convolve_bytes(
         KernelError: an array of another shape, or values beyond their type.
     """
     image = check_elements("image", image, (shape.height, shape.width, shape.channels), BYTE)
-    size = (shape.filters, shape.down, shape.kernel, shape.channels)
+    size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
     weights = check_elements("weights", weights, size, BYTE)
     return convolve(
         shape,
@@ -337,7 +394,8 @@ class DepthwiseShape(StridedShape):
     """Sizes of a depthwise convolution of a map that includes its padding.
 
     Attributes:
-        across, down: pixels per window, at least 1.
+        across, down: size of a window in pixels, at least 1.
+        dilation, dilation_down: pixels from one of a window's to the next, at least 1.
         fraction: bits by which products are shifted right, 0..15.
         relu: negative outputs become 0.
         bits: of a number, 16 or 8; channels count elements.
@@ -348,6 +406,8 @@ class DepthwiseShape(StridedShape):
 
     across: int = 3
     down: int = 3
+    dilation: int = 1
+    dilation_down: int = 1
     fraction: int
     relu: bool = True
     bits: int = 16
@@ -357,7 +417,7 @@ class DepthwiseShape(StridedShape):
         check_bits(self.bits, "depthwise", ("depthwise",))
         if self.padding:
             raise KernelError("the map has the pixels around it, so padding must be 0")
-        for name in ("across", "down"):
+        for name in ("across", "down", "dilation", "dilation_down"):
             CHECK.at_least(name, getattr(self, name), 1)
         check_fraction(self.fraction)
         if self.across > self.width or self.down > self.height:
@@ -367,9 +427,19 @@ class DepthwiseShape(StridedShape):
             )
 
     @property
+    def columns(self) -> range:
+        """Columns of a window."""
+        return range(0, self.across, self.dilation)
+
+    @property
+    def rows(self) -> range:
+        """Rows of a window."""
+        return range(0, self.down, self.dilation_down)
+
+    @property
     def taps(self) -> int:
         """Pixels per window."""
-        return self.across * self.down
+        return len(self.columns) * len(self.rows)
 
 
 def depthwise(
@@ -380,24 +450,25 @@ def depthwise(
     Products are added column by column of the window, each from top to bottom; then the bias.
 
     Parameters:
-        image: height x width x channels elements. weights: channels x down x across.
+        image: height x width x channels elements. weights: channels x rows x columns.
         bias: one element per channel.
 
     Raises:
         KernelError: arrays of another shape.
     """
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    weights = check_elements("weights", weights, (shape.channels, shape.down, shape.across))
+    taps = (shape.channels, len(shape.rows), len(shape.columns))
+    weights = check_elements("weights", weights, taps)
     bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
     image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))
     total: Elements | None = None
-    for column in range(shape.across):
-        for row in range(shape.down):
+    for across, column in enumerate(shape.columns):
+        for down, row in enumerate(shape.rows):
             seen = image[
                 row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
                 column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
             ]
-            product = multiply(seen, weights[row, column], shape.fraction)
+            product = multiply(seen, weights[down, across], shape.fraction)
             total = product if total is None else add(total, product)
     assert total is not None
     total = add(total, bias)

@@ -1,9 +1,9 @@
 """The loads of a convolution's input, as :mod:`microkernels.nn.conv_kernel` places them."""
 
-from microkernels.common.builder import KernelBuilder
-from microkernels.common.feature_map import FeatureMap
+from microkernels.common.builder import WORD_BYTES, KernelBuilder
+from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_plan import ConvPlan
+from .conv_layout import ConvLayout
 
 
 class ConvStream:
@@ -11,11 +11,12 @@ class ConvStream:
     every group of filters. The stream does not end: data loaded beyond the last window is not used.
 
     Parameters:
-        plan: partition of the layer.
-        source: the image.
+        layout: of the layer.
         writer: the builder to write to.
         rows: register with the number of window rows.
         first: register with the address of the first window.
+        described: register with the address of the first group's description when the stream
+            begins.
 
     Attributes:
         count: register with the number of slots to load, where windows share slots.
@@ -24,10 +25,18 @@ class ConvStream:
     """
 
     def __init__(
-        self, plan: ConvPlan, source: FeatureMap, writer: KernelBuilder, *, rows: str, first: str
+        self,
+        layout: ConvLayout,
+        writer: KernelBuilder,
+        *,
+        rows: str,
+        first: str,
+        described: str,
     ) -> None:
-        self.plan = plan
-        self.source = source
+        self.layout = layout
+        self.plan = plan = layout.plan
+        self.source = layout.source
+        self._described = described
         self.writer = w = writer
         self._rows = rows
         self._first = first
@@ -39,6 +48,10 @@ class ConvStream:
         self._row_left = w.register("load_row_left", "slots left in the row")
         self._rows_left = w.register("load_rows_left", "rows left in the slice")
         self._slices_left = w.register("load_slices_left", "slices left")
+        if plan.rows_apart > 1:
+            self._apart_left = w.register("load_apart_left", "rows of windows left in the row")
+        if plan.shape.groups > 1:
+            self._next_window = w.register("load_next", "place of the next group's first window")
         self._pieces = (
             w.register("piece", "place of a load"),
             w.register("piece_from", "address of a load"),
@@ -60,6 +73,9 @@ class ConvStream:
         w.op("mov", self.slot, self.ring)
         w.op("mov", self._plane, self._first)
         w.op("li", self._slices_left, plan.slices)
+        if plan.shape.groups > 1:
+            words = 2 * self.layout.group_words - 1
+            w.offset(self._next_window, self._described, words * WORD_BYTES)
         self._begin_plane()
         # Slots of whole windows are loaded one per turn, the last of the ring in the first.
         w.op("li", self.count, plan.slots - (not plan.sliding))
@@ -93,25 +109,50 @@ class ConvStream:
             piece, memory = self._pieces
             w.op("mov", piece, self.slot)
             w.op("mov", memory, self._from)
-            for _ in range(1, plan.slot_loads):
-                w.offset(piece, piece, plan.column_pitch)
-                w.offset(memory, memory, self.source.x_step)
-                w.load(piece, memory, self._elements)
+            self._load_pieces(plan.slot_loads)
         if plan.repeated:
             w.seldom("blt", self.slot, self._again, self._repeat_slot)
-        advance = 1 if plan.sliding else plan.shape.stride
+        advance = plan.shape.dilation if plan.sliding else plan.shape.stride
         w.offset(self._from, self._from, self.source.x_step * advance)
         w.op("sub", self._row_left, self._row_left, 1)
         w.seldom("beq", self._row_left, w.zero, self._next_row)
 
+    def _load_pieces(self, count: int) -> None:
+        """Load what follows the first piece of a slot."""
+        w, plan, (piece, memory) = self.writer, self.plan, self._pieces
+        size = plan.load_elements * ELEMENT_BYTES
+        down = plan.shape.gap_down * self.source.y_step
+        loads = plan.column_loads
+        for number in range(1, count):
+            if number % loads:
+                w.offset(piece, piece, size)
+                w.offset(memory, memory, down)
+            else:
+                before = loads - 1
+                w.offset(piece, piece, plan.column_pitch - before * size)
+                across = plan.shape.dilation * self.source.x_step
+                w.offset(memory, memory, across - before * down)
+            w.load(piece, memory, self._elements)
+
     def _repeat_slot(self) -> None:
-        w, plan, piece = self.writer, self.plan, self._pieces[0]
+        w, plan, (piece, memory) = self.writer, self.plan, self._pieces
         w.offset(piece, self.slot, plan.slots * plan.slot_bytes)
         w.load(piece, self._from, self._elements, note="again, after the ring's end")
+        if plan.slot_loads > 1:
+            w.op("mov", memory, self._from)
+            self._load_pieces(plan.slot_loads)
 
     def _next_row(self) -> None:
         w, plan = self.writer, self.plan
+        apart = plan.shape.stride * self.source.x_step
         step = self.source.down_step(plan.shape.step_down)
+        begun = w.new_label("begun") if plan.rows_apart > 1 else ""
+        if begun:
+            w.offset(self._row, self._row, apart, note="next row of windows")
+            w.op("sub", self._apart_left, self._apart_left, 1)
+            self._begin_part()
+            w.op("bne", self._apart_left, w.zero, begun)
+            step -= plan.rows_apart * apart
         w.offset(self._row, self._row, step, note="next row")
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
@@ -119,9 +160,25 @@ class ConvStream:
             w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
             w.op("sub", self._slices_left, self._slices_left, 1)
             with w.unless("bne", self._slices_left, w.zero):
-                w.op("mov", self._plane, self._first, note="all slices again for the next group")
+                self._next_group()
                 w.op("li", self._slices_left, plan.slices)
             self._begin_plane()
+        if begun:
+            w.label(begun)
+
+    def _next_group(self) -> None:
+        w, again = self.writer, "all slices again for the next group"
+        if self.plan.shape.groups == 1:
+            w.op("mov", self._plane, self._first, note=again)
+            return
+        begun = w.new_label("group_begun")
+        w.op("ld.reg [64-bit]", self._plane, self._next_window, note="slices of the next group")
+        with w.unless("beq", self._plane, w.zero):
+            w.op("sub", self._plane, self._plane, 1)
+            w.offset(self._next_window, self._next_window, self.layout.group_words * WORD_BYTES)
+            w.op("jmp", begun)
+        w.op("mov", self._plane, self._first, note="after the last group")
+        w.label(begun)
 
     def _begin_plane(self) -> None:
         w = self.writer
@@ -130,6 +187,15 @@ class ConvStream:
         self._begin_row()
 
     def _begin_row(self) -> None:
-        w = self.writer
+        if self.plan.rows_apart > 1:
+            self.writer.op("li", self._apart_left, self.plan.rows_apart)
+        self._begin_part()
+
+    def _begin_part(self) -> None:
+        w, plan = self.writer, self.plan
         w.op("mov", self._from, self._row)
-        w.op("li", self._row_left, self.plan.row_slots)
+        w.op("li", self._row_left, plan.row_slots)
+        if plan.short_rows:
+            w.op("li", self._pieces[0], plan.short_rows)
+            with w.unless("blt", self._pieces[0], self._apart_left):
+                w.offset(self._row_left, self._row_left, -plan.advance, note="one window less")

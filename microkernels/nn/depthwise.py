@@ -132,7 +132,8 @@ class DepthwiseLayout(LineLayout):
         """Write everything except the maps to ``memory``.
 
         Parameters:
-            weights: channels x down x across elements. bias: one element per channel.
+            weights: channels x rows x columns of a window, as elements.
+            bias: one element per channel.
 
         Raises:
             isa.image.ImageError: the layout is outside the memory.
@@ -361,13 +362,14 @@ class _DepthwiseKernel(StreamKernel[DepthwiseLayout]):
         # Written after the next product.
         pending: list[Callable[[], None]] = []
         for tap in range(shape.taps):
-            across, row = divmod(tap, shape.down)
+            across, down = divmod(tap, len(shape.rows))
+            row = shape.rows[down]
             if tap:
                 weight = self.weight
                 w.offset(weight, self.weights, tap * size)
-            if across and not row:
+            if across and not down:
                 column = self.column
-                self._wrap(column, self.slot, across * slot)
+                self._wrap(column, self.slot, shape.columns[across] * slot)
             for number, result in enumerate(self.results):
                 pixel = row + number * strip.together * shape.step_down
                 if not tap and number:

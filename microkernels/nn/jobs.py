@@ -223,7 +223,7 @@ def conv_layout(
     place = {"base": base, "depth": depth, "padding": shape.padding}
     source: FeatureMap = FeatureMap(**size, **place)
     if strips:
-        source = StripMap(**size, **place, rows=shape.down, stride=shape.step_down)
+        source = StripMap(**size, **place, rows=shape.kernel_rows, stride=shape.step_down)
     target = FeatureMap(
         base=round_up(source.end, ROW_BYTES),
         width=shape.out_width,

@@ -101,7 +101,10 @@ def _pairs(model: MappedModel) -> list[tuple[str, str]]:
         users = network.users(layer.name)
         if not layer.mixes_channels or len(users) != 1 or layer.name in outputs | model.rounded:
             continue
-        if layers[users[0].name].mixes_channels:
+        if not layers[users[0].name].mixes_channels:
+            continue
+        weights = model.real[users[0].name].weights
+        if weights.ndim == 2 or weights.shape[-1] == network.sizes[layer.name].channels:
             pairs.append((layer.name, users[0].name))
     return pairs
 

@@ -101,7 +101,8 @@ def test_a_models_layers_have_bytes_and_energy(tmp_path: Path) -> None:
     x = {"x": np.linspace(-1, 1, 64, dtype=np.float32)[None]}
     vip.compile_model(tmp_path / "m.onnx", x, tmp_path / "m")
     run = vip.run_model(tmp_path / "m", x, on="model")
-    (layer,) = run.layers.values()
+    (figures,) = run.layers
+    layer = figures.costs
     assert layer["read_bytes"] % 32 == 0
     assert layer["read_bytes"] >= 128
     assert layer["written_bytes"] >= 128

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import MapSize
-from microkernels.networks.plan import NetworkPlan, plan_network
+from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import MappedModel
@@ -19,26 +18,10 @@ from support.errors import Shown, VipError
 from vip.progress import Progress, silent
 
 from .chosen import part_of
+from .layers import LayerFigures, planned_layers
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerCheck:
-    """A layer that a model becomes.
-
-    Attributes:
-        name: of the layer. kind: of layer. node: of the model, from which it comes.
-        output: width, height and channels of its map.
-        cycles: predicted, of its computation.
-    """
-
-    name: str
-    kind: str
-    node: str
-    output: MapSize
-    cycles: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +33,6 @@ class ModelCheck(Shown):
         operators: type of operator -> nodes, and those that are supported.
         refused: nodes that are not supported, and why.
         layers: none if a node is refused.
-        moved_cycles: predicted, of the moves between layers.
         vault_bytes: of each vault's memory that are used; 0 if a node is refused.
         room_bytes: of each vault's memory.
         vaults: of the machine.
@@ -62,8 +44,7 @@ class ModelCheck(Shown):
     batch: int
     operators: dict[str, tuple[int, int]]
     refused: tuple[Refusal, ...]
-    layers: tuple[LayerCheck, ...]
-    moved_cycles: float
+    layers: tuple[LayerFigures, ...]
     vault_bytes: int
     room_bytes: int
     vaults: int
@@ -72,7 +53,7 @@ class ModelCheck(Shown):
     @property
     def cycles(self) -> float:
         """Predicted, in all."""
-        return self.moved_cycles + sum(layer.cycles for layer in self.layers)
+        return sum(layer.taken for layer in self.layers)
 
     @property
     def ms(self) -> float:
@@ -86,7 +67,12 @@ class ModelCheck(Shown):
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        return {**asdict(self), "predicted_cycles": self.cycles, "predicted_ms": self.ms}
+        return {
+            **asdict(self),
+            "layers": [layer.to_json() for layer in self.layers],
+            "predicted_cycles": self.cycles,
+            "predicted_ms": self.ms,
+        }
 
 
 def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxModel | None]:
@@ -148,19 +134,6 @@ def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     return ""
 
 
-def _layer_checks(plan: NetworkPlan, mapped: MappedModel) -> tuple[LayerCheck, ...]:
-    return tuple(
-        LayerCheck(
-            name=name,
-            kind=type(part.layer).__name__,
-            node=mapped.origins.get(name, name),
-            output=part.output,
-            cycles=part.cycles,
-        )
-        for name, part in plan.layers.items()
-    )
-
-
 def check_model(
     model: Path | str,
     *,
@@ -190,8 +163,8 @@ def check_model(
     coverage, session = read_model(content, batch)
     mapped = coverage.model
     images = 0 if mapped is None else mapped.batch
-    layers: tuple[LayerCheck, ...] = ()
-    moved, used, problem = 0.0, 0, ""
+    layers: tuple[LayerFigures, ...] = ()
+    used, problem = 0, ""
     if mapped is not None and session is not None:
         progress("comparing with onnxruntime")
         check_mapping(content, session, mapped)
@@ -199,8 +172,7 @@ def check_model(
         progress("planning")
         try:
             plan = plan_network(mapped.network, batch=images, engines=machine.engines)
-            layers = _layer_checks(plan, mapped)
-            moved = plan.moved
+            layers = planned_layers(plan, mapped.origins)
             layout = NetworkLayout(plan, keep=False)
             problem = long_program(machine, layout)
             used = layout.end
@@ -213,7 +185,6 @@ def check_model(
         operators=dict(coverage.operators),
         refused=coverage.refused,
         layers=layers,
-        moved_cycles=moved,
         vault_bytes=used,
         room_bytes=1 << machine.engines.ring.address_bits,
         vaults=machine.engines.ring.vaults,

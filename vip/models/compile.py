@@ -28,6 +28,7 @@ from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .chosen import part_of
 from .folder import Compilation, check_new, save_folder
+from .layers import LayerFigures, planned_layers
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
@@ -45,7 +46,7 @@ class CompileReport(Shown, Compilation):
     Attributes:
         folder: that holds it.
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
-        predicted_cycles: of a run.
+        predicted_cycles: of a run. layers: what each is predicted to take.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
         widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
@@ -57,6 +58,7 @@ class CompileReport(Shown, Compilation):
     programs: int
     vault_bytes: int
     predicted_cycles: float
+    layers: tuple[LayerFigures, ...]
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
     widened: tuple[str, ...]
@@ -74,7 +76,7 @@ class CompileReport(Shown, Compilation):
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        return asdict(self)
+        return {**asdict(self), "layers": [layer.to_json() for layer in self.layers]}
 
 
 def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]], str]:
@@ -314,7 +316,8 @@ class _Compiler:
             launches=len(job.launches),
             programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
-            predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
+            predicted_cycles=plan.cycles,
+            layers=planned_layers(plan, calibrated.model.origins),
             maps=calibrated.maps,
             outputs=compared,
             requantised=requantised(self.read, calibrated.model, calibrated.formats),

@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 
-from isa.run import Launch
+from isa.run import Launch, RunResult
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
 from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
@@ -29,6 +29,7 @@ from vip.progress import Progress, counting, naming, silent
 from .carry import carried_elements, zero_state
 from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
+from .layers import LayerFigures, counted_layers, planned_layers
 from .machine import ModelMachine, model_machine
 
 #: Images of the golden model at a time.
@@ -50,9 +51,7 @@ class ModelRun(Shown):
         saturated: values limited on the way, by layer, or input; only those with some.
         beyond: arguments of functions outside the range that they had on the calibration data, by
             layer; only those with some. The function has its value at the end of the range there.
-        layers: bytes of DRAM that each layer, with the moves before it, reads and writes, and its
-            microjoules by part of the machine (:mod:`vip.energy`); no layers on the golden model
-            and the simulator.
+        layers: what each took, of all images; none on the golden model and the simulator.
         no_energy: why layers have no microjoules; empty if they have.
     """
 
@@ -64,7 +63,7 @@ class ModelRun(Shown):
     instructions: int
     saturated: Mapping[str, int]
     beyond: Mapping[str, int]
-    layers: Mapping[str, Mapping[str, float]]
+    layers: tuple[LayerFigures, ...]
     no_energy: str
 
     @property
@@ -76,8 +75,8 @@ class ModelRun(Shown):
     def costs(self) -> Mapping[str, float]:
         """Of all layers together."""
         total: Counter[str] = Counter()
-        for costs in self.layers.values():
-            total.update(costs)
+        for layer in self.layers:
+            total.update(layer.costs)
         return total
 
     def to_json(self) -> dict[str, object]:
@@ -92,7 +91,7 @@ class ModelRun(Shown):
             "instructions": self.instructions,
             "saturated": dict(self.saturated),
             "beyond": dict(self.beyond),
-            "layers": {name: dict(costs) for name, costs in self.layers.items()},
+            "layers": [layer.to_json() for layer in self.layers],
             "costs": dict(self.costs),
             "no_energy": self.no_energy,
         }
@@ -277,7 +276,7 @@ def run_model(
         instructions=0,
         saturated=saturated,
         beyond=beyond,
-        layers={},
+        layers=(),
         no_energy="",
     )
     return golden if on == "golden" else _simulated(golden, compiled, machine, frames, progress)
@@ -299,6 +298,7 @@ def _simulated(
     maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
     launches: Counter[str] = Counter()
     done: dict[str, Counter[str]] = {}
+    ran: list[tuple[str, bool, RunResult]] = []
     instructions = loading = 0
     for frame in frames:
         job = compiled_job(compiled, machine, {**frame, **state})
@@ -319,17 +319,20 @@ def _simulated(
                 instructions += sum(end.executed for end in result.engines)
                 continue
             launches[launch] += result.cycles
-            layer, _ = job.step_of(launch)
+            layer, moves = job.step_of(launch)
+            ran.append((layer, moves, result))
             did = work(machine.config, result, loading=words)
             done.setdefault(layer, Counter()).update(did)
     costs, no_energy = costs_of(machine.config, done)
+    nodes = {report.layer: report.node for report in compiled.maps}
+    planned = planned_layers(job.plan, nodes, runs=len(frames))
     return replace(
         golden,
         outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),
         launches=dict(launches),
         loading=loading,
         instructions=instructions,
-        layers=costs,
+        layers=counted_layers(planned, ran, machine.config.engines, costs) if ran else (),
         no_energy=no_energy,
     )
 

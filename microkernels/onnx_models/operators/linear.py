@@ -69,28 +69,38 @@ def conv(importer: Importer, node: GraphNode) -> None:
         return
     places = positions(node, value, weights.shape[2:])
     across, down = places.window
-    if filters * channels * down * across > _MOST_WEIGHTS:
-        raise node.refused(
-            f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
-            f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
-        )
+    if weights.size > _MOST_WEIGHTS:
+        raise node.refused(f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
     bias = _conv_bias(importer, node, filters)
     shape = places.shape(value, filters)
-    steps: dict[str, Any] = {"stride": places.stride, "padding": places.pads}
+    steps: dict[str, Any] = {
+        "stride": places.stride,
+        "padding": places.pads,
+        "dilation": places.dilation,
+    }
     if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
         # Treat the filter of each channel like that of a convolution with one channel.
-        samples = _spread_weights(weights, 1, places.dilation)[..., 0]
-        real = Weights(weights=samples, bias=bias)
-        importer.weigh(node, Depthwise, value, real, shape, kernel=places.window, **steps)
+        rows = _by_rows(weights)
+        real, kernel = Weights(weights=rows[..., 0], bias=bias), Size2(*rows.shape[2:0:-1])
+        importer.weigh(node, Depthwise, value, real, shape, kernel=kernel, **steps)
         return
-    full = _spread_weights(weights, groups, places.dilation)
     if (
         down == value.size.height == 1
         and channels < _FEW_CHANNELS <= channels * places.stride.width
     ):
+        full = _spread_weights(weights, groups, places.dilation)
         _conv_of_samples(importer, node, value, places, Weights(weights=full, bias=bias), shape)
         return
-    _convolve(importer, node, value, Weights(weights=full, bias=bias), shape, **steps)
+    real = Weights(weights=_by_rows(weights), bias=bias)
+    _convolve(importer, node, value, real, shape, groups, **steps)
+
+
+def _by_rows(weights: Reals) -> Reals:
+    """Weights of filters x channels x pixels along one or two axes as filters x down x across x
+    channels."""
+    filters, inner, *kernel = weights.shape
+    rows, columns = [1] * (2 - len(kernel)) + kernel
+    return weights.reshape(filters, inner, rows, columns).transpose(0, 2, 3, 1)
 
 
 def _convolve(
@@ -99,14 +109,17 @@ def _convolve(
     value: Value,
     real: Weights,
     shape: tuple[int, ...],
+    groups: int = 1,
     **attributes: Any,
 ) -> None:
-    """The node's output as a convolution by ``real``, filters x down x across x channels.
+    """The node's output as a convolution.
 
     Parameters:
+        real: its weights are filters x down x across x channels of a group.
         shape: of the output. attributes: other attributes of the layer.
     """
-    filters, down, across, _ = real.weights.shape
+    filters, down, across, inner = real.weights.shape
+    attributes["inner"] = inner if groups > 1 else None
     kernel = Size2(across, down)
     importer.weigh(node, Conv, value, real, shape, filters=filters, kernel=kernel, **attributes)
 
@@ -269,9 +282,9 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
         return
     gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = _conv_bias(importer, node, filters)
-    real = Weights(weights=_spread_weights(grouped, groups, gaps), bias=bias)
+    real = Weights(weights=_by_rows(grouped), bias=bias)
     shape = Positions.plain(extents).shape(spaced, filters)
-    _convolve(importer, node, spaced, real, shape)
+    _convolve(importer, node, spaced, real, shape, groups, dilation=gaps)
 
 
 def pixel_conv(

@@ -108,9 +108,33 @@ POWER = {
     **ORIGIN,
 }  # fmt: skip
 
+_TAKEN = {
+    "kind": "Conv",
+    "causes": {"ISSUED_VECTOR": 30, "STALL_ARC_CONFLICT": 50, "IDLE": 20},
+    "costs": {"dram_uj": 500.0, "engines_uj": 1500.0},
+}
+LAYERS = {
+    "layers": [
+        {**_TAKEN, "name": "one", "taken": 1000, "bound": 250.0, "computing": 250.0, "use": 0.25},
+        {**_TAKEN, "name": "two", "taken": 500, "bound": 500.0, "computing": 100.0, "use": 0.2},
+    ],
+    **ORIGIN,
+}
+
 
 def width(style: str) -> float:
     return float(re.findall(r"width:([\d.]+)%", style)[0])
+
+
+def test_layers_are_drawn_beside_their_bounds() -> None:
+    found = Marks(run_page("model", LAYERS))
+    assert found.headings[:2] == ["Layers beside their bounds", "Energy by layer"]
+    marks = dict(found.marks)
+    assert width(marks["one, stall arc conflict: 50.0%"]) == 50
+    assert width(marks["two, idle: 20.0%"]) == 10
+    assert marks["one: at least 250 cycles"] == "left:25.0000%"
+    assert marks["two: at least 500 cycles"] == "left:50.0000%"
+    assert width(marks["two, engines: 1.5 mJ"]) == 75
 
 
 def test_bars_have_the_lengths_of_the_counters() -> None:
@@ -287,7 +311,7 @@ def test_the_page_shows_the_command_and_its_picture(tmp_path: Path) -> None:
 def test_every_figure_has_its_result(tmp_path: Path) -> None:
     image = tmp_path / "depth.svg"
     image.write_text("<svg/>")
-    results = (VAULT, CHIP, TRIM, POWER, {"picture": str(image)})
+    results = (VAULT, CHIP, TRIM, POWER, LAYERS, {"picture": str(image)})
     drawn = {draw for content in results for draw in FIGURES if draw(content)}
     assert drawn == set(FIGURES)
 

@@ -15,6 +15,7 @@ from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
 from vip.cli.lazy import CommandGroup
+from vip.cli.tables.layers import show_layers, show_predicted, show_worth
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
@@ -118,16 +119,7 @@ def check(
     if report.problem:
         console.print(report.problem)
     if report.layers and report.vault_bytes:
-        text = ("layer", "kind", "output")
-        title = f"predicted cycles, batch {report.batch}"
-        layers = table(*text, "cycles", left=text, title=title)
-        for layer in report.layers:
-            size = " x ".join(map(str, layer.output))
-            layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
-        layers.add_section()
-        layers.add_row("moves between layers", "", "", f"{report.moved_cycles:,.0f}")
-        layers.add_row("all", "", "", f"{report.cycles:,.0f}")
-        console.print(layers)
+        show_predicted(report.layers, report.batch)
         console.print(
             f"about {report.ms:.3f} ms at 1.25 GHz on {counted(report.vaults, 'vault')}; "
             f"{report.vault_bytes:,} bytes of {report.room_bytes / 2**20:.0f} MiB per vault"
@@ -218,6 +210,7 @@ def _show(report: "CompileReport", title: str) -> None:
         f"{report.predicted_cycles:,.0f} cycles"
     )
     console.print(_ESTIMATE, style="dim")
+    show_worth(report.layers)
     if report.widened:
         further = len(report.widened) - _SHOWN
         also = f" and {further} more" if further > 0 else ""
@@ -302,7 +295,7 @@ def run(
             f"{result.cycles:,} cycles in {launches}; loading their programs takes "
             f"{result.loading:,} more"
         )
-        _print_costs(result)
+        show_layers(result)
     if result.instructions:
         console.print(f"{result.instructions:,} instructions")
     _warn(result.saturated, _BEYOND)
@@ -310,26 +303,6 @@ def run(
     if output is not None:
         write_atomically(output, _packed(result.outputs))
     write_json(json, result.to_json())
-
-
-def _print_costs(result: vip.ModelRun) -> None:
-    """Bytes of DRAM and energy of each layer, and of all."""
-    parts = {name: name.removesuffix("_uj").replace("_", " ") for name in result.costs}
-    parts |= {"read_bytes": "bytes read", "written_bytes": "written", "dram_uj": "DRAM"}
-    energies = [name for name in parts if name.endswith("_uj")]
-    heads = (*parts.values(), *(["all"] if energies else ()))
-    title = "DRAM" + (" and energy in uJ, 28 nm" if energies else "")
-    rows = table("layer", *heads, left=("layer",), title=title)
-    for layer, costs in (*result.layers.items(), ("all", result.costs)):
-        if layer == "all":
-            rows.add_section()
-        cells = [f"{costs[n]:.2f}" if n in energies else f"{costs[n]:,}" for n in parts]
-        if energies:
-            cells.append(f"{sum(costs[name] for name in energies):.2f}")
-        rows.add_row(layer, *cells)
-    console.print(rows)
-    if result.no_energy:
-        console.print(result.no_energy)
 
 
 def _packed(arrays: Mapping[str, Reals]) -> bytes:

@@ -22,10 +22,12 @@ _ROUNDED = 1000
 
 
 class Bar(NamedTuple):
-    """A bar: its name, and for each series its part and the text of that part."""
+    """A bar: its name, for each series its part and the text of that part, and a place that is
+    marked, with its text."""
 
     name: str
     parts: Mapping[str, tuple[float, str]]
+    mark: tuple[float, str] | None = None
 
 
 def number(value: float) -> str:
@@ -64,6 +66,12 @@ def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str
             for name, (value, text) in row.parts.items()
             if value > 0
         )
+        if row.mark is not None:
+            place, text = row.mark
+            parts += (
+                f'<u tabindex="0" data-tip="{escape(text)}" '
+                f'style="left:{100 * place / largest:.4f}%"></u>'
+            )
         lines.append(f"<span>{escape(row.name)}</span><div>{parts}</div>")
     return f'<div class="bars{thin}">{"".join(lines)}</div>'
 

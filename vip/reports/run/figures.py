@@ -48,6 +48,7 @@ _CAUSE_COLOURS = dict(
         strict=True,
     )
 )  # fmt: skip
+_IDLE_COLOUR = "#cbd5e1"
 _DIRECTIONS = ("north", "east", "south", "west")
 #: Measures of area, the first one that units have is drawn -> unit.
 _MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
@@ -100,6 +101,74 @@ def cycles(content: _Content) -> str:
         f"{busy:.1%} of them; stall vector: an instruction waits until the unit is free."
     )
     return figure("Where the cycles went", legend(colours) + bars(rows, colours, longest), note)
+
+
+def _of_layers(content: _Content) -> list[Mapping[str, Any]]:
+    """Layers of a model that has run (:class:`vip.models.layers.LayerFigures`)."""
+    every = content.get("layers")
+    every = every if isinstance(every, list) else []
+    return [layer for layer in every if isinstance(layer, dict) and layer.get("causes")]
+
+
+def layers(content: _Content) -> str:
+    """Cycles of each layer by cause, beside the fewest."""
+    every = _of_layers(content)
+    if not every:
+        return ""
+    names = {**CAUSES, "IDLE": "idle"}
+    colours = {**_CAUSE_COLOURS, "idle": _IDLE_COLOUR}
+    rows = []
+    for layer in every:
+        engine_cycles = sum(layer["causes"].values())
+        parts = {
+            name: (
+                layer["taken"] * layer["causes"].get(cause, 0) / engine_cycles,
+                f"{layer['name']}, {name}: {layer['causes'].get(cause, 0) / engine_cycles:.1%}",
+            )
+            for cause, name in names.items()
+        }
+        fewest = f"{layer['name']}: at least {layer['bound']:,.0f} cycles"
+        title = f"{layer['name']} {layer['kind']} {layer['taken']:,} ({layer['use']:.0%})"
+        rows.append(Bar(title, parts, (layer["bound"], fewest)))
+    taken = sum(layer["taken"] for layer in every)
+    use = sum(layer["computing"] for layer in every) / taken
+    used = {name: colours[name] for name in names.values() if _any_part(rows, name)}
+    longest = max(max(layer["taken"], layer["bound"]) for layer in every)
+    note = (
+        f"Cycles of each layer with the moves before it, {taken:,} in all, and in brackets the "
+        f"share of the lanes' cycles that multiply and add usefully, {use:.0%} in all. The black "
+        "mark is the bound: the fewest cycles by lanes and memory."
+    )
+    body = legend(used) + bars(rows, colours, longest)
+    return figure("Layers beside their bounds", body, note)
+
+
+def _any_part(rows: Sequence[Bar], name: str) -> bool:
+    return any(row.parts[name][0] for row in rows)
+
+
+def energy(content: _Content) -> str:
+    """Energy of each layer by part of the machine."""
+    every = [layer for layer in _of_layers(content) if layer.get("costs")]
+    kinds = [kind for kind in (every[0]["costs"] if every else ()) if kind.endswith("_uj")]
+    if not kinds:
+        return ""
+    names = {kind: kind.removesuffix("_uj").replace("_", " ") for kind in kinds}
+    colours = dict(zip(names.values(), (COLOURS[1], COLOURS[4], *COLOURS[6:]), strict=False))
+    sums = [sum(layer["costs"][kind] for kind in kinds) for layer in every]
+    scale, unit = (1000, "mJ") if sum(sums) >= 1000 else (1, "µJ")
+    rows = []
+    for layer, whole in zip(every, sums, strict=True):
+        parts = {
+            names[kind]: (
+                layer["costs"][kind],
+                f"{layer['name']}, {names[kind]}: {layer['costs'][kind] / scale:.4g} {unit}",
+            )
+            for kind in kinds
+        }
+        rows.append(Bar(f"{layer['name']} {whole / scale:.3g} {unit}", parts))
+    note = f"{sum(sums) / scale:.4g} {unit} in all, at 28 nm and 0.9 V."
+    return figure("Energy by layer", legend(colours) + bars(rows, colours, max(sums)), note)
 
 
 def over_time(content: _Content) -> str:
@@ -347,6 +416,8 @@ def numbers(content: _Content) -> str:
 #: All figures, in the order of the page.
 FIGURES: Sequence[Callable[[_Content], str]] = (
     picture,
+    layers,
+    energy,
     cycles,
     over_time,
     roofs,

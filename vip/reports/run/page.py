@@ -32,7 +32,10 @@ background:#fff;color:inherit;padding:.1em .5em;cursor:pointer}
 .legend i{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
 .bars{display:grid;grid-template-columns:max-content 1fr;gap:3px .6em;align-items:center;
 font-size:13px}
-.bars div{display:flex;height:1.6em;background:#f1f5f9}.bars b{display:block;height:100%}
+.bars div{position:relative;display:flex;height:1.6em;background:#f1f5f9}
+.bars b{display:block;height:100%}
+.bars u{position:absolute;top:-2px;bottom:-2px;width:3px;background:var(--ink);
+box-shadow:0 0 0 1px #fff}
 .bars.thin{gap:1px .6em;font-size:9px;line-height:1}.bars.thin div{height:10px}
 .plot{font-size:13px;color:var(--quiet)}.plot svg{display:block;width:100%;height:14em;
 background:#f1f5f9}

@@ -1,0 +1,79 @@
+"""What layers take, predicted and counted."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import vip
+from tests.onnx_models.graphs import model
+from vip.models.layers import LayerFigures, worth_changing
+
+node = helper.make_node
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[vip.CompileReport, vip.ModelRun]:
+    """A convolution of 3 x 3, a step between rows and columns, and a matrix; two images."""
+    folder = tmp_path_factory.mktemp("layers")
+    random = np.random.default_rng(51)
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], name="conv"),
+        node("Transpose", ["a"], ["t"], perm=[0, 1, 3, 2], name="turn"),
+        node("Flatten", ["t"], ["f"]),
+        node("Gemm", ["f", "v"], ["y"], name="gemm"),
+    ]
+    constants = {"w": random.normal(0, 0.2, (8, 4, 3, 3)), "v": random.normal(0, 0.1, (512, 20))}
+    onnx.save(model(nodes, ("n", 4, 8, 8), constants), folder / "m.onnx")
+    x = random.normal(size=(2, 4, 8, 8)).astype(np.float32)
+    report = vip.compile_model(folder / "m.onnx", {"x": x}, folder / "m", batch=2)
+    return report, vip.run_model(folder / "m", {"x": x}, on="model")
+
+
+def by_node(layers: tuple[LayerFigures, ...]) -> dict[str, LayerFigures]:
+    return {layer.node: layer for layer in layers}
+
+
+def test_bounds_are_those_of_lanes_and_memory(
+    ran: tuple[vip.CompileReport, vip.ModelRun],
+) -> None:
+    """Of two images on a vault: 16 lanes, 8 bytes a cycle."""
+    conv, gemm = (by_node(ran[0].layers)[name] for name in ("conv", "gemm"))
+    assert conv.computing == 2 * 8 * 8 * 8 * 4 * 9 / 16
+    # A column and a row around the map are read, too.
+    assert conv.memory >= 2 * (2 * (8 * 8 * 4 + 8 * 8 * 8) + 8 * 4 * 9) / 8
+    assert gemm.computing == 2 * 512 * 20 / 16
+    assert gemm.memory == 2 * (2 * (512 + 20) + 512 * 20) / 8
+    for layer in (conv, gemm):
+        assert layer.bound == max(layer.computing, layer.memory)
+
+
+def test_a_run_counts_every_cycle_once(ran: tuple[vip.CompileReport, vip.ModelRun]) -> None:
+    compiled, run = ran
+    assert sum(layer.cycles + layer.moves for layer in run.layers) == run.cycles
+    planned = by_node(compiled.layers)
+    for name, layer in by_node(run.layers).items():
+        assert layer.taken == layer.cycles + layer.moves
+        assert sum(layer.causes.values()) == 4 * layer.taken
+        assert layer.bound <= layer.taken
+        assert 0 < layer.busy <= 1 or layer.kind == "Rearrange"
+        assert layer.bound == planned[name].bound
+        assert layer.predicted == planned[name].predicted
+        assert layer.use == layer.computing / layer.taken
+        assert layer.costs["read_bytes"] > 0
+    assert sum(layer.launches for layer in run.layers) <= len(run.launches)
+
+
+def test_the_layers_with_most_cycles_beyond_their_bounds_are_named() -> None:
+    base = {"kind": "Conv", "output": (1, 1, 1), "vectors": 8, "predicted_moves": 0.0}
+    every = [
+        LayerFigures(
+            name=name, node=name, computing=bound, memory=0.0, predicted=taken, launches=1, **base
+        )
+        for name, bound, taken in (
+            ("near", 90e3, 1e5), ("slow", 1e4, 5e4), ("wide", 0.0, 3e4), ("tiny", 0.0, 4e3)
+        )
+    ]  # fmt: skip
+    assert [layer.name for layer in worth_changing(every)] == ["slow", "wide", "near"]
+    assert "vectors of 8" in every[1].reason
+    assert "a larger batch" in every[3].reason

@@ -1,0 +1,223 @@
+"""What the layers of a model take: the fewest cycles, those that are predicted, and, after a run,
+those that were counted, with their causes, bytes and energy."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
+
+from isa.run import RunResult
+from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
+from microkernels.networks.plan import NetworkPlan
+from microkernels.networks.sizes import MapSize
+from pe.interface import PeCounter
+
+#: Counters into exactly one of which each cycle of an engine falls; an engine that has ended, or
+#: was not launched, is idle.
+_CAUSES = tuple(
+    counter.name for counter in PeCounter if counter.name.startswith(("ISSUED", "STALL"))
+)
+_IDLE = "IDLE"
+#: What holds in a cycle of an engine that issues nothing.
+_WAITS = {
+    "STALL_FETCH": "programs start or branch",
+    "STALL_REGISTER": "a register waits for memory",
+    "STALL_ARC_CONFLICT": "operands are still being loaded or stored",
+    "STALL_ARC_FULL": "the range check has no free entry",
+    "STALL_VECTOR": "the vector unit is busy",
+    "STALL_LOAD_STORE": "the load-store unit is busy",
+    "STALL_DRAIN": "vectors have not ended",
+    "STALL_FENCE": "memory has not confirmed all stores",
+    _IDLE: "the engine has ended, or has no work",
+}
+#: Layers that are named.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerFigures:
+    """A layer of a model in a run.
+
+    Attributes:
+        name: of the layer. kind: of layer. node: of the model, from which it comes.
+        output: width, height and channels of its map.
+        computing, memory: fewest cycles in which the lanes of all engines do its multiplications
+            and additions, two per lane, and in which memories read its inputs and weights once and
+            write its output.
+        vectors: channels of a slice of its input, which the engines read as one vector.
+        predicted: cycles of its computation. predicted_moves: of the moves of its input before.
+        launches: of its computation, as far as predicted.
+        cycles, moves: that were counted, likewise; 0 before a run.
+        causes: engine cycles of all of its launches by counter, and ``IDLE``; each is counted once.
+        vector_busy: engine cycles in which the vector unit reads a beat.
+        costs: bytes of DRAM that it reads and writes, and its microjoules by part of the machine
+            (:mod:`vip.energy`).
+    """
+
+    name: str
+    kind: str
+    node: str
+    output: MapSize
+    computing: float
+    memory: float
+    vectors: int
+    predicted: float
+    predicted_moves: float
+    launches: int
+    cycles: int = 0
+    moves: int = 0
+    causes: Mapping[str, int] = field(default_factory=dict)
+    vector_busy: int = 0
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> float:
+        """Fewest cycles."""
+        return max(self.computing, self.memory)
+
+    @property
+    def taken(self) -> float:
+        """Cycles with the moves before it, counted or else predicted."""
+        return (self.cycles + self.moves) or (self.predicted + self.predicted_moves)
+
+    @property
+    def use(self) -> float:
+        """Useful share of the lanes' cycles."""
+        return self.computing / self.taken if self.taken else 0.0
+
+    @property
+    def busy(self) -> float:
+        """Share of the engines' cycles in which the vector unit works; 0 before a run."""
+        engine_cycles = sum(self.causes.values())
+        return self.vector_busy / engine_cycles if engine_cycles else 0.0
+
+    @property
+    def off(self) -> float:
+        """Predicted cycles over those that were counted, minus 1; 0 before a run."""
+        counted = self.cycles + self.moves
+        return (self.predicted + self.predicted_moves) / counted - 1 if counted else 0.0
+
+    @property
+    def reason(self) -> str:
+        """Why it takes more than the fewest cycles: the largest part of the difference."""
+        counted = bool(self.causes)
+        moves = self.moves if counted else self.predicted_moves
+        starts = 0 if counted else self.launches * LAUNCH_CYCLES
+        parts = {"moves": moves, "starts": starts, "work": self.taken - moves - starts - self.bound}
+        largest = max(parts, key=parts.__getitem__)
+        if largest == "moves":
+            return f"{moves:,.0f} cycles move its input; a map that its source can write in place"
+        if largest == "starts":
+            one = "its launch takes" if self.launches == 1 else f"its {self.launches} launches take"
+            return f"{one} some {starts:,} cycles whatever it computes; a larger batch"
+        if counted:
+            cause = max(self.causes, key=self.causes.__getitem__)
+            share = self.causes[cause] / sum(self.causes.values())
+            state = _WAITS.get(cause, "instructions are issued")
+            return f"in {share:.0%} of the engines' cycles {state}"
+        if self.memory > self.computing:
+            return (
+                f"memories need {self.memory:,.0f} cycles for its maps and weights; a larger batch"
+            )
+        return f"{self.use:.0%} of the lanes' cycles are useful, with vectors of {self.vectors}"
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data."""
+        derived = ("bound", "taken", "use", "busy", "off", "reason")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+
+
+def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
+    """Fewest bytes that a layer reads and writes."""
+    output = plan.output.elements
+    read = sum(size.elements for size in plan.inputs)
+    if plan.layer.copies:
+        read = min(read, output)
+    elif plan.layer.reads_regions and plan.layer.launched:
+        read = sum(
+            min(size.elements, windows.region_size(plan.output, size.channels).elements)
+            for size, windows in zip(plan.inputs, plan.windows, strict=True)
+        )
+    return ELEMENT_BYTES * batch * (read + output) + prod(weights) * plan.layer.bits // 8
+
+
+def planned_layers(
+    plan: NetworkPlan, nodes: Mapping[str, str], *, runs: int = 1
+) -> tuple[LayerFigures, ...]:
+    """The layers of a plan that are computed, before a run.
+
+    Parameters:
+        nodes: of the model, by layer. runs: how often the network runs.
+    """
+    engines, network = plan.engines, plan.network
+    vaults = engines.ring.vaults
+    lanes = LANES * engines.pes * vaults
+    weights = network.weights
+    figures = []
+    for name, part in plan.layers.items():
+        layer = part.layer
+        if not layer.computed:
+            continue
+        operations = layer.operations(part) * plan.batch
+        moved = _bytes(part, plan.batch, weights.get(name, (0,)))
+        figures.append(
+            LayerFigures(
+                name=name,
+                kind=type(layer).__name__,
+                node=nodes.get(name, name),
+                output=network.sizes[name],
+                computing=runs * operations / (2 * lanes * 16 // layer.bits),
+                memory=runs * moved / (MEMORY_BYTES * vaults),
+                vectors=part.depth,
+                predicted=runs * part.cycles,
+                predicted_moves=runs * plan.moves.get(name, 0.0),
+                launches=runs * part.rounds(plan.batch) * layer.launched,
+            )
+        )
+    return tuple(figures)
+
+
+def counted_layers(
+    planned: Iterable[LayerFigures],
+    results: Iterable[tuple[str, bool, RunResult]],
+    engines: int,
+    costs: Mapping[str, Mapping[str, float]],
+) -> tuple[LayerFigures, ...]:
+    """The layers of a run.
+
+    Parameters:
+        planned: before it.
+        results: layer, whether the launch moves its input, and result of each launch.
+        engines: of the machine.
+        costs: by layer.
+    """
+    cycles: Counter[tuple[str, bool]] = Counter()
+    launches: Counter[str] = Counter()
+    busy: Counter[str] = Counter()
+    causes: dict[str, Counter[str]] = {}
+    for name, moves, result in results:
+        cycles[name, moves] += result.cycles
+        launches[name] += not moves
+        where = causes.setdefault(name, Counter())
+        for end in result.engines:
+            where.update({cause: end.counters.get(cause, 0) for cause in _CAUSES})
+            busy[name] += end.counters.get("VECTOR_BUSY", 0)
+        where[_IDLE] += engines * result.cycles - sum(end.cycles for end in result.engines)
+    return tuple(
+        replace(
+            layer,
+            launches=launches[layer.name],
+            cycles=cycles[layer.name, False],
+            moves=cycles[layer.name, True],
+            causes=dict(+causes.get(layer.name, Counter())),
+            vector_busy=busy[layer.name],
+            costs=costs.get(layer.name, {}),
+        )
+        for layer in planned
+    )
+
+
+def worth_changing(layers: Iterable[LayerFigures]) -> list[LayerFigures]:
+    """The layers that take most cycles beyond the fewest, at most three."""
+    return sorted(layers, key=lambda layer: layer.bound - layer.taken)[:_NAMED]
