@@ -10,14 +10,25 @@ from functools import cache
 
 from isa.instruction import Instruction, Role
 from isa.table import BY_KEY, Unit
+from isa.workspace import Workspace
 from pe.config import PeConfig
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.random_program import RandomProgram, Window
 
 __all__ = ["directed_count", "directed_program"]
 
-#: Places in memory: data, and the values of loaded registers.
-_DATA, _TABLE = 0x1000, 0x2000
+#: Places in memory: data, values of loaded registers, and a workspace with its descriptor.
+_DATA, _TABLE, _DESCRIPTOR, _WINDOW = 0x1000, 0x2000, 0x3000, 0x3800
+_WORKSPACE = Workspace(
+    image=_DATA,
+    window=_WINDOW,
+    width=4,
+    height=4,
+    pixel_bytes=8,
+    output_width=2,
+    output_height=2,
+    kernel=2,
+)
 #: Places in the scratchpad: source, second source, results by where they lie, and what busies the
 #: vector unit.
 _SOURCE, _SECOND = 1024, 1600
@@ -78,6 +89,8 @@ def _values(row: Instruction, place: str) -> list[int]:
         Role.LENGTH: 4,
         Role.TARGET: 1,
     }
+    if row.key == "set.ws":
+        return [_DESCRIPTOR]
     chosen = []
     for number, operand in enumerate(row.operands):
         second = number == 2 or Role.MATRIX_ADDRESS in {one.role for one in row.operands[:number]}
@@ -144,7 +157,7 @@ def _programs(config: PeConfig) -> tuple[_Directed, ...]:
     def parts() -> Iterator[_Directed]:
         program = _Directed()
         for row in config.rows:
-            if row.key in ("halt", "set.ws"):
+            if row.key == "halt":
                 continue
             if len(program.words) > _WORDS * 2 // 3:
                 yield program
@@ -174,7 +187,11 @@ def directed_program(number: int, config: PeConfig, disturbed: float = 0.0) -> R
     return RandomProgram(
         seed=number,
         words=tuple(program.words),
-        windows=(Window(_DATA, data), Window(_TABLE, bytes(program.table))),
+        windows=(
+            Window(_DATA, data),
+            Window(_TABLE, bytes(program.table)),
+            Window(_DESCRIPTOR, _WORKSPACE.pack()),
+        ),
         scratchpad=bytes((5 * n + 3) % 256 for n in range(config.scratchpad_bytes)),
         parameters=0,
         pe_index=0,
