@@ -128,7 +128,7 @@ class Dense(SumLayer):
         if source is None or maps.target.tile(vault) is None:
             return []
         assert isinstance(step, _DenseStep)
-        return flat_moves(source, step.layout(vault).inputs)
+        return flat_moves(source, step.layout(vault).inputs, vault)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -118,7 +118,7 @@ def map_moves(source: OutputMaps, target: StoredMaps, vault: int) -> list[Move]:
     region = target.region(vault)
     if region is None:
         return []
-    moves: list[Move] = []
+    moves: list[tuple[int, Move]] = []
     # What the vault has written there need not move.
     inside = source.inside is target
     for round_ in range(target.rounds):
@@ -134,8 +134,16 @@ def map_moves(source: OutputMaps, target: StoredMaps, vault: int) -> list[Move]:
             assert tile is not None
             pieces = [common] if own_tile is None else common.without(own_tile)
             for piece in pieces:
-                moves += _copy(source.map(holder, tile_round), tile, into, region, piece)
-    return moves
+                copied = _copy(source.map(holder, tile_round), tile, into, region, piece)
+                moves += ((holder, move) for move in copied)
+    return _from_all(moves, vault)
+
+
+def _from_all(moves: Sequence[tuple[int, Move]], vault: int) -> list[Move]:
+    """``vault``'s moves, each with the vault that it reads from, beginning with the next vault: if
+    all began with the same one, it would serve all of them."""
+    first = next((at for at, (holder, _) in enumerate(moves) if holder > vault), 0)
+    return [move for _, move in (*moves[first:], *moves[:first])]
 
 
 def _slices(first: int, channels: int, depth: int) -> range:
@@ -147,10 +155,25 @@ def _copy(
     source: FeatureMap, tile: MapRegion, target: FeatureMap, region: MapRegion, piece: MapRegion
 ) -> Iterator[Move]:
     depth = source.depth
-    for channel in _slices(piece.channel, piece.channels, depth):
-        at = source.address(piece.x - tile.x, piece.y - tile.y, channel - tile.channel)
-        to = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)
-        yield from _moves(at, to, source.x_step, target.x_step, piece.height * depth, piece.width)
+
+    def ends(column: int, channel: int) -> tuple[int, int]:
+        return (
+            source.address(column - tile.x, piece.y - tile.y, channel - tile.channel),
+            target.address(column - region.x, piece.y - region.y, channel - region.channel),
+        )
+
+    channels = _slices(piece.channel, piece.channels, depth)
+    columns = range(piece.x, piece.x + piece.width)
+    elements = piece.height * depth
+    if len(columns) >= len(channels):
+        for channel in channels:
+            at, to = ends(piece.x, channel)
+            yield from _moves(at, to, source.x_step, target.x_step, elements, piece.width)
+        return
+    steps = source.slice_step, target.slice_step
+    for column in columns:
+        at, to = ends(column, piece.channel)
+        yield from _moves(at, to, *steps, elements, len(channels))
 
 
 def flat_order(source: OutputMaps) -> NDArray[np.int64]:
@@ -173,14 +196,14 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
     return np.concatenate(order)
 
 
-def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
+def flat_moves(source: OutputMaps, target: Vectors, vault: int) -> list[Move]:
     """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
     of :func:`flat_order`.
 
     Parameters:
-        target: chip addresses in the vault.
+        target: chip addresses in ``vault``.
     """
-    moves: list[Move] = []
+    moves: list[tuple[int, Move]] = []
     for image in range(source.batch):
         to = target.base + image * target.pitch
         for holder, round_, owned in source.holders(image):
@@ -191,9 +214,10 @@ def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
                 at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
                 column = owned.height * source.depth
                 step = column * ELEMENT_BYTES
-                moves += _moves(at, to, tile_map.x_step, step, column, owned.width)
+                pieces = _moves(at, to, tile_map.x_step, step, column, owned.width)
+                moves += ((holder, move) for move in pieces)
                 to += owned.width * step
-    return moves
+    return _from_all(moves, vault)
 
 
 #: Bytes per slot of the scratchpad.
@@ -257,7 +281,8 @@ def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
 
 
 def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
-    """Each engine's moves, of about equal cost."""
+    """Each engine's moves, of about equal cost. Each begins elsewhere, so that they read from
+    several vaults at a time."""
     cut = _cut(moves, sharers)
     shares: list[list[Move]] = [[] for _ in range(sharers)]
     costs = [(0.0, slot) for slot in range(sharers)]
@@ -265,7 +290,8 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
         cost, slot = costs[0]
         shares[slot].append(move)
         heapq.heapreplace(costs, (cost + _cost(move), slot))
-    return shares
+    firsts = [len(share) * slot // sharers for slot, share in enumerate(shares)]
+    return [share[first:] + share[:first] for first, share in zip(firsts, shares, strict=True)]
 
 
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:

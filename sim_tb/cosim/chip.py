@@ -31,7 +31,7 @@ from support.extras import need
 
 from .engine import CosimError
 
-_RESET_CYCLES = 8
+_RESET_CYCLES = 2
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
 _SETTLE = 256
 #: Cycles after which an unanswered access counts as lost.
@@ -118,6 +118,7 @@ class ChipSession(ABC):
         self.config = config
         self.image = image
         self.axi_latency = axi_latency
+        self._errors = (0, 0)
         self.cycles = 0
         self.seconds = 0.0
 
@@ -153,9 +154,15 @@ class ChipSession(ABC):
         self.seconds = 0.0
         self._reset()
 
+    def fail(self, begin: int, end: int) -> None:
+        """Let memories on AXI buses answer DRAM addresses from ``begin`` to below ``end`` with
+        errors, and no others. No access may be in flight."""
+        self._errors = (begin, end)
+        self.perform(Operation(kind=Kind.RUN, count=1, **self._memories()))
+
     def run(self, cycles: int, *, until_interrupt: bool = False) -> Result:
         """Let ``cycles`` (at least 1) pass, or fewer if an interrupt comes first."""
-        return self._do(Operation(kind=Kind.RUN, count=max(1, cycles), stop=until_interrupt))
+        return self.perform(Operation(kind=Kind.RUN, count=max(1, cycles), stop=until_interrupt))
 
     def settle(self) -> None:
         """Let time pass until acknowledged writes have reached the DRAM and been counted."""
@@ -202,7 +209,7 @@ class ChipSession(ABC):
     def _reset(self, **memories: Any) -> None:
         two = self.config.tile.clocks.two
         cycles = _SLOW_RESET_CYCLES if two else _RESET_CYCLES
-        self._do(Operation(kind=Kind.RESET, count=cycles, **memories))
+        self.perform(Operation(kind=Kind.RESET, count=cycles, **memories))
         if two:
             self.settle()
 
@@ -215,7 +222,16 @@ class ChipSession(ABC):
         if isinstance(vault, AxiConfig):
             lanes = vault.data_bits // WORD_BITS
             buses = tuple(
-                AxiMemory(base=base, size=size, latency=self.axi_latency, lanes=lanes)
+                AxiMemory(
+                    base=base,
+                    size=size,
+                    latency=self.axi_latency,
+                    lanes=lanes,
+                    errors=(
+                        max(self._errors[0] - base, 0),
+                        max(self._errors[1] - base, 0),
+                    ),
+                )
                 for base in bases
             )
             return {"image": image, "buses": buses}
@@ -224,7 +240,8 @@ class ChipSession(ABC):
         )
         return {"image": image, "devices": devices}
 
-    def _do(self, operation: Operation) -> Result:
+    def perform(self, operation: Operation) -> Result:
+        """Perform one operation."""
         result = self._perform(operation)
         self.cycles = result.cycles
         self.seconds += result.seconds
@@ -233,7 +250,7 @@ class ChipSession(ABC):
         return result
 
     def _access(self, access: str, operation: Operation) -> Result:
-        result = self._do(replace(operation, limit=_PATIENCE))
+        result = self.perform(replace(operation, limit=_PATIENCE))
         if result.outcome is Outcome.LATE:
             raise CosimError(
                 f"{access} {operation.address:#x}: no answer within {_PATIENCE} cycles"
@@ -401,7 +418,7 @@ def _less(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]
     return {name: value - other[name] for name, value in one.items()}
 
 
-class _HostMemory:
+class HostMemory:
     """The DRAM of a simulated chip, through the chip's AXI port."""
 
     def __init__(self, host: Host) -> None:
@@ -464,7 +481,7 @@ class ChipMachine(Machine):
     def memory(self, image: DramImage) -> Memory:
         """With ``preload`` the image itself, otherwise the DRAM through the host."""
         chip = self._session_of(image)
-        return image if self._preload else _HostMemory(Host(Blocking(chip)))
+        return image if self._preload else HostMemory(Host(Blocking(chip)))
 
     def restart(self) -> None:
         """Reset the chip, but not its DRAM."""

@@ -22,6 +22,7 @@ __all__ = [
     "CosimError",
     "MemoryBehaviour",
     "PeSimulation",
+    "WasReset",
     "check_launch",
     "check_start",
     "stop_cycles",
@@ -37,6 +38,10 @@ _PATIENCE_FLOOR = 100_000
 
 class CosimError(RunError):
     """A run that did not end as it must; the message says why."""
+
+
+class WasReset(CosimError):
+    """A run that ended with the reset for which it had asked."""
 
 
 def _within(name: str, value: int, high: int) -> None:
@@ -194,6 +199,7 @@ class PeSimulation(Machine):
         slot: int = 0,
         pe_count: int = 1,
         reset: bool = True,
+        reset_after: int = NEVER,
         scratchpad: bytes | None = None,
     ) -> HostJob:
         """The job of one launch.
@@ -206,6 +212,8 @@ class PeSimulation(Machine):
                 each 0..65535. By default it is alone.
             reset: reset the engine first; otherwise it continues from the state of the previous
                 job.
+            reset_after: cycles from the job's begin, with its loading, to a reset that ends it; its
+                result is then :class:`WasReset`.
             scratchpad: contents of the scratchpad at the start, for an engine with ``behavioural``
                 memories; None: unchanged.
 
@@ -237,6 +245,7 @@ class PeSimulation(Machine):
             scratchpad=scratchpad,
             sizes=self._sizes,
             limits=launch.limits,
+            reset_after=reset_after,
             stop_after=NEVER if launch.stop_after is None else launch.stop_after,
         )
 
@@ -251,6 +260,8 @@ class PeSimulation(Machine):
             Outcome.VIOLATION: f"memory port rule broken: {result.violation}",
             Outcome.IN_FLIGHT: "the engine says that it has ended, with memory requests in flight",
         }
+        if result.outcome is Outcome.WAS_RESET:
+            return WasReset("the engine was reset")
         if result.outcome is not Outcome.ENDED:
             return CosimError(reasons[result.outcome])
         readable = self.config.sram == "behavioural"

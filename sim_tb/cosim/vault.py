@@ -13,12 +13,12 @@ from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
 from memory.model.device_model import device_setup
 from sim_tb.dut.tile import TOP, build_tile
-from sim_tb.harness.engine import HostJob, Outcome
+from sim_tb.harness.engine import NEVER, HostJob, Outcome
 from sim_tb.harness.tile import TileJob, TileResult
 from sim_tb.runner.session import Session
 from soc.tile.config import VaultTileConfig
 
-from .engine import CosimError, check_launch
+from .engine import CosimError, WasReset, check_launch
 
 #: Length in cycles of the intervals for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
@@ -62,7 +62,7 @@ def launched_engines(launch: Launch, config: VaultTileConfig, engines: int | Non
 
 
 class VaultSimulation(Machine):
-    """The simulator of a vault, which runs one program after another, each from reset.
+    """The simulator of a vault, which runs one program after another.
 
     Parameters:
         config: of the vault and its engines. Its first use builds the simulator (about a minute).
@@ -87,9 +87,11 @@ class VaultSimulation(Machine):
         image: DramImage,
         *,
         engines: int | None = None,
+        reset: bool = True,
+        reset_after: int = NEVER,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run a launch on the engines, from reset.
+        """Run a launch on the engines.
 
         All engines are loaded with the program and launched in the same cycle. The start registers
         (:mod:`isa.launch`) tell it its engine; the vault has index 0 and is alone in its chip.
@@ -97,9 +99,13 @@ class VaultSimulation(Machine):
         Parameters:
             image: the memory, of the vault's size; the engines change it.
             engines: number of engines launched, from slot 0 on; None: all. The others stay idle.
+            reset: reset engines and DRAM first; False only after a run that was reset.
+            reset_after: see :meth:`sim_tb.cosim.engine.PeSimulation.job`; the DRAM is reset with
+                the engines, and keeps its contents.
             progress: called periodically with the cycles so far.
 
         Raises:
+            WasReset: the run ended with the reset for which it had asked.
             CosimError: the program does not fit, an engine does not end in time, the controller
                 breaks a rule of the DRAM, or there are not that many engines.
             sim_tb.runner.session.SessionError: the simulator ended by itself.
@@ -110,6 +116,8 @@ class VaultSimulation(Machine):
             parameters=launch.parameters,
             max_cycles=launch.max_cycles,
             stop_cycles=_STOP,
+            reset=reset,
+            reset_after=reset_after,
         )
         job = TileJob(
             host=host,
@@ -127,6 +135,8 @@ class VaultSimulation(Machine):
 def _result(
     result: TileResult, config: VaultTileConfig, program: Program, max_cycles: int
 ) -> RunResult:
+    if any(engine.outcome is Outcome.WAS_RESET for engine in result.engines):
+        raise WasReset("the vault was reset")
     if result.violation:
         raise CosimError(f"DRAM rule broken: {result.violation}")
     late = [

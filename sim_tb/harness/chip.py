@@ -3,7 +3,7 @@
 import ctypes
 import time
 from collections.abc import Mapping
-from ctypes import c_uint8
+from ctypes import c_uint8, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
@@ -30,6 +30,20 @@ class Kind(IntEnum):
     WRITE_MEMORY = 5
 
 
+class Misuse(IntEnum):
+    """What a host does that AXI does not allow."""
+
+    NONE = 0
+    #: From now to the next reset it takes no response of the port that it accesses.
+    NOT_READY = 1
+    #: The second half of a write's data, or an only word, never comes.
+    NO_DATA = 2
+    #: The addresses of a write never come.
+    NO_ADDRESS = 3
+    #: ``wlast`` is inverted.
+    WRONG_LAST = 4
+
+
 class Outcome(IntEnum):
     """Outcome of an operation."""
 
@@ -42,12 +56,14 @@ class Outcome(IntEnum):
 @dataclass(frozen=True, kw_only=True)
 class AxiMemory:
     """A memory on an AXI bus: ``size`` bytes of the image from ``base`` on, a minimum latency of
-    ``latency`` cycles, and ``lanes`` 64-bit words per beat."""
+    ``latency`` cycles, and ``lanes`` 64-bit words per beat. Its addresses from the first of
+    ``errors`` to below the second fail."""
 
     base: int
     size: int
     latency: int
     lanes: int
+    errors: Annotated[tuple[int, int], C(c_uint64 * 2)] = (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +77,7 @@ class Operation:
         data: bytes to write.
         stop: the interrupt ends RUN.
         limit: cycles after which an access is late; 0: never.
+        misuse: how the host breaks the rules of its bus.
         outer: cocotbext-axi's managers make the access, not the C++ model.
         image: file of all DRAM, set by RESET; "": unchanged.
         devices: one per vault with DRAM. buses: one per vault with an AXI bus.
@@ -72,6 +89,7 @@ class Operation:
     data: Annotated[bytes, C(c_uint8)] = b""
     stop: bool = False
     limit: int = 0
+    misuse: Misuse = Misuse.NONE
     outer: bool = False
     image: str = ""
     devices: tuple[DeviceSetup, ...] = ()

@@ -162,6 +162,8 @@ class Outcome(IntEnum):
     VIOLATION = 3
     #: The engine reported its end with requests still in flight.
     IN_FLIGHT = 4
+    #: The host reset the engine, as the job says.
+    WAS_RESET = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +171,9 @@ class HostJob:
     """One run for the simulator; see :meth:`sim_tb.cosim.engine.PeSimulation.job`.
 
     ``stop_after`` is :data:`NEVER` without a stop. A stopped engine that needs more than
-    ``stop_cycles`` to complete what it has issued hangs. ``sizes`` are those of a watched engine's
-    tables, otherwise None.
+    ``stop_cycles`` to complete what it has issued hangs. The run ends with a reset ``reset_after``
+    cycles after the job has begun, those of its loading included, if it has not ended before.
+    ``sizes`` are those of a watched engine's tables, otherwise None.
     """
 
     words: Annotated[tuple[int, ...], C(c_uint32)]
@@ -179,6 +182,7 @@ class HostJob:
     stop_cycles: int
     reset: bool = True
     stop_after: int = NEVER
+    reset_after: int = NEVER
     identity: Annotated[tuple[int, int, int, int], C(c_uint64 * 4)] = (0, 0, 0, 1)
     memory: str = ""
     behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)

@@ -2,8 +2,8 @@
 //
 // A memory accepts every address immediately, answers reads in order, and moves one data beat per
 // cycle, in or out, like the data bus of a DRAM; if both wait, they take turns. Addresses beyond
-// its
-// end get SLVERR. Managers keep rready and bready at 1.
+// its end, and those that fail, get SLVERR: a write is not performed, and of a read any one beat
+// has the response, with random data. Managers keep rready and bready at 1.
 
 #include <cstring>
 #include <deque>
@@ -23,6 +23,7 @@ struct Burst {
     uint32_t beats;  // left
     uint64_t due;    // first cycle in which a beat can be offered
     bool error;
+    uint32_t bad;  // of a read with an error, the beats left at the one that says so
 };
 
 class Memory {
@@ -41,8 +42,12 @@ class Memory {
     }
 
     void request(bool write, uint32_t id, uint64_t address, uint32_t beats) {
-        const bool error = address + beats * m_setup.lanes * kWordBytes > m_setup.size;
-        (write ? m_writes : m_reads).push_back({id, address, beats, m_cycle + m_setup.latency, error});
+        const uint64_t end = address + beats * m_setup.lanes * kWordBytes;
+        const bool outside = end > m_setup.size;
+        const bool fails = address < m_setup.errors[1] && end > m_setup.errors[0];
+        const uint32_t bad = fails ? 1 + random() % beats : beats;
+        (write ? m_writes : m_reads)
+            .push_back({id, address, beats, m_cycle + m_setup.latency, outside || fails, bad});
     }
 
     void write(const uint32_t* data, uint32_t strobe) {
@@ -64,8 +69,14 @@ class Memory {
     void read(VipAxiMemoryOut* out) {
         Burst& burst = m_reads.front();
         out->rid = burst.id;
-        out->rresp = burst.error ? kError : 0;
-        if (!burst.error) std::memcpy(out->rdata, at(burst), m_setup.lanes * kWordBytes);
+        if (burst.error && burst.beats == burst.bad) {
+            out->rresp = kError;
+            for (uint32_t word = 0; word < m_setup.lanes * kWordBytes / 4; ++word) {
+                out->rdata[word] = static_cast<uint32_t>(random());
+            }
+        } else if (burst.address + m_setup.lanes * kWordBytes <= m_setup.size) {
+            std::memcpy(out->rdata, at(burst), m_setup.lanes * kWordBytes);
+        }
         burst.address += m_setup.lanes * kWordBytes;
         out->rlast = --burst.beats == 0;
         if (out->rlast) m_reads.pop_front();
@@ -95,7 +106,13 @@ class Memory {
         return vip::g_image.data + m_setup.base + burst.address;
     }
 
+    uint64_t random() {
+        m_random = m_random * 6364136223846793005ULL + 1442695040888963407ULL;
+        return m_random >> 33;
+    }
+
     VipAxiMemory m_setup = {};
+    uint64_t m_random = 1;
     uint64_t m_cycle = 0;
     bool m_write_turn = false;
     std::deque<Burst> m_reads, m_writes, m_done;

@@ -55,6 +55,9 @@ struct Host {
     bool address_valid = false;
     bool data_valid = false;
     uint32_t waiting = 0;
+    // Whether the responses of a port are taken.
+    bool control_ready = true;
+    bool data_ready = true;
     Transfer reads;
     Transfer writes;
     std::deque<uint64_t> burst_ends;  // of the bursts whose words have not all gone out
@@ -64,12 +67,20 @@ struct Host {
     uint64_t first() const { return operation.address; }
     uint64_t last() const { return operation.address + operation.count; }
     bool is(Kind kind) const { return busy && operation.kind == kind; }
+    bool misuses(Misuse misuse) const { return busy && operation.misuse == misuse; }
 
     void begin() {
         pending = false;
         busy = true;
         step = 0;
-        if (operation.kind == kReset) result.cycles = 0;
+        if (operation.kind == kReset) {
+            result.cycles = 0;
+            control_ready = data_ready = true;
+        }
+        if (operation.misuse == kNotReady) {
+            const bool registers = is(kReadRegister) || is(kWriteRegisters);
+            (registers ? control_ready : data_ready) = false;
+        }
         offered = 0;
         reads.begin(first(), is(kReadMemory) ? operation.count : 0);
         writes.begin(first(), is(kWriteMemory) ? operation.count : 0);
@@ -113,6 +124,11 @@ struct Host {
             if (address + byte >= first() && address + byte < last()) bytes |= 1u << byte;
         }
         return bytes;
+    }
+
+    // Whether a word of a write is offered.
+    bool sends() const {
+        return !burst_ends.empty() && !(misuses(kNoData) && write_at + kWordBytes > first() + operation.count / 2);
     }
 
     void take(uint64_t word) {
@@ -168,30 +184,34 @@ void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
     if (host.busy) {
         ++host.step;
         bool address_ready = host.is(kReadRegister) ? in->control_arready : in->control_awready;
-        if (host.address_valid && address_ready) host.address_valid = false;
-        if (host.data_valid && in->control_wready) host.data_valid = false;
-        if (host.is(kWriteRegisters) && in->control_bvalid) {
+        if (host.address_valid && address_ready && !host.misuses(kNoAddress)) {
+            host.address_valid = false;
+        }
+        if (host.data_valid && in->control_wready && !host.misuses(kNoData)) host.data_valid = false;
+        if (host.is(kWriteRegisters) && in->control_bvalid && host.control_ready) {
             host.respond(in->control_bresp);
             --host.waiting;
         }
-        if (host.is(kReadRegister) && in->control_rvalid) {
+        if (host.is(kReadRegister) && in->control_rvalid && host.control_ready) {
             host.respond(in->control_rresp);
             for (uint64_t byte = 0; byte < kRegisterBytes; ++byte) {
                 host.operation.data[byte] = static_cast<uint8_t>(in->control_rdata >> 8 * byte);
             }
             --host.waiting;
         }
-        if (host.writes.valid && in->data_awready) host.writes.valid = false;
-        if (!host.burst_ends.empty() && in->data_wready) {
+        if (host.writes.valid && in->data_awready && !host.misuses(kNoAddress)) {
+            host.writes.valid = false;
+        }
+        if (host.sends() && in->data_wready) {
             host.write_at += kWordBytes;
             if (host.write_at == host.burst_ends.front()) host.burst_ends.pop_front();
         }
-        if (host.is(kWriteMemory) && in->data_bvalid) {
+        if (host.is(kWriteMemory) && in->data_bvalid && host.data_ready) {
             host.respond(in->data_bresp);
             --host.writes.in_flight;
         }
         if (host.reads.valid && in->data_arready) host.reads.valid = false;
-        if (host.is(kReadMemory) && in->data_rvalid) {
+        if (host.is(kReadMemory) && in->data_rvalid && host.data_ready) {
             host.respond(in->data_rresp);
             host.take(in->data_rdata);
             if (host.read_at % kBurstBytes == 0 || host.read_at == host.reads.end) {
@@ -213,19 +233,21 @@ void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
         if (host.writes.offer()) host.burst_ends.push_back(host.writes.next);
     }
     out->reset = host.is(kReset);
-    out->control_awvalid = host.address_valid && host.is(kWriteRegisters);
-    out->control_wvalid = host.data_valid;
+    out->control_awvalid =
+        host.address_valid && host.is(kWriteRegisters) && !host.misuses(kNoAddress);
+    out->control_wvalid = host.data_valid && !host.misuses(kNoData);
     out->control_arvalid = host.address_valid && host.is(kReadRegister);
     out->control_awaddr = static_cast<uint32_t>(host.first() + host.offered - kRegisterBytes);
     out->control_araddr = out->control_awaddr;
     out->control_wdata = host.register_value();
-    out->data_awvalid = host.writes.valid;
+    out->data_awvalid = host.writes.valid && !host.misuses(kNoAddress);
     out->data_awaddr = host.writes.address;
     out->data_awlen = host.writes.valid ? host.writes.bytes / kWordBytes - 1 : 0;
-    out->data_wvalid = !host.burst_ends.empty();
+    out->data_wvalid = host.sends();
     out->data_wdata = out->data_wvalid ? host.word() : 0;
     out->data_wstrb = out->data_wvalid ? host.strobe(host.write_at) : 0;
-    out->data_wlast = out->data_wvalid && host.write_at + kWordBytes == host.burst_ends.front();
+    out->data_wlast = out->data_wvalid && (host.write_at + kWordBytes == host.burst_ends.front()) !=
+                                              host.misuses(kWrongLast);
     out->data_arvalid = host.reads.valid;
     out->data_araddr = host.reads.address;
     out->data_arlen = host.reads.valid ? host.reads.bytes / kWordBytes - 1 : 0;
@@ -234,6 +256,7 @@ void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
     out->data_awsize = out->data_arsize = 3;
     out->data_awburst = out->data_arburst = 1;
     out->data_awcache = out->data_arcache = 3;
-    out->control_bready = out->control_rready = out->data_bready = out->data_rready = true;
+    out->control_bready = out->control_rready = host.control_ready;
+    out->data_bready = out->data_rready = host.data_ready;
     out->idle = !host.busy && !host.pending;
 }

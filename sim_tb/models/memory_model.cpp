@@ -63,6 +63,9 @@ class Port {
         m_random = behaviour.seed * 0x9e3779b97f4a7c15ULL + 1;
     }
 
+    // Forgets accesses that it has not performed.
+    void reset() { configure(VipMemoryBehaviour{m_behaviour}); }
+
     const std::string& violation() const { return m_violation; }
     size_t in_flight() const { return m_tags.size(); }
     bool request_ready() const { return m_ready; }
@@ -296,8 +299,11 @@ void vip_memory_result(int32_t port, VipMemoryResult* result) {
 }
 
 void vip_memory_cycle(int32_t index, const VipMemoryIn* in, VipMemoryOut* out) {
-    if (in->reset) return;
     Port& port = g_ports[index];
+    if (in->reset) {
+        port.reset();
+        return;
+    }
     Beat beat;
     beat.address = in->request_address;
     beat.tag = in->request_tag;

@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr uint32_t kResetCycles = 4;
+constexpr uint32_t kResetCycles = 2;
 constexpr uint32_t kCounters = 16;
 constexpr uint32_t kRunning = 1;  // hdl.ports.PeState
 enum class Phase { kIdle, kReset, kLoad, kLaunch, kRun, kStop, kCounters };
@@ -23,6 +23,7 @@ struct Host {
     VipHostJob job = {};
     VipHostResult result = {};
     uint32_t step = 0;
+    uint64_t age = 0;   // cycles since the run began
     bool fresh = true;  // the engine needs a reset before the next run
     bool pending = false;
     bool running = false;  // the engine has been seen running in this run
@@ -37,7 +38,7 @@ struct Host {
     void end(uint64_t outcome) {
         result.outcome = outcome;
         // An engine that obeyed a stop can be launched again without a reset.
-        fresh = outcome != kEnded && outcome != kTooLong;
+        fresh = outcome != kEnded && outcome != kTooLong && outcome != kWasReset;
         enter(Phase::kIdle);
     }
 };
@@ -52,6 +53,7 @@ int32_t vip_host_start(int32_t index, const VipHostJob* job) {
     host.job = *job;
     host.result = VipHostResult{};
     host.running = false;
+    host.age = 0;
     host.pending = true;
     return 0;
 }
@@ -61,6 +63,10 @@ void vip_host_result(int32_t index, VipHostResult* result) { *result = g_hosts[i
 void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
     Host& host = g_hosts[index];
     if (in->failed && host.phase != Phase::kIdle && host.phase != Phase::kReset) host.end(kViolation);
+    if (host.phase != Phase::kIdle && host.age++ == host.job.reset_after) {
+        host.result.outcome = kWasReset;
+        host.enter(Phase::kReset);
+    }
     // In the cycle that ends, the engine saw what the previous call drove.
     switch (host.phase) {
         case Phase::kIdle:
@@ -74,7 +80,12 @@ void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
             host.fresh = false;
             break;
         case Phase::kReset:
-            if (++host.step == kResetCycles) host.enter_load();
+            if (++host.step < kResetCycles) break;
+            if (host.result.outcome == kWasReset) {
+                host.end(kWasReset);
+            } else {
+                host.enter_load();
+            }
             break;
         case Phase::kLoad:
             if (in->load_ready && ++host.step == host.job.words_count) host.enter(Phase::kLaunch);

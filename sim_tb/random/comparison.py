@@ -135,9 +135,9 @@ def check_programs(
         for number in range(programs):
             program = make(seed + number, config, disturbed)
             image = images[number % _IMAGES]
-            _fill(image, program)
+            fill(image, program)
             pending.append((program, image))
-            yield _job(program, image, simulation)
+            yield program_job(program, image, simulation)
 
     started = time.perf_counter()
     different: list[Difference] = []
@@ -146,8 +146,8 @@ def check_programs(
         with simulation:
             for result in simulation.run_many(jobs()):
                 program, image = pending.pop(0)
-                _fill(other, program)
-                lines, early = _compare(program, config, result, image, other)
+                fill(other, program)
+                lines, early = compare(program, config, result, image, other)
                 tally.update(_counts(program, config, result), early=early)
                 if lines:
                     path = folder / f"seed-{program.seed}.txt"
@@ -195,12 +195,18 @@ def _counts(
     }
 
 
-def _fill(image: DramImage, program: RandomProgram) -> None:
+def fill(image: DramImage, program: RandomProgram) -> None:
+    """Write to ``image`` what ``program`` finds there."""
     for window in program.windows:
         image.write(window.start, window.content)
 
 
-def _job(program: RandomProgram, image: DramImage, simulation: PeSimulation) -> HostJob:
+def program_job(
+    program: RandomProgram, image: DramImage, simulation: PeSimulation, **job: Any
+) -> HostJob:
+    """The job of ``program``; ``job`` are further parameters of
+    :meth:`sim_tb.cosim.engine.PeSimulation.job`."""
+    job = {"reset": program.reset, **program.place, **job}
     launch = Launch(
         program=Program(program.words),
         max_cycles=_MAX_CYCLES,
@@ -211,20 +217,24 @@ def _job(program: RandomProgram, image: DramImage, simulation: PeSimulation) -> 
         launch,
         image,
         memory=program.memory,
-        **program.place,
-        reset=program.reset,
+        **job,
         scratchpad=program.scratchpad if simulation.config.sram == "behavioural" else None,
     )
 
 
-def _compare(
+def compare(
     program: RandomProgram,
     config: PeConfig,
     result: RunResult | CosimError,
     image: DramImage,
     other: DramImage,
 ) -> tuple[list[str], bool]:
-    """The differences, and whether the engine ended early, as a disturbed one may."""
+    """The differences between an engine's end and the simulator's, one per line, and whether the
+    engine ended early, as a disturbed one may.
+
+    Parameters:
+        image: memory that the engine left. other: its initial contents, which are changed.
+    """
     if isinstance(result, CosimError):
         return [f"engine: {result}"], False
     if _is_disturbed(program):

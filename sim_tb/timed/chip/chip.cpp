@@ -161,7 +161,7 @@ class Chip {
     void reset_memory(uint32_t vault) const {
         const auto number = static_cast<int32_t>(vault);
         if (m_vault) {
-            dram_device(number).reset();
+            vip::dram_device(number).reset();
         } else {
             VipAxiMemoryIn in = {};
             VipAxiMemoryOut out = {};

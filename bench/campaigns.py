@@ -1,0 +1,86 @@
+"""Campaigns of resets, errors and stalls: everything that is disturbed, and how often."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from memory.axi.layout import AxiConfig
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from sim_tb.cosim.kernels import chip_bp_job
+from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.workloads.campaigns import Campaign, engine_errors, engine_resets, vault_resets
+from sim_tb.workloads.chip_campaigns import chip_errors, chip_resets, chip_stalls
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset, tile_preset
+
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
+from .harness.options import NamesOption, SeedOption, chosen
+
+#: The chip of all campaigns.
+TINY = chip_preset("tiny")
+_VAULT = tile_preset("vault-small")
+
+
+def on_axi(line_buffer: int) -> ChipConfig:
+    """The chip ``tiny`` with memories on AXI buses, whose columns are bursts of four beats."""
+    bus = AxiConfig(address_bits=20, tag_bits=6, data_bits=64, outstanding=8)
+    return replace(TINY, tile=replace(TINY.tile, vault=bus, line_buffer=line_buffer))
+
+
+def _on_vault() -> KernelJob:
+    return bp_job(
+        motorcycle(4, 4, 8).problem,
+        pes=_VAULT.pes,
+        scratchpad_bytes=_VAULT.pe.scratchpad_bytes,
+        instruction_words=_VAULT.pe.instruction_words,
+        sums=False,
+    )
+
+
+def on_chip() -> KernelJob:
+    """Belief propagation on :data:`TINY`."""
+    return chip_bp_job(motorcycle(2, 2, 2).problem, 1, TINY)
+
+
+#: Name -> campaign of a number of points, with a seed.
+CAMPAIGNS: Mapping[str, Callable[[int, int], Campaign]] = {
+    "engine_resets": lambda points, seed: engine_resets(PeConfig(), points, seed),
+    "engine_errors": lambda points, seed: engine_errors(PeConfig(), points, seed),
+    "vault_resets": lambda points, seed: vault_resets(_VAULT, _on_vault(), points, seed),
+    "chip_resets": lambda points, seed: chip_resets(TINY, on_chip(), points, seed),
+    "chip_stalls": lambda points, seed: chip_stalls(TINY, on_chip(), points, seed),
+    "chip_errors": lambda points, seed: chip_errors(on_axi(0), points, seed),
+    "line_buffer_errors": lambda points, seed: chip_errors(on_axi(8), points, seed),
+    "timing_model_errors": lambda points, seed: chip_errors(on_axi(8), points, seed, ChipModel),
+}
+
+
+@experiment(presets=("pe", "vault-small", "tiny"), tools=SIMULATION, minutes=60)
+def campaigns(
+    points: Annotated[int, typer.Option(min=1, max=10**6, help="Of each campaign.")] = 300,
+    seed: SeedOption = 1,
+    only: NamesOption = None,
+) -> Iterator[Measurement]:
+    """Resets at random cycles, memories that fail, and hosts that stall: all that is left is exact.
+
+    Engines run random programs, a vault and chips belief propagation or copies between vaults.
+    Hung are points after which something did not end, lost those after which something was wrong;
+    either is an error, which names the first.
+
+    Example: vip bench campaigns --points 20 --only engine_resets
+    """
+    for name in chosen(only, CAMPAIGNS):
+        say(name)
+        campaign = CAMPAIGNS[name](points, seed)
+        if campaign.first:
+            raise BenchError(
+                f"{name}: {campaign.hung} of {campaign.points} points hung, {campaign.lost} lost; "
+                f"{campaign.first}"
+            )
+        for figure in ("points", "hung", "lost"):
+            yield Measurement(f"{name}_{figure}", getattr(campaign, figure), "", 0.0)

@@ -1,0 +1,103 @@
+"""``vip bench campaigns``: resets, errors and stalls, and that what they break is told."""
+
+import re
+from typing import Any
+
+import pytest
+
+from bench import campaigns as experiment
+from bench.campaigns import CAMPAIGNS
+from pe.config import PeConfig
+from sim_tb.dut.engine import configuration_verilog
+from sim_tb.harness.chip import Operation, Result
+from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.workloads import chip_campaigns
+from sim_tb.workloads.campaigns import Campaign, engine_resets, tally
+from sim_tb.workloads.chip_campaigns import ChipOfResets, chip_errors
+
+#: Points in ``make test``, whose simulators other tests use too.
+SOME = {
+    "engine_resets": 10,
+    "vault_resets": 5,
+    "chip_resets": 2,
+    "chip_stalls": 2,
+    "timing_model_errors": 10,
+}
+SEED = 5
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_some_points(name: str) -> None:
+    campaign = CAMPAIGNS[name](SOME[name], SEED)
+    assert campaign == Campaign(points=SOME[name], hung=0, lost=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_300_points(name: str) -> None:
+    campaign = CAMPAIGNS[name](300, 1000)
+    assert campaign.first == ""
+    assert campaign.points >= 300
+    assert (campaign.hung, campaign.lost) == (0, 0)
+
+
+def test_errors_that_never_come_are_found() -> None:
+    class Healthy(ChipModel):
+        def fail(self, begin: int, end: int) -> None:
+            """Nothing fails."""
+
+    campaign = chip_errors(experiment.on_axi(8), 4, SEED, Healthy)
+    assert campaign.lost >= 3
+    assert re.match(r"point \d: range\(\d+, \d+\): (the host's read|engines)", campaign.first)
+
+
+class _Forgetful(ChipOfResets):
+    """A host that thinks that it resets the chip."""
+
+    _all, _before = 0, 0
+
+    def reset(self) -> None:
+        self._before = self._all
+        self.cycles = 0
+
+    def perform(self, operation: Operation) -> Result:
+        try:
+            return super().perform(operation)
+        finally:
+            self._all = max(self._all, self.cycles)
+            self.cycles = self._all - self._before
+
+
+def test_a_host_that_does_not_reset_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chip_campaigns, "ChipOfResets", _Forgetful)
+    campaign = chip_campaigns.chip_resets(experiment.TINY, experiment.on_chip(), 2, SEED)
+    assert campaign.hung + campaign.lost > 0
+
+
+@pytest.mark.slow
+def test_a_register_without_reset_is_found() -> None:
+    """Ranges of transfers that the reset cut off stay in the range check."""
+    text = configuration_verilog(PeConfig())
+    arc = text.index("module arc")
+    end = text.index("endmodule", arc)
+    reset = r"    if \(rst\) begin\n      \w+ = 8'h00;\n    end\n"
+    changed, count = re.subn(reset, "", text[arc:end])
+    assert count == PeConfig().arc_entries
+    netlist = text[:arc] + changed + text[end:]
+    campaign = engine_resets(PeConfig(), 10, SEED, netlist=netlist)
+    assert campaign.hung + campaign.lost > 0
+
+
+def test_what_went_wrong_is_counted_by_its_kind() -> None:
+    found = tally(iter(["", "engine 2 hangs: still running", "", "byte 0x7 is wrong"]))
+    assert found == Campaign(
+        points=4, hung=1, lost=1, first="point 2: engine 2 hangs: still running"
+    )
+
+
+def test_the_first_failure_is_the_commands_error(monkeypatch: pytest.MonkeyPatch, vip: Any) -> None:
+    lost = Campaign(points=3, hung=1, lost=1, first="point 2: byte 0x7 is wrong")
+    monkeypatch.setattr(experiment, "CAMPAIGNS", {"vault_resets": lambda points, seed: lost})
+    code, _, err = vip("bench", "campaigns")
+    line = "vip: vault_resets: 1 of 3 points hung, 1 lost; point 2: byte 0x7 is wrong"
+    assert (code, err.splitlines()[-1]) == (2, line)
