@@ -20,8 +20,6 @@ from support.files import write_file
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
 from .harness.record import ROOT
 
-__all__ = ["coverage", "guarded_lines", "merged"]
-
 #: Rooms whose Python describes hardware.
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 #: Tests that simulate Verilog of these rooms in Verilator; those with a name are slow ones.

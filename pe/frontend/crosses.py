@@ -21,8 +21,6 @@ from pe.capabilities import OPERATION, Capabilities
 from pe.config import PeConfig
 from support.coverage import coverage_folder
 
-__all__ = ["cover_dispatch", "cover_operands"]
-
 _SHIFT = RANGE_BYTES.bit_length() - 1
 
 
