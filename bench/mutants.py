@@ -12,8 +12,6 @@ from support.processes import tool
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
 from .harness.record import ROOT
 
-__all__ = ["mutants"]
-
 
 @experiment(tools=(*SIMULATION, "pyosys"), minutes=60)
 def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measurement]:

@@ -32,8 +32,6 @@ from .source_trials import try_sources
 from .trial import Outcome
 from .units import UNITS
 
-__all__: list[str] = []
-
 #: Unit -> name of a mutant -> why nothing can tell it from the design.
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SEED = 46

@@ -17,8 +17,6 @@ from .proof import equal_everywhere
 from .trial import Outcome, TrialError, run_tests, trial
 from .units import UNITS, Unit
 
-__all__ = ["PROVED", "ROOT", "try_mutants"]
-
 ROOT = Path(__file__).resolve().parents[2]
 #: Reason of a mutant that is equivalent.
 PROVED = "proved: the same outputs and next state in every state"

@@ -15,8 +15,6 @@ from support.scratch import scratch_folder
 from .sources import SourceMutant, source_mutants, tests_of
 from .trial import Outcome, TrialError, trial
 
-__all__ = ["try_sources"]
-
 _COPIED = shutil.ignore_patterns(".*", "build", "images", "__pycache__")
 #: Limits of a trial: its time, and processor time without the processes that it starts.
 _SECONDS, _PROCESSOR = 3000, 240

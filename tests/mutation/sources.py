@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SourceMutant", "source_mutants", "tests_of"]
-
 _ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 #: Parts of the rooms that are no hardware.
 _SOFTWARE = ("memory/model", "soc/generate")
