@@ -13,8 +13,6 @@ from tests.sim_tb.cosim.test_cosim import SMALL
 from tests.sim_tb.test_vault import SEED
 from tests.soc.host_dut import HostDut, small
 
-__all__ = ["UNITS", "Unit"]
-
 _COSIM = "tests/sim_tb/cosim/test_cosim.py::"
 _TIMED = "tests/sim_tb/timed/"
 
@@ -28,7 +26,7 @@ class Unit:
         top: its top module. verilog: makes its text, as the tests do.
         modules: that are mutated, by the beginnings of their names; all if empty.
         tests: that simulate it, the quickest first.
-        mutants: that are drawn.
+        drawn: mutants in the netlist. tried: those of them that are tried, from the first on.
     """
 
     room: str
@@ -36,7 +34,8 @@ class Unit:
     verilog: Callable[[], str]
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    mutants: int
+    drawn: int
+    tried: int
 
 
 def _vault() -> str:
@@ -72,6 +71,7 @@ UNITS = {
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
         ),
         400,
+        100,
     ),
     "vault": Unit(
         "memory",
@@ -84,6 +84,7 @@ UNITS = {
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
         ),
         250,
+        140,
     ),
     "router": Unit(
         "noc",
@@ -95,6 +96,7 @@ UNITS = {
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
         ),
         120,
+        80,
     ),
     "node": Unit(
         "noc",
@@ -106,6 +108,7 @@ UNITS = {
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
         ),
         120,
+        80,
     ),
     "host": Unit(
         "soc",
@@ -121,5 +124,6 @@ UNITS = {
         ),
         ("tests/soc/test_host_cosim.py",),
         120,
+        40,
     ),
 }
