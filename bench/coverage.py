@@ -20,23 +20,20 @@ from support.files import write_file
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
 from .harness.record import ROOT
 
-__all__ = ["coverage", "guarded_lines", "merged"]
-
 #: Rooms whose Python describes hardware.
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
-#: Tests of ``make test`` that simulate Verilog of these rooms in Verilator.
+#: Tests that simulate Verilog of these rooms in Verilator; those with a name are slow ones.
 _TESTS = (
-    "tests/sim_tb/cosim/test_cosim.py",
+    "tests/sim_tb/cosim/test_directed.py",
     "tests/sim_tb/cosim/test_chip_cosim.py",
-    "tests/soc/test_host_cosim.py",
-    "tests/sim_tb/test_vault.py",
     "tests/sim_tb/test_network.py",
-    "tests/sim_tb/cosim/test_two_clocks.py",
-    "tests/sim_tb/cosim/test_vault_cosim.py",
+    "tests/sim_tb/cosim/test_chip_windows.py",
+    "tests/sim_tb/test_vault.py",
+    "tests/sim_tb/test_vault.py::test_refreshes_wait_as_long_as_they_can",
     "tests/sim_tb/cosim/test_history_cosim.py",
-    "tests/sim_tb/cosim/test_vault_workspace.py",
-    "tests/sim_tb/test_random_interrupted.py",
-    "tests/sim_tb/cosim/test_applications.py",
+    "tests/sim_tb/cosim/test_vault_cosim.py",
+    "tests/sim_tb/cosim/test_vault_workspace.py::test_the_model_takes_the_cycles_of_the_verilog",
+    "tests/sim_tb/cosim/test_cosim.py",
 )
 #: First words of bins (:func:`hdl.lines.cover`).
 _CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
@@ -149,7 +146,7 @@ def _run(test: str, folder: Path) -> list[str]:
     A file in ``folder`` has them, and hashes of the test and of the sources; if these are as they
     were, the test is not run again.
     """
-    name = test.removesuffix(".py").replace("/", "-")
+    name = re.sub(r"\W+", "-", test)
     result = folder / f"{name}.lines"
     if result.is_file():
         lines = result.read_text().splitlines()
@@ -157,9 +154,10 @@ def _run(test: str, folder: Path) -> list[str]:
         if made_of == _hashes(line.split()[1] for line in made_of):
             return [line for line in lines if not line.startswith("=")]
     raw = folder / name
+    which = "slow" if "::" in test else "not slow"
     say(test)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-m", "not slow", test],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-m", which, test],
         cwd=ROOT,
         env={**os.environ, VARIABLE: str(raw), "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -175,7 +173,10 @@ def _run(test: str, folder: Path) -> list[str]:
         executed |= ran
         counts.unlink()
     lines = [f"{'-+'[one in executed]}{one}" for one in sorted(present)]
-    files = {test, *(one.partition(":")[0] for one in present if not one.startswith("bin:"))}
+    files = {
+        test.partition("::")[0],
+        *(one.partition(":")[0] for one in present if not one.startswith("bin:")),
+    }
     write_file(result, "".join(f"{line}\n" for line in [*_hashes(sorted(files)), *lines]))
     return lines
 
@@ -209,15 +210,16 @@ def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, li
 
 
 @experiment(tools=SIMULATION, minutes=60)
-def coverage(folder: Path = Path("build/coverage")) -> Iterator[Measurement]:
+def coverage() -> Iterator[Measurement]:
     """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
 
     They are those of ``make test``, and random programs, vaults and networks for the crosses. Tests
-    that ran with today's sources are not run again; ``missing.txt`` in the folder lists the rest.
+    that ran with today's sources are not run again. What is not reached is listed in ``coverage/
+    missing.txt`` of the cache folder.
 
     Example: vip bench coverage
     """
-    folder = folder.absolute()
+    folder = build_folder() / "coverage"
     folder.mkdir(parents=True, exist_ok=True)
     present: set[str] = set()
     executed: set[str] = set()

@@ -19,8 +19,6 @@ from .harness.options import NamesOption, chosen
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["layers"]
-
 _PRESET = "vault"
 #: Products of an engine per cycle.
 _LANES = 4

@@ -16,8 +16,6 @@ from amaranth.hdl._ast import Assign, Switch
 
 from support.coverage import coverage_folder
 
-__all__ = ["constant_lines", "cover", "mark_lines", "marked_lines", "marks_only"]
-
 _ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^  always @\* begin\n.*?^  end\n", re.MULTILINE | re.DOTALL)
 _LINE = r"\\([\w/]+\.py:\d+|bin:\S+)  ?= 1'h1;"

@@ -26,6 +26,16 @@ _MOST_NS = 10**9
 _CHECK = Checks(MemoryConfigError)
 
 
+class _Clocks:
+    """The whole clocks that cover a time, whose name ends with ``_ns``."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._time = f"{name}_ns"
+
+    def __get__(self, timing: "DramTiming", owner: type) -> int:
+        return ceil(timing._exact(getattr(timing, self._time)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
     """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as in
@@ -64,14 +74,14 @@ class DramTiming:
         tcl_ns: READ to data.
         tcwl_ns: WRITE to data, at least two clocks; the thesis gives none, tCL is taken.
         trcd_ns: ACT to column command.
-        trp_ns: PRE to ACT.
+        trp_ns: PRE to ACT or REFRESH.
         tras_ns: ACT to PRE.
         twr_ns: end of write data to PRE.
         trtp_ns: READ to PRE (none in the thesis; as DDR3).
         twtr_ns: end of write data to READ (none in the thesis; as DDR3); may be 0.
         trrd_ns: ACT to ACT of any bank; 0, the default: no constraint.
         tfaw_ns: window of four ACTs of any banks; 0, the default: no constraint.
-        trfc_ns: REFRESH to ACT.
+        trfc_ns: REFRESH to ACT or REFRESH.
         trefi_ns: average distance of REFRESH commands to a bank.
         turnaround_clocks: idle clocks of the data bus between reading and writing; 0..15.
 
@@ -94,6 +104,19 @@ class DramTiming:
     trfc_ns: float = 81.5
     trefi_ns: float = 1950.0
     turnaround_clocks: int = 1
+
+    tccd = _Clocks()
+    tcl = _Clocks()
+    tcwl = _Clocks()
+    trcd = _Clocks()
+    trp = _Clocks()
+    tras = _Clocks()
+    twr = _Clocks()
+    trtp = _Clocks()
+    twtr = _Clocks()
+    trrd = _Clocks()
+    tfaw = _Clocks()
+    trfc = _Clocks()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -140,73 +163,10 @@ class DramTiming:
         # Via the decimal text, so that 1950 / 0.8 gives what a person would compute.
         return Fraction(str(value)) / Fraction(str(self.tck_ns))
 
-    def _up(self, value: float) -> int:
-        return ceil(self._exact(value))
-
-    @property
-    def tccd(self) -> int:
-        """Clocks between column commands of a bank."""
-        return self._up(self.tccd_ns)
-
-    @property
-    def tcl(self) -> int:
-        """Clocks from READ to the first beat of data."""
-        return self._up(self.tcl_ns)
-
-    @property
-    def tcwl(self) -> int:
-        """Clocks from WRITE to the first beat of data."""
-        return self._up(self.tcwl_ns)
-
-    @property
-    def trcd(self) -> int:
-        """Clocks from ACT to a column command."""
-        return self._up(self.trcd_ns)
-
-    @property
-    def trp(self) -> int:
-        """Clocks from PRE to ACT or REFRESH."""
-        return self._up(self.trp_ns)
-
-    @property
-    def tras(self) -> int:
-        """Clocks from ACT to PRE."""
-        return self._up(self.tras_ns)
-
     @property
     def trc(self) -> int:
         """Clocks from ACT to ACT of the same bank."""
         return self.tras + self.trp
-
-    @property
-    def twr(self) -> int:
-        """Clocks from the end of write data to PRE."""
-        return self._up(self.twr_ns)
-
-    @property
-    def trtp(self) -> int:
-        """Clocks from READ to PRE."""
-        return self._up(self.trtp_ns)
-
-    @property
-    def twtr(self) -> int:
-        """Clocks from the end of write data to READ of the same bank."""
-        return self._up(self.twtr_ns)
-
-    @property
-    def trrd(self) -> int:
-        """Clocks between ACTs of any two banks; 0: no constraint."""
-        return self._up(self.trrd_ns)
-
-    @property
-    def tfaw(self) -> int:
-        """Clocks from an ACT to the fourth after it, of any banks; 0: no constraint."""
-        return self._up(self.tfaw_ns)
-
-    @property
-    def trfc(self) -> int:
-        """Clocks from REFRESH to ACT or REFRESH."""
-        return self._up(self.trfc_ns)
 
     @property
     def trefi(self) -> int:

@@ -8,8 +8,6 @@ run adds a file with its counts. Otherwise nothing changes.
 import os
 from pathlib import Path
 
-__all__ = ["VARIABLE", "coverage_folder"]
-
 #: Environment variable that names the folder.
 VARIABLE = "VIP_COVERAGE"
 

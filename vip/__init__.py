@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate
+    from soc.generate.generate import Generated
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
-    from .designs import Generated, generate
+    from .designs import generate
     from .diagrams.draw import Diagram, diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
@@ -114,7 +115,8 @@ _MODULES = {
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
-    "vip.designs": ("Generated", "generate"),
+    "soc.generate.generate": ("Generated",),
+    "vip.designs": ("generate",),
     "vip.diagrams.draw": ("Diagram", "diagram"),
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),

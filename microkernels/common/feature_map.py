@@ -254,12 +254,13 @@ class StripMap(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class PartMap(FeatureMap):
-    """A rectangle of another map, with all channels; pixels keep their addresses.
+    """A rectangle of some slices of another map; pixels keep their addresses.
 
     A layer that writes into the interior of its successor's input uses such a map as its target.
 
     Attributes:
         whole: the other map. left, top: the pixel of ``whole`` that is this map's first.
+        first: the channel of ``whole`` that is this map's first, of a slice.
 
     Raises:
         KernelError: the rectangle is not inside ``whole`` including its padding.
@@ -268,6 +269,7 @@ class PartMap(FeatureMap):
     whole: FeatureMap
     left: int
     top: int
+    first: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -283,16 +285,28 @@ class PartMap(FeatureMap):
             )
 
     @classmethod
-    def of(cls, whole: FeatureMap, *, left: int, top: int, width: int, height: int) -> "PartMap":
-        """The ``width`` x ``height`` rectangle of ``whole`` that starts at a pixel."""
+    def of(
+        cls,
+        whole: FeatureMap,
+        *,
+        left: int,
+        top: int,
+        width: int,
+        height: int,
+        first: int = 0,
+        channels: int | None = None,
+    ) -> "PartMap":
+        """The ``width`` x ``height`` rectangle of ``whole`` that starts at a pixel; ``channels``
+        from ``first`` on, or all."""
         return cls(
             whole=whole,
             left=left,
             top=top,
-            base=whole.base,
+            first=first,
+            base=whole.base + first // whole.depth * whole.slice_step,
             width=width,
             height=height,
-            channels=whole.channels,
+            channels=whole.channels if channels is None else channels,
             depth=whole.depth,
         )
 
@@ -308,7 +322,7 @@ class PartMap(FeatureMap):
         return self.whole.down_step(stride)
 
     def address(self, x: int, y: int, channel: int = 0) -> int:
-        return self.whole.address(self.left + x, self.top + y, channel)
+        return self.whole.address(self.left + x, self.top + y, self.first + channel)
 
     def store(self, memory: Writable, values: Elements, *, around: int = 0) -> None:
         """Not supported for a part.
@@ -320,4 +334,8 @@ class PartMap(FeatureMap):
 
     def load(self, memory: Readable) -> Elements:
         elements = self.whole.load(memory)
-        return elements[self.top : self.top + self.height, self.left : self.left + self.width]
+        return elements[
+            self.top : self.top + self.height,
+            self.left : self.left + self.width,
+            self.first : self.first + self.channels,
+        ]

@@ -27,6 +27,8 @@ from microkernels.nn.conv_shape import (
 )
 from microkernels.nn.depthwise import DepthwiseLayout
 from microkernels.nn.depthwise_plan import best_strip
+from microkernels.nn.line import line_program
+from microkernels.nn.point import PointLayout, predict_point
 from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
@@ -153,7 +155,23 @@ class Conv(SumLayer, _Filter):
             ]
         except KernelError:
             return inf
-        return min(predict_conv(plan, engines.pes) for plan in plans)
+        cycles = [predict_conv(plan, engines.pes) for plan in plans]
+        return min(*cycles, self._point_cycles(shape, depth, out_depth, engines))
+
+    def _point_cycles(
+        self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines
+    ) -> float:
+        """Predicted cycles of the kernel for single pixels (:mod:`microkernels.nn.point`);
+        infinite: the layer can't use it."""
+        bytes_ = self.bits == BYTE_BITS or self.narrow is not None
+        if bytes_ or (depth, out_depth) != (shape.channels, shape.filters):
+            return inf
+        try:
+            return predict_point(
+                shape, sharers=engines.pes, scratchpad_bytes=engines.scratchpad_bytes
+            )
+        except KernelError:
+            return inf
 
     def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
         try:
@@ -193,29 +211,50 @@ class Conv(SumLayer, _Filter):
             filters=plan.tile.channels * self.packed,
         )
         part = self._divided(shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips)
-        return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
+        cycles = predict_conv(part, work.engines.pes)
+        point = self._point_cycles(shape, plan.depth, plan.out_depth, work.engines)
+        if point < cycles and not plan.strips:
+            return replace(plan, part=shape).timed(point, work)
+        return replace(plan, part=part).timed(cycles, work)
 
-    def tile_shape(self, plan: LayerPlan) -> ConvPlan:
-        assert isinstance(plan.part, ConvPlan)
+    def tile_shape(self, plan: LayerPlan) -> ConvPlan | ConvShape:
+        assert isinstance(plan.part, ConvPlan | ConvShape)
         return plan.part
 
     def layout(
         self,
-        tile: ConvPlan,
+        tile: ConvPlan | ConvShape,
         sources: Sequence[FeatureMap],
         target: FeatureMap,
         *,
         base: int,
         engines: ChipEngines,
-    ) -> ConvLayout:
-        (source,) = sources
-        return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=engines.pes)
+    ) -> ConvLayout | PointLayout:
+        source, pes = sources[0], engines.pes
+        if isinstance(tile, ConvPlan):
+            return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=pes)
+        return PointLayout(
+            shape=tile,
+            fraction=self.fraction,
+            source=source,
+            target=target,
+            base=base,
+            sharers=pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
 
-    def program(self, layout: ConvLayout, vault_bits: int) -> Program:
+    def program(self, layout: ConvLayout | PointLayout, vault_bits: int) -> Program:
+        if isinstance(layout, PointLayout):
+            return line_program(layout, vault_bits=vault_bits)
         return conv_program(layout, fraction=self.fraction, vault_bits=vault_bits)
 
-    def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
+    def store(
+        self, layout: ConvLayout | PointLayout, memory: Writable, weights: Weights | None
+    ) -> None:
         assert weights is not None
+        if isinstance(layout, PointLayout):
+            layout.store(memory, weights.weights, weights.bias, relu=self.relu)
+            return
         elements = in_memory(weights.weights, self.bits)
         bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
         layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
@@ -224,7 +263,7 @@ class Conv(SumLayer, _Filter):
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         assert weights is not None
-        assert isinstance(plan.part, ConvPlan)
+        tile = self.tile_shape(plan)
         shape = replace(
             self.shape(plan.input), channels=sources[0].shape[-1], inner=weights.weights.shape[-1]
         )
@@ -233,8 +272,8 @@ class Conv(SumLayer, _Filter):
             shape,
             weights=weights.weights,
             bias=weights.bias,
-            depth=plan.part.depth,
-            joined=plan.part.joined,
+            depth=tile.channels if isinstance(tile, ConvShape) else tile.depth,
+            joined=isinstance(tile, ConvShape) or tile.joined,
             fraction=self.fraction,
             relu=self.relu,
             narrow=self.narrow,

@@ -332,7 +332,8 @@ class WindowLayer(MapLayer):
 
     Attributes:
         stride: pixels from one window to the next, the same across and down, or a pair.
-        padding: pixels around the map, the same on all sides, or one number per side.
+        padding: pixels around the map, the same on all sides, or one number per side; below 0: the
+            map's outer pixels that are left out.
     """
 
     #: The attribute with the size of a window.
@@ -373,7 +374,6 @@ class WindowLayer(MapLayer):
         for name, values, least in (
             (self.window_name, self.taps, 1),
             ("stride", self.steps, 1),
-            ("padding", self.sides, 0),
         ):
             for value in values:
                 CHECK.at_least(name, value, least)
@@ -458,4 +458,6 @@ def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
 def surrounded(images: NDArray[Any], sides: Pads, around: float) -> NDArray[Any]:
     """Images x height x width x channels including the padding."""
     widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
-    return np.pad(images, widths, constant_values=around)
+    outside = [(max(first, 0), max(last, 0)) for first, last in widths]
+    cut = tuple(slice(max(-first, 0), -max(-last, 0) or None) for first, last in widths)
+    return np.pad(images, outside, constant_values=around)[cut]

@@ -18,6 +18,7 @@ from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
+from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
@@ -81,7 +82,7 @@ class LayerPlan:
     inputs: tuple[MapSize, ...]
     depth: int
     cut: MapCut
-    part: ConvPlan | DensePart | None = None
+    part: ConvPlan | ConvShape | DensePart | None = None
     strips: bool = False
     cycles: float = 0.0
 

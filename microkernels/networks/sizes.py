@@ -114,17 +114,8 @@ class MapRegion(NamedTuple):
 
     def without(self, other: "MapRegion") -> "list[MapRegion]":
         """Rectangles with the pixels of this region outside ``other``, each pixel once, with all
-        channels of this region; the channels of ``other`` do not matter."""
-        same = self.common(
-            MapRegion(
-                x=other.x,
-                y=other.y,
-                channel=self.channel,
-                width=other.width,
-                height=other.height,
-                channels=self.channels,
-            )
-        )
+        channels of this region, of which ``other`` has all or none."""
+        same = self.common(other)
         if same is None:
             return [self]
         right, below = same.x + same.width, same.y + same.height

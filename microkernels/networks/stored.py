@@ -71,7 +71,7 @@ class Windows:
 
     Attributes:
         kernel, stride: of the layer.
-        left, top: pixels before the map's first ones.
+        left, top: pixels before the map's first ones; below 0: pixels that are left out.
         around: value of the pixels around the map.
         parted: a vault reads only the channels that it writes, otherwise all.
     """
@@ -127,9 +127,9 @@ def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
         place, other_place = cut.place(vault), reader.place(vault)
         assert place is not None
         assert other_place is not None
-        if place.image != other_place.image or region.common(tile) != tile:
-            return False
-        if (region.channel, region.channels) != (tile.channel, tile.channels):
+        # All vaults write as many channels as the first.
+        written = tile._replace(channels=cut.tile_size.channels)
+        if place.image != other_place.image or region.common(written) != written:
             return False
     return True
 
@@ -258,13 +258,14 @@ class StoredMaps:
         windows = self.windows
         # Regions of the last tiles end as far below and to the right as a window reaches.
         full = self.whole
-        sides = ((windows.top, full.height), (windows.left, full.width))
+        above, before = max(windows.top, 0), max(windows.left, 0)
+        sides = ((above, full.height), (before, full.width))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault in range(self.ring.vaults):
             region = self.region(vault)
             if region is None:
                 continue
-            top, left = region.y + windows.top, region.x + windows.left
+            top, left = region.y + above, region.x + before
             for round_ in range(self.rounds):
                 number = self.image(vault, round_)
                 if number is None:
@@ -296,15 +297,12 @@ class OutputMaps(StoredMaps):
         if self.inside is None:
             return super()._map(vault, round_)
         tile, region = self.tile(vault), self.inside.region(vault)
-        left = top = 0
+        left = top = first = 0
         if tile is not None and region is not None:
             left, top = tile.x - region.x, tile.y - region.y
+            first = tile.channel - region.channel
         return PartMap.of(
-            self.inside.map(vault, round_),
-            left=left,
-            top=top,
-            width=self.whole.width,
-            height=self.whole.height,
+            self.inside.map(vault, round_), left=left, top=top, first=first, **self.whole._asdict()
         )
 
     def owned(self, vault: int) -> MapRegion | None:

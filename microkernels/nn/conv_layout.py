@@ -186,7 +186,8 @@ class ConvLayout(BlockLayout):
             plan.groups, plan.filters, shape.kernel_rows, shape.kernel, plan.slices, plan.depth
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
-        passes = split.transpose(order).reshape(plan.groups, -1)
+        columns = split.transpose(order).reshape(-1, plan.column - plan.filled)
+        passes = np.pad(columns, ((0, 0), (0, plan.filled))).reshape(plan.groups, -1)
         for _, groups in self.shares:
             block = np.ascontiguousarray(passes[groups.start :: groups.step])
             memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
@@ -254,7 +255,7 @@ _EXPONENT = 12
 
 def _window(plan: ConvPlan, sharers: int) -> float:
     latency = _LATENCY / max(plan.ahead, 1 / 2)
-    times = (plan.vector_cycles, plan.bus_cycles(sharers), latency)
+    times = (plan.vector_cycles, plan.bus_cycles(sharers), latency, plan.waits)
     return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
 
 

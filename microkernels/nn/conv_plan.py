@@ -18,9 +18,10 @@ array range check as a load in flight would wait for the load.
 The window of a slice is one *part* if it fits a vector register's length (256 elements), otherwise
 one per column. Neighbouring windows share columns (``sliding``) if they overlap and there is more
 than one part, or if ``reuse`` is requested and a column is a multiple of
-:data:`isa.timing.RANGE_BYTES`; otherwise a slot contains a complete window. A part is contiguous:
-where a one-part window slides, the ring's first columns are loaded twice, to their slots and after
-the ring's end, where such a window continues.
+:data:`isa.timing.RANGE_BYTES`, or filled up to one; otherwise a slot contains a complete window. A
+part is contiguous: where a one-part window slides, the ring's first columns are loaded twice, to
+their slots and after the ring's end, where such a window continues. Another column may be filled up
+with the elements that follow it in memory, whose weights are 0.
 
 With dilation, a column is loaded pixel by pixel, and every n-th window of a row shares columns:
 these are a row of windows. In a convolution in groups, a pass has filters of one group, whose
@@ -57,6 +58,8 @@ _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it accepts a short instruction; for estimates.
 _SHORT_COST = 1
+#: Cycles that a load waits for the one before in its unit of the array range check.
+_WAIT = 140
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
@@ -73,6 +76,7 @@ class ConvPlan:
         strips: windows are contiguous in memory
             (:class:`microkernels.common.feature_map.StripMap`).
         slots: in the input ring.
+        filled: elements after each column, whose weights are 0.
         pairs: an element of image and weights is a pair of bytes, for two channels
             (:mod:`microkernels.nn.conv_shape`); ``shape`` and ``depth`` count elements.
         narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
@@ -86,6 +90,7 @@ class ConvPlan:
     sliding: bool
     strips: bool
     slots: int
+    filled: int = 0
     pairs: bool = False
     narrow: int | None = None
 
@@ -117,7 +122,7 @@ class ConvPlan:
     @property
     def column(self) -> int:
         """Elements per column of the window."""
-        return self.shape.kernel_rows * self.depth
+        return self.shape.kernel_rows * self.depth + self.filled
 
     @property
     def length(self) -> int:
@@ -331,6 +336,13 @@ class ConvPlan:
         picked = 0 if self.narrow is None else (short + self.filters + _SHORT_COST) / self.slices
         return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
+    @property
+    def waits(self) -> float:
+        """Estimated cycles per window in which loads wait for a neighbour in the same unit of the
+        array range check."""
+        apart = self.column_pitch % RANGE_BYTES == 0 and not self.column_loads > 1
+        return 0 if apart else _WAIT * (self.slot_loads - 1)
+
     def bus_cycles(self, sharers: int) -> float:
         """Estimated cycles of a vault's bus for one window of each of ``sharers`` engines."""
         size = self.load_elements * ELEMENT_BYTES
@@ -371,7 +383,7 @@ class ConvPlan:
     def cycles(self, sharers: int) -> float:
         """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
         complete layer; used for choosing."""
-        window = max(self.vector_cycles, self.bus_cycles(SHARERS))
+        window = max(self.vector_cycles, self.bus_cycles(SHARERS), self.waits)
         rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers))
         return window * rows * self.shape.out_width * self.slices
 
@@ -468,11 +480,13 @@ def plan_conv(
     _check_narrow(narrow, out_depth)
     candidates = _filter_counts(filters, out_depth, narrow)
     slides = slots_apart(shape) < shape.kernel
-    kinds = [not joined and slides]
-    if joined and slides and reuse and column * ELEMENT_BYTES % RANGE_BYTES == 0:
-        kinds.append(True)
+    kinds = [(not joined and slides, 0)]
+    filled = round_up(column * ELEMENT_BYTES, RANGE_BYTES) // ELEMENT_BYTES - column
+    fits = (column + filled) * shape.kernel <= MAX_VL and shape.gap_down == 1
+    if joined and slides and reuse and (not filled or fits):
+        kinds.append((True, filled))
     best = []
-    for sliding in kinds:
+    for sliding, filled in kinds:
         ringless = ConvPlan(
             shape=shape,
             depth=depth,
@@ -481,6 +495,7 @@ def plan_conv(
             sliding=sliding,
             strips=strips,
             slots=0,
+            filled=filled,
             pairs=pairs,
             narrow=narrow,
         )

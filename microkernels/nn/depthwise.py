@@ -9,10 +9,10 @@ an input column that a strip needs. With a vertical stride, pixels whose numbers
 remainder are stored together, so that a vector finds those of one row of the windows one after the
 other.
 
-The work is divided into *lines*: a row of strips in some channels. The last strips overlap the
-previous ones. An engine takes lines that follow each other, most of which have the same weights. A
-line's words are the addresses of its first input, of its first output and of its weights. The
-constant is the threshold.
+The work is divided into *lines*: a row of strips in some channels, or a part of one where there are
+fewer than engines. The last strips and parts overlap the previous ones. An engine takes lines that
+follow each other, most of which have the same weights. A line's words are the addresses of its
+first input, of its first output and of its weights. The constant is the threshold.
 
 For each pixel of the window the program computes products of whole vectors, with channels in the
 lanes, and sums. A sum follows the next product, so it need not wait for its own. After each vector
@@ -84,15 +84,27 @@ class DepthwiseLayout(LineLayout):
             scratchpad_bytes=self.scratchpad_bytes,
         )
 
+    @cached_property
+    def width(self) -> int:
+        """Outputs of a line."""
+        return self.strip.width(self.sharers)
+
     # Memory.
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """First channel and row of outputs of each line, so that engines which take turns get
-        lines that follow each other."""
-        rows = part_starts(self.shape.out_height, self.strip.pixels)
+        """First channel and output, column by column, of each line, so that engines which take
+        turns get lines that follow each other."""
+        height = self.shape.out_height
+        rows = part_starts(height, self.strip.pixels)
+        columns = part_starts(self.shape.out_width, self.width)
         channels = range(0, self.source.slices * self.source.depth, self.strip.lanes)
-        lines = [(channel, row) for channel in channels for row in rows]
+        lines = [
+            (channel, column * height + row)
+            for channel in channels
+            for row in rows
+            for column in columns
+        ]
         shares = np.array_split(np.arange(len(lines)), self.sharers)
         turns = zip_longest(*map(np.ndarray.tolist, shares))
         return [lines[number] for turn in turns for number in turn if number is not None]
@@ -102,10 +114,12 @@ class DepthwiseLayout(LineLayout):
         return 3
 
     def _words(self, line: tuple[int, int]) -> list[int]:
-        channel, row = line
+        channel, place = line
+        shape = self.shape
+        column, row = divmod(place, shape.out_height)
         return [
-            self.source.address(0, row * self.shape.step_down, channel),
-            self.target.address(0, row, channel),
+            self.source.address(column * shape.stride, row * shape.step_down, channel),
+            self.target.address(column, row, channel),
             self.weights + channel // self.strip.lanes * self._weight_step,
         ]
 
@@ -264,8 +278,8 @@ class _DepthwiseKernel(StreamKernel[DepthwiseLayout]):
     def _line_loads(self) -> int:
         shape, strip = self.layout.shape, self.strip
         if shape.stride > shape.across:
-            return shape.out_width
-        return shape.out_width * strip.freed + shape.across - strip.freed
+            return self.layout.width
+        return self.layout.width * strip.freed + shape.across - strip.freed
 
     def _load(self, name: str) -> None:
         for part in self._column(name):
@@ -317,7 +331,7 @@ class _DepthwiseKernel(StreamKernel[DepthwiseLayout]):
             w.op("v.drain")
             self._load_weights()
         self._describe()
-        w.op("li", self.left, shape.out_width)
+        w.op("li", self.left, self.layout.width)
         with w.loop("strip", self.left):
             self._strip()
         rest = shape.across - self.strip.freed

@@ -23,6 +23,8 @@ from .conv_shape import DepthwiseShape
 _MOST_WORDS = 450
 #: Channels of a part of a slice are a multiple of this.
 _PART = COLUMN_BYTES // ELEMENT_BYTES
+#: Columns that are loaded in about the time of a strip.
+_COLUMNS = 8
 #: Elements per beat of the vector unit.
 _BEAT = 4
 #: Used only for choosing: bytes that the memory transfers per cycle; cycles besides those of
@@ -140,11 +142,27 @@ class Strip(NamedTuple):
         """Words of the program, about."""
         return self._beside + self.operations + 2 * (3 * self.loads + 12) + 110
 
+    @property
+    def parts(self) -> int:
+        """Parts of the channels."""
+        return -(-self.shape.channels // self.depth) * self.depth // self.lanes
+
+    def _lines(self, width: int) -> int:
+        """Lines of so many outputs."""
+        rows = -(-self.shape.out_height // self.pixels)
+        return rows * self.parts * -(-self.shape.out_width // width)
+
+    def width(self, sharers: int) -> int:
+        """Outputs of a line on so many engines."""
+        widths = (-(-self.shape.out_width // count) for count in range(1, sharers + 1))
+        # Columns that are loaded before the first strip take some of the time of strips.
+        start = 1 + self.shape.across // _COLUMNS
+        return min(widths, key=lambda width: -(-self._lines(width) // sharers) * (width + start))
+
     def cycles(self, sharers: int) -> float:
         """Predicted cycles of the layer on so many engines."""
-        shape = self.shape
-        parts = -(-shape.channels // self.depth) * self.depth // self.lanes
-        lines = -(-shape.out_height // self.pixels) * parts
+        shape, parts, width = self.shape, self.parts, self.width(sharers)
+        lines = self._lines(width)
         step = max(self.operations * self.beats, self.operations + self._beside) + _STRIP
         if self.beats < _SHORT:
             step += _STRIP_OF_SHORT
@@ -158,9 +176,9 @@ class Strip(NamedTuple):
         start = _START + sharers * (weights + column * shape.across) / _BUS
         changes = -(-parts // sharers) - 1
         rest = shape.across - self.freed
-        line = shape.out_width * step + rest * (3 * self.loads + 8) + _LINE
-        columns = shape.out_width * self.freed + rest
-        moved = columns * column + shape.out_width * self.pixels * self.pixel_bytes
+        line = width * step + rest * (3 * self.loads + 8) + _LINE
+        columns = width * self.freed + rest
+        moved = columns * column + width * self.pixels * self.pixel_bytes
         taken = -(-lines // sharers) * line + changes * _CHANGE
         return start + max(taken, (lines * moved + sharers * changes * weights) / _BUS)
 

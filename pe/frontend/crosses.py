@@ -21,23 +21,26 @@ from pe.capabilities import OPERATION, Capabilities
 from pe.config import PeConfig
 from support.coverage import coverage_folder
 
-__all__ = ["cover_dispatch", "cover_operands"]
-
 _SHIFT = RANGE_BYTES.bit_length() - 1
 
 
 def cover_operands(
-    m: Module, config: PeConfig, word: Value, fire: Value, waited: Value, passed: Value
+    m: Module, config: PeConfig, word: Value, fire: Value, waits: Value, passed: Value
 ) -> None:
     """At operands.
 
     Parameters:
-        word: the instruction, whole. fire: it goes on. waited: it waited for a register.
+        word: the instruction, whole. fire: it goes on. waits: it waits for a register.
         passed: it takes the result of the instruction ahead.
     """
     if not coverage_folder():
         return
     loads = bool(Capabilities.of(config).registers.loads)
+    waited = Signal()
+    with m.If(fire):
+        m.d.sync += waited.eq(0)
+    with m.Elif(waits):
+        m.d.sync += waited.eq(1)
     for row in config.rows:
         matches = Signal(name=f"operands_{row.key}")
         m.d.comb += matches.eq(fire & ((word & row.mask) == row.match))

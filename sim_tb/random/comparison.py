@@ -101,6 +101,7 @@ def check_programs(
     folder: Path,
     disturbed: float = 0.0,
     netlist: str = "",
+    make: Callable[[int, PeConfig, float], RandomProgram] = random_program,
     progress: Callable[[int], None] | None = None,
 ) -> RandomReport:
     """Run random programs on the engine of ``config`` and on the simulator, and compare.
@@ -118,6 +119,7 @@ def check_programs(
         folder: for files about programs that differ.
         disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
         netlist: see :class:`sim_tb.cosim.engine.PeSimulation`.
+        make: makes a program from its seed.
         progress: called with the number of programs compared.
 
     Raises:
@@ -131,7 +133,7 @@ def check_programs(
 
     def jobs() -> Iterator[HostJob]:
         for number in range(programs):
-            program = random_program(seed + number, config, disturbed)
+            program = make(seed + number, config, disturbed)
             image = images[number % _IMAGES]
             fill(image, program)
             pending.append((program, image))

@@ -13,7 +13,7 @@ from hdl.config import SramKind
 from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
-from support.errors import VipError
+from support.errors import Shown, VipError
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder
 
@@ -77,10 +77,11 @@ class GenerateError(VipError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateReport:
-    """Results of a generation.
+class Generated(Shown):
+    """A directory of Verilog.
 
     Attributes:
+        config: of the design.
         directory: output directory.
         top: name of the top module.
         modules: names of the modules, each after those that it instantiates.
@@ -89,6 +90,7 @@ class GenerateReport:
         lines, bytes: of the Verilog of the modules.
     """
 
+    config: Configuration
     directory: Path
     top: str
     modules: tuple[str, ...]
@@ -96,6 +98,15 @@ class GenerateReport:
     files: tuple[str, ...]
     lines: int
     bytes: int
+
+    def to_json(self) -> dict[str, object]:
+        """The generated design as plain JSON data."""
+        content = dict(vars(self))
+        configuration = configuration_json(content.pop("config"))
+        content["directory"] = str(self.directory)
+        for name in ("modules", "macros", "files"):
+            content[name] = list(content[name])
+        return {**content, "configuration": configuration}
 
 
 @lru_cache(maxsize=16)
@@ -130,7 +141,7 @@ def generate(
     top: str | None = None,
     extra_files: Mapping[str, str] | None = None,
     about: str = "",
-) -> GenerateReport:
+) -> Generated:
     """Write the design of ``config`` as a directory of Verilog.
 
     ``rtl/`` contains one file per module, ``filelist.f`` their order (for ``verilator -F``,
@@ -162,7 +173,8 @@ def generate(
     except OSError as error:
         raise GenerateError(f"can't write {target}: {error.strerror or error}") from error
     text = list(emission.modules.values())
-    return GenerateReport(
+    return Generated(
+        config=config,
         directory=target,
         top=emission.top,
         modules=tuple(emission.modules),

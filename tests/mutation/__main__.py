@@ -30,8 +30,6 @@ from .campaign import try_mutants
 from .netlist import MutantError
 from .units import UNITS
 
-__all__: list[str] = []
-
 FOLDER = Path(__file__).parent
 SCORE, EQUIVALENT = FOLDER / "score.json", FOLDER / "equivalent.json"
 SEED = 46

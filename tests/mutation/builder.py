@@ -14,8 +14,6 @@ from sim_tb.runner.session import Session, SessionError
 
 from .netlist import INDEX_SOURCE
 
-__all__ = ["Simulators", "mutated_builds"]
-
 _MUTANT = "vip_mutant.cpp"
 
 

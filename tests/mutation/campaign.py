@@ -16,8 +16,6 @@ from .netlist import INDEX_VARIABLE, Mutant, MutantError, Netlist, netlist
 from .trial import Outcome, TrialError, run_tests, trial
 from .units import UNITS, Unit
 
-__all__ = ["ROOT", "try_mutants"]
-
 ROOT = Path(__file__).resolve().parents[2]
 #: A trial may take so many times the cycles of one without a mutant.
 _LONGER = 4

@@ -13,8 +13,6 @@ from hdl.verilog import split_modules
 from hdl.yosys import YosysError, run_yosys
 from support.scratch import scratch_folder
 
-__all__ = ["HUNG", "INDEX_SOURCE", "INDEX_VARIABLE", "Mutant", "MutantError", "Netlist", "netlist"]
-
 #: Environment variable with the index of the active mutant when a simulator starts.
 INDEX_VARIABLE = "VIP_MUTANT"
 #: What a simulator says that runs for more cycles than it may.

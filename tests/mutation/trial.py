@@ -18,8 +18,6 @@ from support.scratch import scratch_folder
 
 from .netlist import HUNG
 
-__all__ = ["Outcome", "TrialError", "run_tests", "trial"]
-
 #: Longest cycles of a random program with a mutant; the slowest without one takes a tenth.
 _RANDOM_CYCLES = 500_000
 #: Seconds between two looks whether a copy has ended.

@@ -13,8 +13,6 @@ from tests.sim_tb.cosim.test_cosim import SMALL
 from tests.sim_tb.test_vault import SEED
 from tests.soc.host_dut import HostDut, small
 
-__all__ = ["UNITS", "Unit"]
-
 _COSIM = "tests/sim_tb/cosim/test_cosim.py::"
 _TIMED = "tests/sim_tb/timed/"
 

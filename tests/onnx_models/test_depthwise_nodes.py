@@ -71,3 +71,34 @@ def test_two_filters_of_a_channel_are_a_dense_convolution() -> None:
     made = model([node], (1, 3, 5, 6), {"w": RANDOM.normal(size=(6, 1, 2, 3))})
     done = check(made, RANDOM.normal(size=(1, 3, 5, 6)).astype(np.float32))
     assert isinstance(done.network.layers[-1], Conv)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "pads", "strides", "dilations"),
+    [
+        ((40,), (20,), (9, 10), (1,), (1,)),
+        ((17, 13), (9, 9), (4, 4, 4, 4), (1, 1), (1, 1)),
+        ((17, 19), (5, 11), (0, 3, 2, 5), (2, 1), (1, 1)),
+        ((11, 60), (1, 45), (0, 0, 0, 9), (1, 2), (1, 1)),
+        ((15, 14), (3, 2), (2, 1, 2, 0), (1, 1), (2, 3)),
+    ],
+)
+def test_any_window_is_depthwise(
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    pads: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> None:
+    random = np.random.default_rng(31)
+    more = {"pads": pads, "strides": strides, "dilations": dilations}
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], group=6, name="conv", **more)
+    constants = {
+        "w": random.normal(size=(6, 1, *kernel)) / np.prod(kernel) ** 0.5,
+        "b": random.normal(size=6) * 0.1,
+    }
+    x = random.normal(size=(1, 6, *size)).astype(np.float32)
+    done = check(model([node], (1, 6, *size), constants), x)
+    windows = [layer for layer in done.network.layers if isinstance(layer, Depthwise)]
+    assert not any(isinstance(layer, Conv) for layer in done.network.layers)
+    assert sum(layer.taps.width * layer.taps.height for layer in windows) == np.prod(kernel)

@@ -1,13 +1,16 @@
 """A vault's Verilog between random requesters and a DRAM that checks each command."""
 
 from dataclasses import replace
+from itertools import cycle
+from typing import get_args
 
 import pytest
 
-from memory.config import VaultConfig
+from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.counters import VaultCounter
+from memory.controller.starvation import starvation_bound
 from sim_tb.dut.memory import vault_design
-from sim_tb.harness.traffic import Pattern, TrafficJob
+from sim_tb.harness.traffic import Pattern, TrafficJob, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.workloads.stress import random_case, run_stress
 from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, run_variant
@@ -121,3 +124,38 @@ def test_more_random_vaults():
     report = run_stress(accesses=600_000, vaults=4, seed=50)
     assert report.accesses >= 600_000
     assert report.vaults == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheduler", "policy"),
+    zip(get_args(SchedulerPolicy), cycle(get_args(PagePolicy)), strict=False),
+)
+def test_refreshes_wait_as_long_as_they_can(scheduler: SchedulerPolicy, policy: PagePolicy) -> None:
+    """Bursts of accesses to one row end in each state of the refreshes owed."""
+    timing = VaultConfig().timing
+    config = VaultConfig(
+        banks=2,
+        rows=16,
+        row_bytes=256,
+        timing=replace(timing, trefi_ns=220 * timing.tck_ns, trfc_ns=40 * timing.tck_ns),
+        scheduler=scheduler,
+        page_policy=policy,
+    )
+    jobs = [
+        TrafficJob(
+            patterns=(
+                Pattern(walk=walk, hot=4, accesses=12_000, writes=0.2, burst=burst, seed=burst),
+            ),
+            begin=0,
+            span=config.size_bytes,
+            patience=4 * starvation_bound(config),
+            max_cycles=2_000_000,
+        )
+        for walk, bursts in ((Walk.HOT, (20, 60, 0)), (Walk.SEQUENTIAL, range(120, 240, 15)))
+        for burst in bursts
+    ]
+    for result in run_traffic(config, 1, jobs):
+        counters = {item.name: result.counters[item] for item in VaultCounter}
+        assert counters["READS"] + counters["WRITES"] >= 12_000
+        assert counters["REFRESHES"] > 10

@@ -4,6 +4,7 @@ It is made of ``page.toml``, ``bugs.toml`` and the records of ``bench/results``.
 ``python -m tests.verification.test_page`` writes it.
 """
 
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,8 @@ from bench.harness.record import ROOT
 
 PAGE = ROOT / "docs" / "verification.md"
 HERE = Path(__file__).parent
+#: Written by ``make mutants``.
+SCORES = ROOT / "tests" / "mutation" / "score.json"
 #: Ways in which a bug was found: key in ``bugs.toml`` -> text.
 WAYS = {
     "random runs": "random programs, engines and traffic",
@@ -60,6 +63,14 @@ def _bugs() -> Iterator[tuple[str, ...]]:
         yield text, str(len(of_way)), where, named
 
 
+def _mutants() -> Iterator[tuple[str, ...]]:
+    units = json.loads(SCORES.read_text(encoding="utf-8"))["units"] if SCORES.exists() else {}
+    for name, unit in units.items():
+        counts = (f"{unit[key]:,}" for key in ("mutants", "killed", "hung", "equivalent"))
+        survivors = len(unit["survivors"])
+        yield name, unit["room"], *counts, f"{survivors:,}", f"{100 * unit['score']:.1f} %"
+
+
 def page(figures: Figures) -> str:
     """Text of the page."""
     content = _read("page.toml")
@@ -74,7 +85,14 @@ def page(figures: Figures) -> str:
             *_table(("what", "how", "command", "score"), _methods(figures)),
             "\n",
             *(f"## {part['title']}\n\n{figures.fill(part['text'])}\n" for part in content["part"]),
-            f"## Bugs found\n\n{len(bugs)} bugs were found in what had been finished, by"
+            "## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time and runs"
+            " its tests; `tests/mutation/equivalent.json` has the\nreasons why some mutants are"
+            " equivalent.\n\n",
+            *_table(
+                ("unit", "room", "mutants", "killed", "hung", "equivalent", "survivors", "score"),
+                _mutants(),
+            ),
+            f"\n## Bugs found\n\n{len(bugs)} bugs were found in what had been finished, by"
             " [the changelog](../CHANGELOG.md) and the log:\n\n",
             *_table(("found by", "bugs", "where", "among them"), _bugs()),
             "\n## Not verified\n\n",

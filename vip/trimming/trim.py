@@ -11,7 +11,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.trim_check import Measured, TrimCheck
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
-from soc.generate.generate import GenerateReport, configuration_json
+from soc.generate.generate import Generated, configuration_json
 from soc.generate.generate import generate as write_verilog
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown
@@ -63,7 +63,7 @@ class TrimResult(Shown):
     vault_areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     proof: Proof | None = None
     fitting: Fitting | None = None
-    verilog: GenerateReport | None = None
+    verilog: Generated | None = None
 
     @property
     def different(self) -> tuple[str, ...]:

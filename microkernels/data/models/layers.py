@@ -16,8 +16,6 @@ from .graphs import GraphWriter
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["CONVOLUTIONS", "Convolution", "mnist"]
-
 
 class Convolution(NamedTuple):
     """A convolution that keeps the size of its map.

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.network import Conv, Dense, Depthwise, MapSize
+from microkernels.networks.network import Add, Conv, Dense, Depthwise, MapSize
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.networks.sizes import Size2
+from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted
@@ -23,8 +23,8 @@ from .arrange import Positions, gathered, map_value, numbers, positions
 _MOST_WEIGHTS = 1 << 26
 #: Channels that fill the slices of a map.
 _FEW_CHANNELS = 16
-#: Maximum pixels across or down of a depthwise convolution with its own kernel.
-_MOST_DEPTHWISE = 8
+#: Maximum pixels of a depthwise convolution's window, whose weights are in the scratchpad.
+_MOST_TAPS = 40
 #: Maximum elements of a transposed convolution's image with zeros between its pixels.
 _MOST_SPREAD = 1 << 24
 #: Number of axes of a map.
@@ -68,7 +68,7 @@ def conv(importer: Importer, node: GraphNode) -> None:
         _conv_by_moves(importer, node, value, weights, groups)
         return
     places = positions(node, value, weights.shape[2:])
-    across, down = places.window
+    down = places.window.height
     if weights.size > _MOST_WEIGHTS:
         raise node.refused(f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
     bias = _conv_bias(importer, node, filters)
@@ -78,11 +78,10 @@ def conv(importer: Importer, node: GraphNode) -> None:
         "padding": places.pads,
         "dilation": places.dilation,
     }
-    if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
+    if groups == channels == filters and channels > 1:
         # Treat the filter of each channel like that of a convolution with one channel.
-        rows = _by_rows(weights)
-        real, kernel = Weights(weights=rows[..., 0], bias=bias), Size2(*rows.shape[2:0:-1])
-        importer.weigh(node, Depthwise, value, real, shape, kernel=kernel, **steps)
+        real = Weights(weights=_by_rows(weights)[..., 0], bias=bias)
+        _depthwise(importer, node, value, real, shape, places)
         return
     if (
         down == value.size.height == 1
@@ -93,6 +92,54 @@ def conv(importer: Importer, node: GraphNode) -> None:
         return
     real = Weights(weights=_by_rows(weights), bias=bias)
     _convolve(importer, node, value, real, shape, groups, **steps)
+
+
+def _depthwise(
+    importer: Importer,
+    node: GraphNode,
+    value: Value,
+    real: Weights,
+    shape: tuple[int, ...],
+    places: Positions,
+) -> None:
+    """A depthwise convolution; a large window is the sum of parts of it.
+
+    Parameters:
+        real: its weights are channels x down x across.
+        shape: of the output. places: of the windows.
+    """
+    _, down, across = real.weights.shape
+    columns = -(-across // -(-across // _MOST_TAPS))
+    rows = max(1, _MOST_TAPS // columns)
+    rows = -(-down // -(-down // rows))
+    starts = [(top, left) for top in range(0, down, rows) for left in range(0, across, columns)]
+    total: Value | None = None
+    for top, left in starts:
+        weights = real.weights[:, top : top + rows, left : left + columns]
+        (gap, gap_down), pads = places.dilation, places.pads
+        above, before = top * gap_down, left * gap
+        kernel = Size2(*weights.shape[:0:-1])
+        part = importer.weigh(
+            node,
+            Depthwise,
+            value,
+            Weights(weights=weights, bias=real.bias if total is None else 0 * real.bias),
+            shape,
+            last=len(starts) == 1,
+            kernel=kernel,
+            stride=places.stride,
+            dilation=places.dilation,
+            padding=Pads(
+                left=pads.left - before,
+                top=pads.top - above,
+                right=pads.right - (across - left - kernel.width) * gap,
+                bottom=pads.bottom - (down - top - kernel.height) * gap_down,
+            ),
+        )
+        if total is not None:
+            end = {"last": (top, left) == starts[-1]}
+            part = importer.apply(node, Add, total, other=part.layer, **end)
+        total = part
 
 
 def _by_rows(weights: Reals) -> Reals:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isa.image import DramImage
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
@@ -334,6 +335,7 @@ def test_a_region_without_another_has_each_other_pixel_once(
     wanted[one.y + 5 : one.y + 5 + one.height, one.x + 5 : one.x + 5 + one.width] = 1
     wanted[other.y + 5 : other.y + 5 + other.height, other.x + 5 : other.x + 5 + other.width] = 0
     assert (counts == wanted).all()
+    assert one.without(other._replace(channel=2)) == [one]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9), st.integers(0, 9)), max_size=12))
@@ -404,6 +406,13 @@ def test_a_part_of_a_map_lies_where_it_lies_in_the_map() -> None:
     assert part.address(1, 1, 3) == whole.address(3, 4, 3)
     assert (part.x_step, part.slice_step) == (whole.x_step, whole.slice_step)
     assert part.down_step(2) == whole.down_step(2)
+    memory = DramImage(4096)
+    values = np.arange(7 * 9 * 5).reshape(7, 9, 5)
+    whole.store(memory, values)
+    last = PartMap.of(whole, left=2, top=3, width=4, height=2, first=2, channels=3)
+    assert last.address(1, 1, 2) == whole.address(3, 4, 4)
+    assert (last.base, last.end) == (whole.base + whole.slice_step, whole.end)
+    assert (last.load(memory) == values[3:5, 2:6, 2:]).all()
     with pytest.raises(KernelError, match="no memory of its own"):
         part.store({}, np.zeros(1))  # type: ignore[arg-type]
     with pytest.raises(KernelError, match="are not in a map of 9 x 7"):

@@ -130,3 +130,15 @@ def test_a_tile_on_the_verilog() -> None:
     runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
     assert all(run.match for run in runs)
     assert runs[0].cycles == runs[1].cycles
+
+
+@pytest.mark.parametrize("sharers", [1, 4])
+def test_columns_are_filled_up_with_elements_that_do_not_count(sharers: int) -> None:
+    shape = ConvShape(width=13, height=13, channels=6, filters=10, kernel=5, stride=2)
+    plan = plan_conv(shape, depth=6, out_depth=10, reuse=True, sharers=sharers)
+    assert plan.sliding
+    assert plan.filled == 2
+    job = job_of(shape, 4, 30000, depth=6, out_depth=10, reuse=True, sharers=sharers)
+    outputs, hazards = simulate(job)
+    assert not hazards
+    np.testing.assert_array_equal(outputs, job.expected)

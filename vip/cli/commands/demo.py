@@ -86,7 +86,7 @@ def demo(
         raise UserError(cut.failure)
     console.rule("4  Verilog of the engine, full and trimmed to this program")
     for name, chosen in zip(_DESIGNS, (cut.cut.full, cut.cut.trimmed), strict=True):
-        written = vip.generate(chosen, output / name).report
+        written = vip.generate(chosen, output / name)
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
     console.rule(f"done in {time.perf_counter() - started:.0f} s")
     console.print(f"Look at {output / _PICTURE}; everything is in {output}.")

@@ -33,10 +33,9 @@ def generate(
         progress("generate", part=str(design))
         generated = vip.generate(design, output, memories=memories)
     write_json(json, generated.to_json())
-    report = generated.report
     console.print(
-        f"{report.directory}: {len(report.modules)} modules, {report.lines:,} lines of Verilog, "
-        f"top module {report.top}"
+        f"{generated.directory}: {len(generated.modules)} modules, {generated.lines:,} lines of "
+        f"Verilog, top module {generated.top}"
     )
 
 
