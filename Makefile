@@ -64,7 +64,7 @@ bugs: $(INSTALLED) ## seed bugs into trimmed engines, and into both engines: a p
 	  tests/synth/test_prove_sizes.py tests/synth/test_prove_vector.py
 
 mutants: $(INSTALLED) ## mutation score: mutants of the Verilog that make test kills (an hour)
-	$(BIN)/python -m tests.mutation
+	$(BIN)/vip bench mutants
 
 bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results
 	$(BIN)/vip bench --all

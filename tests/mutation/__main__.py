@@ -1,15 +1,16 @@
 """Mutation score of the hardware: ``python -m tests.mutation [UNIT ...]``.
 
 Draws mutants of each unit's Verilog, runs the tests of ``make test`` that simulate it on each, and
-prints the share that they kill. Can be interrupted; the next run goes on from there.
+prints the share that they kill. The unit ``sources`` is all components in Python, whose mutants run
+the tests of their room as well. Can be interrupted; the next run goes on from there.
 """
 
 import json
-import time
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,17 +23,20 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hdl.yosys import yosys_version
 from support.command import run_command
 from support.files import write_atomically
 
-from .campaign import try_mutants
+from .campaign import ROOT, try_mutants
 from .netlist import MutantError
+from .source_trials import try_sources
+from .trial import Outcome
 from .units import UNITS
 
-FOLDER = Path(__file__).parent
-SCORE, EQUIVALENT = FOLDER / "score.json", FOLDER / "equivalent.json"
+#: Unit -> name of a mutant -> why nothing can tell it from the design.
+EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SEED = 46
+#: Name of the mutants of Python instead of Verilog, and how many there are.
+SOURCES, SOURCE_COUNT = "sources", 110
 
 
 def _main(
@@ -40,59 +44,45 @@ def _main(
     seed: Annotated[int, typer.Option(min=0, help="of the draw")] = SEED,
     count: Annotated[int, typer.Option(min=0, help="mutants of a unit; 0: its own number")] = 0,
     index: Annotated[int, typer.Option(min=0, help="try this mutant of one unit only")] = 0,
-    record: Annotated[bool, typer.Option(help="write score.json")] = False,
+    output: Annotated[Path | None, typer.Option("--json", help="file for the counts")] = None,
 ) -> None:
     """Count mutants that the tests kill."""
     names = units or list(UNITS)
     for name in names:
-        if name not in UNITS:
+        if name not in UNITS and name != SOURCES:
             raise MutantError(f"no unit {name!r}; there are {', '.join(UNITS)}")
     if index and len(names) != 1:
         raise MutantError("an index needs the name of one unit")
-    if record and (units or count or index or seed != SEED):
-        raise MutantError("only all mutants of all units are recorded")
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     reasons: dict[str, dict[str, str]] = json.loads(EQUIVALENT.read_text())
-    scores = {}
+    counts = {}
     for name in names:
         fates = Counter[str]()
-        alive = []
-        started = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-            task = bar.add_task(name, total=None)
-            for mutant, outcome in try_mutants(
-                name,
-                seed=seed,
-                count=count,
-                index=index,
-                progress=partial(_show, bar, task),
-            ):
-                fate = outcome.fate
-                if fate == "survived" and mutant.name in reasons.get(name, {}):
-                    fate = "equivalent"
-                elif fate == "survived":
-                    alive.append(mutant.name)
-                    console.print(f"{name} {mutant.index} survives: {mutant.name}")
-                fates[fate] += 1
-                if index:
-                    console.print(f"{mutant.name}: {fate} {outcome.test} {outcome.reason}")
+            progress = partial(_show, bar, bar.add_task(name, total=None))
+            outcomes: Mapping[Any, Outcome]
+            if name == SOURCES:
+                number = count or SOURCE_COUNT
+                outcomes = try_sources(ROOT, count=number, seed=seed, progress=progress)
+            else:
+                outcomes = try_mutants(name, seed=seed, count=count, index=index, progress=progress)
+        for mutant, outcome in outcomes.items():
+            fate = outcome.fate
+            if fate == "survived" and mutant.name in reasons.get(name, {}):
+                fate = "equivalent"
+            fates[fate] += 1
+            if fate == "survived" or index:
+                console.print(f"{name}, {fate}: {mutant.name} {outcome.reason}")
         dead = fates["killed"] + fates["hung"]
         different = dead + fates["survived"]
-        scores[name] = {
-            "room": UNITS[name].room,
-            "mutants": sum(fates.values()),
-            **{fate: fates[fate] for fate in ("killed", "hung", "equivalent")},
-            "survivors": alive,
-            "score": round(dead / max(different, 1), 4),
-        }
         console.print(
-            f"{name}: {dead} of {different} killed ({dead / max(different, 1):.1%}), "
-            f"{fates['equivalent']} equivalent; {time.monotonic() - started:.0f} s"
+            f"{name}: {dead} of {different} killed "
+            f"({dead / max(different, 1):.1%}), {fates['equivalent']} equivalent"
         )
-    if record:
-        content = {"seed": seed, "yosys": yosys_version(), "units": scores}
-        write_atomically(SCORE, json.dumps(content, indent=1).encode() + b"\n")
+        counts[name] = {"mutants": len(outcomes), "killed": dead, "different": different}
+    if output is not None:
+        write_atomically(output, json.dumps(counts).encode())
 
 
 def _show(bar: Progress, task: TaskID, done: int, total: int) -> None:

@@ -67,6 +67,18 @@ class _Select:
         return int(select(self.index, ctypes.c_longlong(self.limit)))
 
 
+class _Ending:
+    """In place of the thread that waits for a simulator, in a copy of the process, which has no
+    threads: tells the session what the simulator said last."""
+
+    def __init__(self, session: Session, log: Path) -> None:
+        self._session, self._log = session, log
+
+    def join(self) -> None:
+        lines = self._log.read_text(errors="replace").splitlines() if self._log.is_file() else []
+        self._session._failure = next((line for line in reversed(lines) if line.strip()), "")
+
+
 class Simulators:
     """Simulators that stay when their :class:`Session` is left, for the next one of the same kind.
 
@@ -139,8 +151,9 @@ class Simulators:
         if key not in self._running:
             self._running[key] = self._started(session)
         first = self._running[key]
-        for name in ("process", "_connection", "_thread", "_runner"):
+        for name in ("process", "_connection", "_runner"):
             setattr(session, name, getattr(first, name))
+        session._thread = _Ending(session, first._work / "log")  # type: ignore[assignment]
         session._key = key  # type: ignore[attr-defined]
         self._lent.add(key)
         try:

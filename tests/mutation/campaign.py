@@ -13,15 +13,19 @@ from support.files import write_atomically
 
 from .builder import Simulators, mutated_builds
 from .netlist import INDEX_VARIABLE, Mutant, MutantError, Netlist, netlist
+from .proof import equal_everywhere
 from .trial import Outcome, TrialError, run_tests, trial
 from .units import UNITS, Unit
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Reason of a mutant that is equivalent.
+PROVED = "proved: the same outputs and next state in every state"
 #: A trial may take so many times the cycles of one without a mutant.
 _LONGER = 4
 #: And so many seconds, which only a deadlock between processes reaches.
 _SECONDS = 300
-_TESTS = ("tests", "sim_tb", "microkernels", "isa")
+#: Rooms that decide what the tests do, besides the tests.
+_ROOMS = ("sim_tb", "isa")
 
 
 def try_mutants(
@@ -31,11 +35,12 @@ def try_mutants(
     count: int = 0,
     index: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Iterator[tuple[Mutant, Outcome]]:
-    """Try the mutants of the unit ``name``; yields each with its outcome.
+) -> dict[Mutant, Outcome]:
+    """Try the mutants of the unit ``name``: the outcome of each.
 
     Parameters:
-        seed: of the draw. count: number of mutants; 0: as many as the unit names.
+        seed: of the draw.
+        count: number of mutants, from the first one on; 0: as many as the unit names.
         index: try that one only.
         progress: called with the number of mutants tried, and of all.
 
@@ -46,22 +51,23 @@ def try_mutants(
     if name not in UNITS:
         raise MutantError(f"no unit {name!r}; there are {', '.join(UNITS)}")
     unit = UNITS[name]
-    made = netlist(unit.top, unit.verilog(), unit.modules, count=count or unit.mutants, seed=seed)
+    made = netlist(unit.top, unit.verilog(), unit.modules, count=unit.drawn, seed=seed)
     if not 0 <= index <= len(made.mutants):
         raise MutantError(f"{name} has mutants 1 to {len(made.mutants)}, not {index}")
-    mutants = [made.mutants[index - 1]] if index else list(made.mutants)
+    mutants = list(made.mutants[: count or unit.tried])
+    if index:
+        mutants = [made.mutants[index - 1]]
     known = _Known(made, unit)
-    waiting = [mutant for mutant in mutants if known.outcome(mutant) is None or index]
-    for mutant in mutants:
-        outcome = known.outcome(mutant)
-        if mutant not in waiting and outcome is not None:
-            yield mutant, outcome
-    progress(len(mutants) - len(waiting), len(mutants))
+    waiting = [mutant for mutant in mutants if known.is_new(mutant)]
     if waiting:
-        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting), 1):
-            known.keep(mutant, outcome)
-            yield mutant, outcome
+        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting)):
             progress(len(mutants) - len(waiting) + done, len(mutants))
+            known.keep(mutant, outcome)
+    survivors = [mutant for mutant in mutants if known.outcome(mutant).fate == "survived"]
+    proved = equal_everywhere(made, [each for each in survivors if not known.proof_failed(each)])
+    for mutant in survivors:
+        known.keep_proof(mutant, mutant.name in proved)
+    return {mutant: known.outcome(mutant) for mutant in mutants}
 
 
 def _tried(made: Netlist, unit: Unit, mutants: list[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
@@ -107,30 +113,45 @@ class _Known:
     have changed."""
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
-        self._file = build_folder() / "mutants" / f"{fingerprint(made.verilog)}.json"
-        self._tests = fingerprint(
-            *unit.tests,
-            *(
-                path.read_bytes()
-                for folder in _TESTS
-                for path in sorted((ROOT / folder).rglob("*.py"))
-                if "mutation" not in path.parts
-            ),
-        )
+        self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
+        files = {ROOT / test.partition("::")[0] for test in unit.tests}
+        for room in _ROOMS:
+            files.update((ROOT / room).rglob("*.py"))
+        self._tests = fingerprint(*unit.tests, *(file.read_bytes() for file in sorted(files)))
         try:
             self._outcomes = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):
             self._outcomes = {}
 
-    def outcome(self, mutant: Mutant) -> Outcome | None:
-        """What is known of it."""
+    def is_new(self, mutant: Mutant) -> bool:
+        """Whether it has to be tried."""
         content = self._outcomes.get(mutant.name)
-        if content is None or (content["fate"] == "survived" and content["tests"] != self._tests):
-            return None
+        return content is None or (
+            content["fate"] == "survived" and content["tests"] != self._tests
+        )
+
+    def outcome(self, mutant: Mutant) -> Outcome:
+        """How its trial ended."""
+        content = self._outcomes[mutant.name]
         return Outcome(**{name: content[name] for name in Outcome.__dataclass_fields__})
+
+    def proof_failed(self, mutant: Mutant) -> bool:
+        """Whether a proof that it is equivalent was tried in vain."""
+        return "proof" in self._outcomes[mutant.name]
+
+    def keep_proof(self, mutant: Mutant, proved: bool) -> None:
+        """Note that a survivor is equivalent, or could not be proved to be."""
+        content = self._outcomes[mutant.name]
+        self._outcomes[mutant.name] = {**content, "proof": "none"}
+        if proved:
+            self._outcomes[mutant.name] |= {"fate": "equivalent", "reason": PROVED}
+        self._write()
 
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
         self._outcomes[mutant.name] = {**asdict(outcome), "tests": self._tests}
+        self._write()
+
+    def _write(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps(self._outcomes, indent=1).encode())

@@ -67,19 +67,22 @@ class Mutant:
 
     Attributes:
         index: that makes it active, from 1 on.
-        name: module, place in it, cell, port and change; the same in every run with one source.
-        command: Yosys's options for it.
+        name: place in a module's text, cell, port and change; the same in every run of one source.
+        module: that is changed. command: Yosys's options for the change.
     """
 
     index: int
     name: str
+    module: str
     command: str
 
 
 @dataclass(frozen=True)
 class Netlist:
-    """A design with all its mutants: ``verilog`` in place of ``original``."""
+    """The design with the module ``top`` and all its mutants: ``verilog`` in place of
+    ``original``."""
 
+    top: str
     original: str
     verilog: str
     mutants: tuple[Mutant, ...]
@@ -100,16 +103,10 @@ def netlist(top: str, text: str, modules: tuple[str, ...], *, count: int, seed: 
     if not chosen:
         raise MutantError(f"{top} has no module {' or '.join(modules)}")
     with scratch_folder("mutants") as folder:
-        for name, part in parts.items():
-            (folder / f"{name}.v").write_text(part)
-        files = " ".join(f"{name}.v" for name in parts)
         try:
             run_yosys(
                 [
-                    f"read_verilog -sv {files}",
-                    f"hierarchy -top {top}",
-                    "proc",
-                    "opt_clean",
+                    *read_design(top, text, folder),
                     "write_rtlil all.il",
                     f"mutate -list {int(_SPARE * count)} -seed {seed} -o list " + " ".join(chosen),
                 ],
@@ -130,7 +127,17 @@ def netlist(top: str, text: str, modules: tuple[str, ...], *, count: int, seed: 
             purpose=f"mutants of {top}",
             folder=folder,
         )
-        return Netlist(text, _with_reader(folder / "out.v", top), mutants)
+        return Netlist(top, text, _with_reader(folder / "out.v", top), mutants)
+
+
+def read_design(top: str, text: str, folder: Path) -> list[str]:
+    """Yosys's commands that read the Verilog ``text``, one module a file, after writing the files
+    into ``folder``, in which Yosys has to run."""
+    parts = split_modules(text)
+    for name, part in parts.items():
+        (folder / f"{name}.v").write_text(part)
+    files = " ".join(f"{name}.v" for name in parts)
+    return [f"read_verilog -sv {files}", f"hierarchy -top {top}", "proc", "opt_clean"]
 
 
 def _mutants(lines: list[str], count: int) -> tuple[Mutant, ...]:
@@ -152,7 +159,9 @@ def _mutants(lines: list[str], count: int) -> tuple[Mutant, ...]:
             number += 1
             name = f"{base} #{number}"
         names.add(name)
-        mutants.append(Mutant(len(mutants) + 1, name, line.removeprefix("mutate ")))
+        mutants.append(
+            Mutant(len(mutants) + 1, name, fields["module"], line.removeprefix("mutate "))
+        )
         if len(mutants) == count:
             break
     return tuple(mutants)

@@ -1,11 +1,18 @@
 """Mutants of a small design: one netlist, an index in it, and bad inputs."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from support.errors import VipError
 from tests.forked import forked
 from tests.mutation import netlist as mutants
+from tests.mutation.__main__ import EQUIVALENT
 from tests.mutation.netlist import MutantError, netlist
+from tests.mutation.proof import equal_everywhere
+from tests.mutation.sources import source_mutants
+from tests.mutation.units import UNITS
 
 ADDER = """module adder(a, b, clk, sum);
   input [3:0] a;
@@ -48,7 +55,6 @@ def test_a_yosys_without_mutate_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     [
         (["motor"], "vip: no unit 'motor'; there are engine, "),
         (["--index", "3"], "vip: an index needs the name of one unit\n"),
-        (["engine", "--record"], "vip: only all mutants of all units are recorded\n"),
     ],
 )
 def test_bad_inputs_are_one_line(words: list[str], message: str) -> None:
@@ -56,3 +62,64 @@ def test_bad_inputs_are_one_line(words: list[str], message: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
+
+
+COMPONENT = """class Half(Component):
+    def __init__(self):
+        self.depth = 3 + 1
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.If(self.a & ~self.b):
+            m.d.sync += self.sum.eq(Mux(self.a == 1, self.b, self.c))
+        m.d.comb += [self.carry.eq(self.a < 2)]
+        return m
+"""
+
+
+def test_sources_are_changed_where_they_describe_hardware(tmp_path: Path) -> None:
+    for room in ("hdl", "pe"):
+        (tmp_path / room).mkdir()
+    (tmp_path / "hdl" / "half.py").write_text(COMPONENT)
+    (tmp_path / "pe" / "plain.py").write_text("LIMIT = 3 + 1\n")
+    made = source_mutants(tmp_path, count=8, seed=1)
+    assert {mutant.path for mutant in made} == {"hdl/half.py"}
+    assert {f"{mutant.before} -> {mutant.after}" for mutant in made} == {
+        "self.a & ~self.b -> (self.a & ~self.b) == 0",
+        "self.a & ~self.b -> (self.a | (~self.b))",
+        "~self.b -> (self.b)",
+        "self.sum.eq(Mux(self.a == 1, self.b, self.c)) -> []",
+        "Mux(self.a == 1, self.b, self.c) -> Mux(self.a == 1, self.c, self.b)",
+        "self.a == 1 -> (self.a != 1)",
+        "self.carry.eq(self.a < 2) -> []",
+        "self.a < 2 -> (self.a <= 2)",
+    }
+    for mutant in made:
+        assert mutant.text.count("\n") == COMPONENT.count("\n")
+        assert compile(mutant.text, mutant.path, "exec")
+
+
+def test_equivalent_mutants_are_of_units_and_have_reasons() -> None:
+    for unit, reasons in json.loads(EQUIVALENT.read_text()).items():
+        assert unit in {*UNITS, "sources"}
+        assert all(len(reason.split()) > 3 for reason in reasons.values())
+
+
+def test_a_change_that_no_state_shows_is_proved_to_be_none() -> None:
+    text = """module masked(a, b, clk, q);
+  input [3:0] a, b;
+  input clk;
+  output reg [3:0] q;
+  wire [3:0] both = a & b;
+  wire [3:0] either = both | a;
+  always @(posedge clk) q <= either;
+endmodule
+"""
+    made = netlist("masked", text, (), count=60, seed=1)
+    proved = equal_everywhere(made, made.mutants)
+    silent = {mutant.name for mutant in made.mutants if " and " in mutant.name}
+    harmful = {mutant.name for mutant in made.mutants if "or Y" in mutant.name}
+    # a & b | a is a, whatever a zero does to the first part.
+    assert {name for name in silent if "const0" in name} <= proved
+    assert harmful
+    assert not harmful & proved

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -66,6 +67,7 @@ class _First:
 
 def run_tests(tests: Sequence[str], scratch: Path) -> int:
     """Run ``tests`` in this process, up to the first failure; returns pytest's exit code."""
+    # Imported late: rooms may be changed ones.
     from sim_tb.random import comparison
 
     comparison.ENOUGH = 1
@@ -76,12 +78,17 @@ def run_tests(tests: Sequence[str], scratch: Path) -> int:
 
 
 def trial(
-    tests: Sequence[str], *, seconds: float, prepare: Callable[[], None] = lambda: None
+    tests: Sequence[str],
+    *,
+    seconds: float,
+    processor: int = 0,
+    prepare: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run ``tests`` in a copy of this process, up to the first failure.
 
     Parameters:
         seconds: that it may take; simulated cycles are limited by the simulators.
+        processor: seconds of processor time that it may take; 0: without limit.
         prepare: called in the copy before.
 
     Raises:
@@ -91,14 +98,17 @@ def trial(
         started = time.monotonic()
         process = os.fork()
         if not process:
-            _perform(tests, scratch, prepare)
+            try:
+                _perform(tests, scratch, processor, prepare)
+            finally:
+                os._exit(3)
         code = _end_of(process, seconds)
         used = round(time.monotonic() - started, 1)
         noted = {"test": "", "reason": ""}
         with suppress(FileNotFoundError):
             noted |= json.loads((scratch / "first").read_text())
         log = (scratch / "log").read_text(errors="replace")
-    if code == -signal.SIGKILL:
+    if code in (-signal.SIGKILL, -signal.SIGXCPU):
         return Outcome("hung", noted["test"], "", used)
     if code not in (0, 1):
         last = log.strip().splitlines()[-1:] or ["no output"]
@@ -129,12 +139,18 @@ def _end_of(process: int, seconds: float) -> int:
             os.waitpid(process, 0)
 
 
-def _perform(tests: Sequence[str], scratch: Path, prepare: Callable[[], None]) -> NoReturn:
+def _perform(
+    tests: Sequence[str], scratch: Path, processor: int, prepare: Callable[[], None]
+) -> NoReturn:
     code = 3
     try:
         os.setpgid(0, 0)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
+        if processor:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            limit = int(used.ru_utime + used.ru_stime) + processor
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         with (scratch / "log").open("w") as log, open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
             os.dup2(log.fileno(), 1)

@@ -26,7 +26,7 @@ class Unit:
         top: its top module. verilog: makes its text, as the tests do.
         modules: that are mutated, by the beginnings of their names; all if empty.
         tests: that simulate it, the quickest first.
-        mutants: that are drawn.
+        drawn: mutants in the netlist. tried: those of them that are tried, from the first on.
     """
 
     room: str
@@ -34,7 +34,8 @@ class Unit:
     verilog: Callable[[], str]
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    mutants: int
+    drawn: int
+    tried: int
 
 
 def _vault() -> str:
@@ -70,6 +71,7 @@ UNITS = {
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
         ),
         400,
+        100,
     ),
     "vault": Unit(
         "memory",
@@ -82,6 +84,7 @@ UNITS = {
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
         ),
         250,
+        140,
     ),
     "router": Unit(
         "noc",
@@ -93,6 +96,7 @@ UNITS = {
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
         ),
         120,
+        80,
     ),
     "node": Unit(
         "noc",
@@ -104,6 +108,7 @@ UNITS = {
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
         ),
         120,
+        80,
     ),
     "host": Unit(
         "soc",
@@ -119,5 +124,6 @@ UNITS = {
         ),
         ("tests/soc/test_host_cosim.py",),
         120,
+        40,
     ),
 }

@@ -11,12 +11,21 @@ def _range(rng, size):
 
 
 @pytest.mark.parametrize(
-    ("entries", "gone", "share"),
-    [(1, "", 0.3), (3, "", 0.3), (20, "", 0.3), (3, "st.sram", 0.0), (3, "ld.sram", 1.0)],
+    ("entries", "gone", "share", "grows"),
+    [
+        (1, "", 0.3, 0),
+        (3, "", 0.3, 0),
+        (20, "", 0.3, 0),
+        (3, "st.sram", 0.0, 0),
+        (3, "ld.sram", 1.0, 0),
+        (3, "", 0.3, 0.4),
+    ],
 )
-def test_against_a_list_of_ranges(simulate, rng, entries, gone, share):
-    """``share`` of the transfers are stores."""
+def test_against_a_list_of_ranges(simulate, rng, entries, gone, share, grows):
+    """``share`` of the transfers are stores. With a workspace, a load that has not ended gets one
+    more column with the chance ``grows``."""
     keys = frozenset(row.key for row in PeConfig().rows if row.mnemonic != gone)
+    keys |= {"set.ws"} if grows else set()
     config = PeConfig(instructions=keys, arc_entries=entries)
     dut = Arc(config)
     size = config.scratchpad_bytes
@@ -61,6 +70,14 @@ def test_against_a_list_of_ranges(simulate, rng, entries, gone, share):
             late = [number for number in (arrived, released) if number is not None]
             for number in late:
                 due[number] -= 1
+            if grows:
+                loads = [number for number, left in due.items() if left and not table[number][3]]
+                grown = rng.choice(loads) if loads and rng.random() < grows else None
+                ctx.set(dut.grown, grown is not None)
+                ctx.set(dut.grown_entry, grown or 0)
+                if grown is not None:
+                    table[grown][2] += 1
+                    due[grown] += 1
             allocate = len(table) < entries and rng.random() < 0.5
             ctx.set(dut.allocate, allocate)
             if allocate:

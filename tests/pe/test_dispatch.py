@@ -1,5 +1,7 @@
 """The dispatch stage between an issue stage, an ARC and units that the test plays."""
 
+from dataclasses import replace
+
 import pytest
 
 from isa.faults import FaultCause
@@ -26,7 +28,7 @@ FAULTS = {
 def show(ctx, dut, key, *, faults=(), is_empty=False, pc=PC, dram=0x1234, vl=9):
     """Show the instruction ``key`` to the stage, with operands that can be distinguished."""
     row = BY_KEY[key]
-    caps = Capabilities.of(CONFIG)
+    caps = Capabilities.of(dut.config)
     payload = dut.offer.payload
     vector = row.unit is Unit.VECTOR
     ctx.set(payload.vector, vector)
@@ -372,5 +374,48 @@ def test_one_instruction_follows_the_other_every_second_cycle(simulate):
                     break
                 await ctx.tick()
         assert went == list(range(1, 10))
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("key", [LOAD, STORE, LOAD_REGISTER, STORE_REGISTER])
+def test_accesses_beside_and_across_the_edges_of_window_and_image(simulate, key):
+    """Near each edge of either, every start and several lengths."""
+    dut = Dispatch(replace(CONFIG, instructions=CONFIG.instructions | {"set.ws"}))
+    ranges = {"window": range(0x1000, 0x1040), "image": range(0x2000, 0x2040)}
+    edges = [edge for r in ranges.values() for edge in (r.start, r.stop)]
+    spans = [
+        range(edge + offset, edge + offset + size)
+        for edge in edges
+        for offset in (-9, -8, -2, -1, 0, 1)
+        for size in (0, 1, 2, 8, 9, 80)
+    ]
+
+    async def bench(ctx):
+        ctx.set(dut.known, 1)
+        for name, place in ranges.items():
+            ctx.set(getattr(dut, name), place.start)
+            ctx.set(getattr(dut, f"{name}_end"), place.stop)
+        seen = set()
+        for span in spans:
+            ctx.set(dut.drop, 0)
+            show(ctx, dut, key, dram=span.start)
+            ctx.set(dut.offer.payload.bytes, len(span))
+            ctx.set(dut.offer.payload.end, span.stop)
+            await ctx.tick()
+            ctx.set(dut.offer.valid, 0)
+            bytes_in = {name: len(set(span) & set(place)) for name, place in ranges.items()}
+            lowered = key == LOAD and 0 < len(span) == bytes_in["window"]
+            expected = FaultCause.NONE
+            if key.startswith("st") and any(bytes_in.values()):
+                expected = FaultCause.STORE_TO_WORKSPACE
+            elif bytes_in["window"] and not lowered:
+                expected = FaultCause.WORKSPACE_EDGE
+            assert ctx.get(dut.cause) == expected, span
+            assert ctx.get(dut.load_store.payload.lowered) == lowered, span
+            seen.add((expected, lowered))
+            ctx.set(dut.drop, 1)
+            await ctx.tick()
+        assert len(seen) == (3 if key == LOAD else 2)
 
     simulate(dut, bench)

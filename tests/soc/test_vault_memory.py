@@ -5,6 +5,8 @@ import pytest
 from hdl.config import ConfigurationError
 from hdl.emission import emit
 from memory.config import VaultConfig
+from memory.controller.counters import LAG_CYCLES, VaultCounter
+from memory.line_buffer.layout import LineCounter
 from soc.tile.vault_memory import VaultMemory
 
 
@@ -40,3 +42,21 @@ def test_vault_is_emitted_with_each_part_once():
         "memory.controller.bank_machine.BankMachine",
     ):
         assert names.count(part) == 1
+
+
+def test_counters_of_dram_and_line_buffer_have_their_own_indices(simulate):
+    """Of a vault without accesses only the cycles count."""
+    config = VaultConfig(banks=2, rows=4, row_bytes=64, transaction_queue=4, command_queue=2)
+    dut = VaultMemory(config=config, requesters=1, line_buffer=8)
+
+    async def bench(ctx):
+        await ctx.tick().repeat(3 * LAG_CYCLES)
+        for counter in LineCounter:
+            ctx.set(dut.counter_index, counter)
+            await ctx.tick()
+            assert ctx.get(dut.counter_value) == 0
+        ctx.set(dut.counter_index, VaultCounter.CYCLES)
+        await ctx.tick()
+        assert LAG_CYCLES < ctx.get(dut.counter_value) < 4 * LAG_CYCLES
+
+    simulate(dut, bench)

@@ -1,0 +1,148 @@
+"""Mutants of the hardware's Python: one changed place in the source of a component."""
+
+import ast
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOMS = ("hdl", "pe", "memory", "noc", "soc")
+#: Parts of the rooms that are no hardware.
+_SOFTWARE = ("memory/model", "soc/generate")
+_COMPARED = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+}
+_COMBINED = {ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&", ast.Add: "-", ast.Sub: "+"}
+#: Simulations of a room, after the tests that import the changed file.
+_SIMULATED = {
+    "pe": (
+        "tests/sim_tb/cosim/test_cosim.py::test_random_programs[config1-350]",
+        "tests/sim_tb/timed/test_timed_model.py::"
+        "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
+        "tests/sim_tb/test_random_interrupted.py::"
+        "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
+        "tests/sim_tb/cosim/test_history_cosim.py",
+        "tests/sim_tb/timed/test_timed_history.py",
+    ),
+    "memory": (
+        "tests/sim_tb/test_traces.py::test_a_replay_is_the_same_on_verilog_and_model",
+        "tests/sim_tb/timed/test_timed_traffic.py",
+        "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
+    ),
+    "noc": ("tests/sim_tb/test_network.py",),
+    "soc": ("tests/soc/test_host_cosim.py", "tests/sim_tb/cosim/test_chip_cosim.py"),
+}
+_SIMULATED["hdl"] = (_SIMULATED["pe"][0], _SIMULATED["memory"][0])
+
+
+@dataclass(frozen=True)
+class SourceMutant:
+    """A change of a file: ``before`` to ``after`` at ``line``.
+
+    Attributes:
+        path: of the file, from the checkout. text: of the changed file.
+    """
+
+    path: str
+    line: int
+    before: str
+    after: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Place and change."""
+        return f"{self.path}:{self.line} {self.before} -> {self.after or 'nothing'}"
+
+
+def source_mutants(root: Path, *, count: int, seed: int) -> list[SourceMutant]:
+    """``count`` mutants of the components in ``root``, drawn evenly over files and then places."""
+    rng = random.Random(seed)
+    files = {}
+    for room in _ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            if not name.startswith(_SOFTWARE) and (places := list(_places(path.read_text()))):
+                files[name] = places
+    drawn: dict[str, SourceMutant] = {}
+    while len(drawn) < count:
+        name = rng.choice(list(files))
+        mutant = _changed(root, name, *rng.choice(files[name]))
+        drawn[mutant.name] = mutant
+    return list(drawn.values())
+
+
+def _changed(root: Path, name: str, node: ast.AST, after: str) -> SourceMutant:
+    text = (root / name).read_text()
+    lines = text.splitlines(keepends=True)
+    place = [
+        sum(len(line.encode()) for line in lines[: line - 1]) + column
+        for line, column in (
+            (node.lineno, node.col_offset),  # type: ignore[attr-defined]
+            (node.end_lineno, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+    ]
+    content = text.encode()
+    before = content[place[0] : place[1]].decode()
+    changed = (content[: place[0]] + after.encode() + content[place[1] :]).decode()
+    short = [" ".join(part.split()) for part in (before, after)]
+    return SourceMutant(name, node.lineno, *short, changed)  # type: ignore[attr-defined]
+
+
+def _places(text: str) -> Iterator[tuple[ast.AST, str]]:
+    """Nodes of the components in ``text``, and what to write instead of each."""
+    for kind in ast.walk(ast.parse(text)):
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        methods = [each for each in kind.body if isinstance(each, ast.FunctionDef)]
+        if not any(method.name == "elaborate" for method in methods):
+            continue
+        for method in methods:
+            if method.name != "__init__":
+                for statement in method.body:
+                    for node in ast.walk(statement):
+                        yield from _changes(node)
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    match node:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            if (other := _COMPARED.get(type(operator))) is not None:
+                yield node, f"({ast.unparse(left)} {other} {ast.unparse(right)})"
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _COMBINED:
+            other = _COMBINED[type(operator)]
+            yield node, f"({ast.unparse(left)} {other} ({ast.unparse(right)}))"
+            for part in (left, right):
+                if isinstance(part, ast.Constant) and type(part.value) is int:
+                    yield part, str(part.value + 1)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            yield node, f"({ast.unparse(operand)})"
+        case ast.Call(func=ast.Name(id="Mux"), args=[chosen, first, second]):
+            swapped = (ast.unparse(part) for part in (chosen, second, first))
+            yield node, f"Mux({', '.join(swapped)})"
+        case ast.Call(func=ast.Attribute(attr="If", value=ast.Name(id="m")), args=[condition]):
+            yield condition, f"({ast.unparse(condition)}) == 0"
+        case ast.AugAssign(value=ast.Call(func=ast.Attribute(attr="eq"))):
+            yield node.value, "[]"
+        case ast.List(elts=elements):
+            for element in elements:
+                match element:
+                    case ast.Call(func=ast.Attribute(attr="eq")):
+                        yield element, "[]"
+
+
+def tests_of(root: Path, path: str) -> tuple[str, ...]:
+    """Tests that import the module at ``path``, simulations of its room, and all tests of it."""
+    module = path.removesuffix(".py").replace("/", ".")
+    room, *_ = path.split("/")
+    importing = []
+    for test in sorted((root / "tests").rglob("test_*.py")):
+        name = test.relative_to(root).as_posix()
+        if name.startswith((f"tests/{room}/", "tests/hdl/")) and module in test.read_text():
+            importing.append(name)
+    return (*importing, *_SIMULATED[room], f"tests/{room}")
