@@ -38,8 +38,8 @@ _CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
 _OF_COVERAGE = {"hdl/lines.py", "pe/frontend/crosses.py"}
 #: Bins that no run can reach, and why.
 _UNREACHABLE = {
-    r"\w+ \S+ (ACT|READ|WRITE) no request": "a request is needed",
-    r"\w+ \S+ (READ write|WRITE read)": "the request decides the command",
+    r"\w+ \S+ (ACT|READ|WRITE) no request.*": "a request is needed",
+    r"\w+ \S+ (READ write|WRITE read).*": "the request decides the command",
     r"scheduler \S+ ACT .* (some|forced)": "a closed bank refreshes before it opens a row",
     r"scheduler \S+ (READ|WRITE) .* forced": "a refresh that can wait no longer comes first",
     r"scheduler \S+ REFRESH .* none": "no refresh is owed",
