@@ -26,7 +26,7 @@ from microkernels.nn.element_shape import (
     element,
 )
 
-from .curves import UNFITTED, Function, evaluated, fitted
+from .curves import ARGUMENT, UNFITTED, Function, evaluated, fitted
 from .families import PixelLayer
 from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
@@ -181,6 +181,10 @@ class Activation(ElementWise, ElementConstants):
                 return Function("affine", parameters.affine[self.name])
             case "clip":
                 return Function("clip", parameters.bounds[self.name])
+            case "gate":
+                inner = Function("affine", parameters.affine[self.name])
+                gate = Function("clip", parameters.bounds[self.name], of=(inner,))
+                return Function("multiply", of=(ARGUMENT, gate))
             case "leaky":
                 assert self.slope is not None
                 return Function("leaky", (self.slope / (1 << SLOPE_FRACTION),))
@@ -219,6 +223,8 @@ class Activation(ElementWise, ElementConstants):
             return int(as_elements(np.array(value), fraction, self.bits))
 
         match self.function:
+            case "gate":
+                return self._gate(fractions, parameters)
             case "curve":
                 source, ends = fractions.sources[0], fractions.ends
                 return {"curve": fitted(parameters.curves[self.name], *ends, source, out)}
@@ -235,6 +241,22 @@ class Activation(ElementWise, ElementConstants):
             case "tanh" | "sigmoid" | "gelu" | "erf":
                 return {"fraction": out}
         return {}
+
+    def _gate(self, fractions: Fractions, parameters: RealParameters) -> dict[str, int]:
+        """Constants of a gate, with the most bits that its factor has."""
+        factor, offset = parameters.affine[self.name]
+        low, high = parameters.bounds[self.name]
+        bits = self.shape(MapSize(1, 1, 1)).gate_fraction
+        scale = bits - fractions.sources[0]
+        most = self.bits - 1 - int(np.frexp(factor)[1])
+        shift = int(np.clip(most - scale, 0, FRACTION_LIMIT))
+        numbers = {
+            "factor": as_elements(np.array(factor), scale + shift, self.bits),
+            "offset": as_elements(np.array(offset), bits, self.bits),
+            "low": as_elements(np.array(low), bits, self.bits),
+            "high": as_elements(np.array(high), bits, self.bits),
+        }
+        return {name: int(number) for name, number in numbers.items()} | {"fraction": shift}
 
     def beyond(self, source: Elements) -> int:
         return 0 if self.curve is None else arguments_beyond(self.curve, source)

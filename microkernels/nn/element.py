@@ -374,6 +374,14 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         elif shape.operation == "clip":
             w.vector("v.s.max", result, slot, places[0])
             w.vector("v.s.min", result, result, places[1])
+        elif shape.operation == "gate":
+            self._set("fx", shape.fraction or 0)
+            w.vector("v.s.mul", result, slot, places[0], note="factor")
+            w.vector("v.s.add", result, result, places[1], note="offset")
+            w.vector("v.s.max", result, result, places[2])
+            w.vector("v.s.min", result, result, places[3])
+            self._set("fx", shape.gate_fraction)
+            w.vector("v.v.mul", result, result, slot, note="gate")
         elif shape.operation in ("absolute", "leaky"):
             w.vector("v.s.mul", result, slot, places[0], note="slope")
             w.vector("v.v.max", result, slot, result)

@@ -44,6 +44,7 @@ _OF_ONE: dict[str, tuple[str, ...]] = {
     "absolute": (),
     "affine": ("factor", "fraction", "offset"),
     "clip": ("low", "high"),
+    "gate": ("factor", "fraction", "offset", "low", "high"),
     "leaky": ("slope",),
     "tanh": ("fraction",),
     "sigmoid": ("fraction",),
@@ -56,7 +57,7 @@ _NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
 FUNCTIONS = tuple(_OF_ONE)
 OPERATIONS = tuple(_NEEDS)
 #: Operations that bytes have, too.
-OF_BYTES = (*_OF_TWO, "relu", "absolute", "affine", "clip")
+OF_BYTES = (*_OF_TWO, "relu", "absolute", "affine", "clip", "gate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +65,14 @@ class ElementConstants:
     """Constants of element-wise operations; None: the operation does not have it.
 
     Attributes:
-        fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
-            ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
-            of the last two 0..14.
-        low, high: smallest and largest result of ``clip``; numbers, ``low`` at most ``high``.
+        fraction: of ``multiply``, ``affine`` and ``gate``, bits by which products are shifted
+            right; of ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and
+            result; 0..15, of the last two 0..14.
+        low, high: smallest and largest result of ``clip``, and of what ``gate`` multiplies by;
+            numbers, ``low`` at most ``high``.
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
             below 1.
-        factor, offset: of ``affine``, numbers.
+        factor, offset: of ``affine`` and ``gate``, numbers.
         curve: for ``curve``, the function (:mod:`microkernels.nn.curves`).
     """
 
@@ -94,8 +96,9 @@ class ElementShape(ElementConstants):
         width, height, channels: of each map, at least 1 each.
         operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` take two maps;
             ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``), ``clip``,
-            ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``,
-            ``erf`` and ``curve`` take one.
+            ``gate`` (x times such a limited affine function of x, with fraction bits), ``leaky``
+            (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``, ``erf`` and
+            ``curve`` take one.
         relu: for ``add``: negative sums become 0.
         bits: of a number, 16 or 8; channels count elements.
 
@@ -164,12 +167,19 @@ class ElementShape(ElementConstants):
         return SLOPE_FRACTION if self.operation == "leaky" else self.fraction
 
     @property
+    def gate_fraction(self) -> int:
+        """Fraction bits of what ``gate`` multiplies by, which is less than 2."""
+        return self.bits - 2
+
+    @property
     def operations(self) -> int:
         """Additions, multiplications, comparisons and functions per number."""
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
             return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
+        if self.operation == "gate":
+            return 5
         return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
 
 
@@ -215,6 +225,10 @@ def _combined(shape: ElementShape, image: Elements, other: Elements | None) -> E
         case "affine":
             product = multiply(image, np.array(shape.factor), shape.fraction or 0)
             return add(product, np.array(shape.offset))
+        case "gate":
+            product = multiply(image, np.array(shape.factor), shape.fraction or 0)
+            gate = np.clip(add(product, np.array(shape.offset)), shape.low, shape.high)
+            return multiply(image, gate, shape.gate_fraction)
         case "absolute":
             return np.maximum(image, multiply(image, np.array(-1), 0))
         case "leaky":

@@ -28,7 +28,7 @@ _EXACT = 1e-3
 _BYTES = np.iinfo(np.int8)
 
 
-def _reading(layer: Layer, names: Mapping[str, str]) -> Layer:
+def reading(layer: Layer, names: Mapping[str, str]) -> Layer:
     """The layer with sources of these new names."""
     attributes = vars(layer)
     changes: dict[str, Any] = {
@@ -104,7 +104,7 @@ def _without_limits(model: MappedModel, units: Mapping[str, float]) -> tuple[Net
         relu = isinstance(layer, Activation) and layer.function == "relu" and before in layers
         merged = layers[before].with_relu() if alone and relu else None
         if merged is None:
-            layers[layer.name] = _reading(layer, names)
+            layers[layer.name] = reading(layer, names)
         else:
             layers[before], names[layer.name] = merged, before
         name = names.get(layer.name, layer.name)

@@ -241,3 +241,93 @@ def test_a_chain_ends_at_what_others_read(reader: NodeProto) -> None:
     functions = [each.function for each in layers if isinstance(each, Activation)]
     assert "curve" in functions
     assert len(layers) == len(mapped.network.layers)
+
+
+#: Hard-swish of a convolution "c", as exporters write it.
+HARD_SWISHES = {
+    "node": [_node("HardSwish", "c", output="h")],
+    "hard sigmoid": [
+        _node("HardSigmoid", "c", output="s", alpha=1 / 6),
+        _node("Mul", "s", "c", output="h"),
+    ],
+    "parts": [
+        _node("Add", "c", "three", output="a"),
+        _node("Clip", "a", "zero", "six", output="b"),
+        _node("Mul", "c", "b", output="m"),
+        _node("Div", "m", "six", output="h"),
+    ],
+    "divided first": [
+        _node("Add", "c", "three", output="a"),
+        _node("Clip", "a", "zero", "six", output="b"),
+        _node("Div", "b", "six", output="d"),
+        _node("Mul", "d", "c", output="h"),
+    ],
+}
+LIMITS = {"zero": np.array(0.0), "three": np.array(3.0), "six": np.array(6.0)}
+
+
+@pytest.mark.parametrize("preset", ["vault", "vault-int8"])
+@pytest.mark.parametrize("form", HARD_SWISHES)
+def test_a_hard_swish_is_one_layer(form: str, preset: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(41)
+    x = random.normal(size=(4, 3, 6, 5)).astype(np.float32)
+    constants = {
+        "w": random.normal(size=(8, 3, 3, 3)),
+        "v": random.normal(size=(5, 8, 1, 1)) / 3,
+        **LIMITS,
+    }
+    nodes = [_node("Conv", "x", "w", output="c"), *HARD_SWISHES[form], _node("Conv", "h", "v")]
+    onnx.save(model(nodes, ("n", 3, 6, 5), constants), tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out", preset=preset)
+    layers = json.loads((tmp_path / "out" / "manifest.json").read_text())["network"]["layers"]
+    assert [layer.get("function") for layer in layers] == [None, "gate", None]
+    assert vip.evaluate_model(tmp_path / "out", {"x": x}).error < (
+        3e-3 if preset == "vault" else 0.1
+    )
+    vip.run_model(tmp_path / "out", {"x": x[:1]}, on="iss")
+
+
+@pytest.mark.parametrize(("factor", "high"), [(-1.0, 6.0), (1.0, 30.0)])
+def test_what_is_not_a_gate_keeps_its_layers(factor: float, high: float) -> None:
+    """A falling factor, and numbers that a gate's fraction bits do not hold."""
+    constants = {"w": RANDOM.normal(size=(8, 3, 3, 3)), "f": np.array(factor), **LIMITS}
+    constants["high"] = np.array(high)
+    nodes = [
+        _node("Conv", "x", "w", output="c"),
+        _node("Clip", "c", "zero", "high", output="b"),
+        _node("Mul", "c", "b", output="m"),
+        _node("Mul", "m", "f"),
+    ]
+    mapped = map_graph(read_graph(model(nodes, (1, 3, 5, 5), constants)), OPERATORS).model
+    assert mapped is not None
+    layers = in_curves(mapped, []).network.layers
+    assert len(layers) == len(mapped.network.layers)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.3])
+@pytest.mark.parametrize("dense", [False, True])
+def test_factors_after_functions_are_in_the_next_weights(
+    dense: bool, offset: float, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(43)
+    shape = (6,) if dense else (6, 4, 5)
+    weights = random.normal(size=(3, 6) if dense else (3, 6, 2, 2)) / 2
+    reader = _node("Gemm", "a", "w", transB=1) if dense else _node("Conv", "a", "w", pads=[1] * 4)
+    nodes = [
+        _node("Tanh", "x", output="t"),
+        _node("Mul", "t", "f", output="s"),
+        _node("Add", "s", "o", output="a"),
+        reader,
+    ]
+    constants = {"w": weights, "f": np.array(1.7159), "o": np.array(offset)}
+    x = random.normal(size=(8, *shape)).astype(np.float32)
+    onnx.save(model(nodes, ("n", *shape), constants), tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out", preset="vault-logistic")
+    layers = json.loads((tmp_path / "out" / "manifest.json").read_text())["network"]["layers"]
+    # Zeros around a map have no offset.
+    folded = dense or not offset
+    assert [layer.get("function") for layer in layers] == (
+        ["tanh", None] if folded else ["tanh", "affine", "affine", None]
+    )
+    assert vip.evaluate_model(tmp_path / "out", {"x": x}).error < 1e-3
+    vip.run_model(tmp_path / "out", {"x": x[:1]}, on="iss")

@@ -207,7 +207,7 @@ def test_programs_and_memories_have_any_usual_form(
     with pytest.raises(VipError, match="a Program or a file, not of type list"):
         vip.run([1, 2])  # type: ignore[arg-type]
     with pytest.raises(VipError, match="a photograph is a file, not of type ndarray"):
-        vip.stereo_pair(array, array)
+        vip.mrf_stereo(array, array)  # type: ignore[arg-type]
     with pytest.raises(VipError, match="on is iss, model, rtl, netlist, not 'sim'"):
         vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 
@@ -261,8 +261,6 @@ def test_cosim_bp(tmp_path: Path) -> None:
     assert (report["width"], report["height"], report["labels"]) == (8, 6, 4)
     with pytest.raises(VipError, match="known only for a vault"):
         found.plot(tmp_path / "bandwidth.png")
-    with pytest.raises(VipError, match="go together"):
-        vip.stereo_pair(tmp_path / "left.png")
 
 
 def test_generate(tmp_path: Path) -> None:

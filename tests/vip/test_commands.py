@@ -7,6 +7,7 @@ import pytest
 from skimage.io import imsave
 
 import vip as api
+from microkernels.data.stereo import stereo_scene
 from support.errors import VipError
 
 PROGRAM = """
@@ -110,15 +111,12 @@ def test_images_of_different_sizes(tmp_path):
     for name, width in (("left.png", 40), ("right.png", 41)):
         imsave(tmp_path / name, np.zeros((30, width, 3), np.uint8), check_contrast=False)
     with pytest.raises(VipError, match=r"equal size.*40 x 30.*41 x 30"):
-        api.stereo_pair(tmp_path / "left.png", tmp_path / "right.png")
+        api.mrf_stereo(tmp_path / "left.png", tmp_path / "right.png")
 
 
-def test_a_grid_may_be_larger_than_the_photographs(tmp_path):
+def test_a_grid_may_be_larger_than_the_photographs():
     noise = np.random.default_rng(1).integers(0, 256, (8, 12, 3)).astype(np.uint8)
-    pair = tmp_path / "left.png", tmp_path / "right.png"
-    for path in pair:
-        imsave(path, noise, check_contrast=False)
-    scene = api.stereo_pair(*pair, disparities=(0, 5), width=20, height=15, labels=4)
+    scene = stereo_scene(noise, noise, disparities=(0, 5), width=20, height=15, labels=4)
     run = api.cosim_bp("pe", scene, iterations=1, on="model")
     assert (run.to_json()["width"], run.to_json()["height"], run.match) == (20, 15, True)
 

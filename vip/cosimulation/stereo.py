@@ -19,8 +19,6 @@ from microkernels.data.stereo import (
     draw,
     motorcycle,
     percent_wrong,
-    read_pair,
-    stereo_scene,
 )
 from microkernels.runtime.job import KernelJob, KernelOutcome
 from sim_tb.cosim.engine import MemoryBehaviour
@@ -123,46 +121,28 @@ class BpRun(Shown):
 
 
 def stereo_pair(
-    left: Path | str | None = None,
-    right: Path | str | None = None,
     *,
     config: Design = "pe",
     width: int | None = None,
     height: int | None = None,
     labels: int = 16,
-    disparities: tuple[int, int] = (0, 64),
 ) -> StereoScene:
-    """The stereo problem of two photographs, or of the Motorcycle pair if none are given.
+    """The stereo problem of the Motorcycle pair; that of other photographs is
+    :func:`vip.mrf.stereo.mrf_stereo`'s.
 
     Parameters:
-        left, right: image files, both or none.
         config: of the hardware that solves it, for the default size.
         width, height: of the grid in pixels, possibly larger than the photographs
             (:func:`microkernels.data.stereo.stereo_scene`); None: a size that ``config`` solves in
             a minute.
         labels: levels of disparity, at least 2.
-        disparities: their range in pixels of the photographs.
 
     Raises:
-        VipError: invalid photographs or sizes, or a missing extra.
+        VipError: invalid sizes, or a missing extra.
     """
     size = _SIZES[design(config).kind]
-    across = size[0] if width is None else width
-    down = size[1] if height is None else height
-    if left is None and right is None:
-        return motorcycle(across, down, labels)
-    if left is None or right is None:
-        raise StereoError("left and right photographs go together")
-    for one in (left, right):
-        if not isinstance(one, Path | str):
-            raise StereoError(f"a photograph is a file, not of type {type(one).__name__}")
-    return stereo_scene(
-        *read_pair(Path(left), Path(right)),
-        width=across,
-        height=down,
-        labels=labels,
-        disparities=disparities,
-        name=Path(left).stem,
+    return motorcycle(
+        size[0] if width is None else width, size[1] if height is None else height, labels
     )
 
 

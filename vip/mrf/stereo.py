@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.bp.shifts.choice import Form
+from microkernels.data.stereo import StereoError
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
@@ -92,6 +93,9 @@ def mrf_stereo(
     Raises:
         VipError: as for these two.
     """
+    for one in (left, right):
+        if not isinstance(one, Path | str):
+            raise StereoError(f"a photograph is a file, not of type {type(one).__name__}")
     field = stereo_field(
         Path(left),
         Path(right),

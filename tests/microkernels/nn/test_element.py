@@ -36,6 +36,7 @@ GIVEN: dict[str, dict[str, int]] = {
     "affine": {"factor": -700, "fraction": 9, "offset": 21},
     "relu": {},
     "clip": {"low": -300, "high": 700},
+    "gate": {"factor": 5461, "fraction": 6, "offset": 8192, "low": -90, "high": 16384},
     "leaky": {"slope": 3277},
     "tanh": {"fraction": 11},
     "sigmoid": {"fraction": 11},
@@ -80,7 +81,9 @@ def shapes(draw: st.DrawFn) -> ElementShape:
     if operation == "clip":
         low, high = sorted(draw(st.lists(st.integers(-32768, 32767), min_size=2, max_size=2)))
         given = {"low": low, "high": high}
-    if operation == "affine":
+    if operation == "gate":
+        given |= {"low": 0, "high": 16384}
+    if operation in ("affine", "gate"):
         given |= {name: draw(st.integers(-32768, 32767)) for name in ("factor", "offset")}
     if operation == "curve":
         given = GIVEN["curve"]
@@ -181,6 +184,11 @@ def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int)
             assert shape.factor is not None
             assert shape.offset is not None
             wanted = _saturated(_rounded(x * shape.factor / one) + shape.offset)
+        case "gate":
+            assert shape.factor is not None
+            assert shape.offset is not None
+            gate = _saturated(_rounded(x * shape.factor / one) + shape.offset)
+            wanted = _saturated(_rounded(x * np.clip(gate, shape.low, shape.high) / 16384))
         case "relu":
             wanted = np.where(x > 0, x, 0)
         case "clip":

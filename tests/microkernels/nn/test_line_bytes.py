@@ -74,6 +74,7 @@ def element_shape(operation: str, height: int, channels: int, **changes: Any) ->
         "multiply": {"fraction": 5},
         "affine": {"factor": -77, "fraction": 6, "offset": 21},
         "clip": {"low": -30, "high": 70},
+        "gate": {"factor": 85, "fraction": 5, "offset": 32, "low": 0, "high": 64},
     }
     size = {"width": 3, "height": height, "channels": channels, "operation": operation, "bits": 8}
     return ElementShape(**size, **{**constants.get(operation, {}), **changes})
@@ -103,6 +104,7 @@ def test_every_operation_on_bytes(operation: str, height: int, channels: int, re
             "absolute": abs(x),
             "affine": np.clip((x * -77 + 32) >> 6, -128, 127) + 21,
             "clip": np.clip(x, -30, 70),
+            "gate": (x * np.clip(np.clip((x * 85 + 16) >> 5, -128, 127) + 32, 0, 64) + 32) >> 6,
         }[operation]
         limited = np.clip(wanted, 0 if relu else -128, 127)
         assert np.array_equal(element(shape, image, second), pair_bytes(limited))
