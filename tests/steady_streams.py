@@ -50,7 +50,7 @@ class _Checked(Elaboratable):
 
     def elaborate(self, platform: object) -> Elaboratable:
         component = self._component
-        offered = {} if isinstance(component, _UNCHECKED) else _offered(component)
+        offered = {} if isinstance(component, _UNCHECKED) else streams(component)
         if not offered:
             return component
         m = Module()
@@ -68,13 +68,16 @@ class _Checked(Elaboratable):
         return m
 
 
-def _offered(component: "wiring.Component[Any]") -> dict[str, tuple[Value, Value, Value]]:
-    """Valid, ready and payload of each stream, or channel of AXI, that ``component`` offers."""
+def streams(
+    component: "wiring.Component[Any]", flow: wiring.Flow = wiring.Out
+) -> dict[str, tuple[Value, Value, Value]]:
+    """Valid, ready and payload of each stream, or channel of AXI, that ``component`` offers, or, if
+    ``flow`` is In, takes."""
     outputs: dict[str, Value] = {}
     inputs: dict[str, Value] = {}
     payloads: dict[str, Any] = {}
     for path, member, signal in component.signature.flatten(component):
-        names = outputs if member.flow == wiring.Out else inputs
+        names = outputs if member.flow == flow else inputs
         name = "__".join(map(str, path))
         names[name], payloads[name] = Value.cast(signal), signal
     found = {}

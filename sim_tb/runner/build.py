@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -309,6 +309,9 @@ def build(design: Design) -> Path:
     with together():
         for package in _TOOLS:
             need(package, "runs of Verilog")
+    if coverage_folder():
+        # The counts of blocks are gone when they are written.
+        design = replace(design, blocks=())
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():

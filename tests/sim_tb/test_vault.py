@@ -129,7 +129,7 @@ def test_more_random_vaults():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheduler", "policy"),
-    zip(get_args(SchedulerPolicy), cycle(get_args(PagePolicy)), strict=False),
+    list(zip(get_args(SchedulerPolicy), cycle(get_args(PagePolicy)), strict=False)),
 )
 def test_refreshes_wait_as_long_as_they_can(scheduler: SchedulerPolicy, policy: PagePolicy) -> None:
     """Bursts of accesses to one row end in each state of the refreshes owed."""
@@ -138,7 +138,7 @@ def test_refreshes_wait_as_long_as_they_can(scheduler: SchedulerPolicy, policy: 
         banks=2,
         rows=16,
         row_bytes=256,
-        timing=replace(timing, trefi_ns=220 * timing.tck_ns, trfc_ns=40 * timing.tck_ns),
+        timing=replace(timing, trefi_ns=300 * timing.tck_ns, trfc_ns=40 * timing.tck_ns),
         scheduler=scheduler,
         page_policy=policy,
     )
@@ -152,7 +152,7 @@ def test_refreshes_wait_as_long_as_they_can(scheduler: SchedulerPolicy, policy: 
             patience=4 * starvation_bound(config),
             max_cycles=2_000_000,
         )
-        for walk, bursts in ((Walk.HOT, (20, 60, 0)), (Walk.SEQUENTIAL, range(120, 240, 15)))
+        for walk, bursts in ((Walk.HOT, (20, 60, 0)), (Walk.SEQUENTIAL, range(170, 330, 20)))
         for burst in bursts
     ]
     for result in run_traffic(config, 1, jobs):

@@ -16,6 +16,8 @@ from bench.harness.record import ROOT
 
 PAGE = ROOT / "docs" / "verification.md"
 HERE = Path(__file__).parent
+ROOMS = ("hdl", "pe", "memory", "noc", "soc")
+CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
 #: Written by ``make mutants``.
 SCORES = ROOT / "tests" / "mutation" / "score.json"
 #: Ways in which a bug was found: key in ``bugs.toml`` -> text.
@@ -63,6 +65,18 @@ def _bugs() -> Iterator[tuple[str, ...]]:
         yield text, str(len(of_way)), where, named
 
 
+def _coverage(
+    figures: Figures, what: str, reached: str, names: Iterable[str]
+) -> Iterator[list[str]]:
+    """Rows of what is covered; none before it is recorded."""
+    for name in names:
+        try:
+            numbers = [figures.value(f"coverage[{name}_{one}]:,.0f") for one in (what, reached)]
+        except KeyError:
+            return
+        yield [name, *numbers]
+
+
 def _mutants() -> Iterator[tuple[str, ...]]:
     units = json.loads(SCORES.read_text(encoding="utf-8"))["units"] if SCORES.exists() else {}
     for name, unit in units.items():
@@ -84,8 +98,17 @@ def page(figures: Figures) -> str:
             "## Methods\n\n",
             *_table(("what", "how", "command", "score"), _methods(figures)),
             "\n",
-            *(f"## {part['title']}\n\n{figures.fill(part['text'])}\n" for part in content["part"]),
-            "## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time and runs"
+            f"## Coverage\n\n{content['lines']}\n",
+            *_table(
+                ("room", "lines under a condition", "executed"),
+                _coverage(figures, "lines", "executed", ROOMS),
+            ),
+            f"\n{content['crosses']}\n",
+            *_table(
+                ("cross", "bins", "reached"),
+                _coverage(figures, "bins", "reached", CROSSES),
+            ),
+            "\n## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time and runs"
             " its tests; `tests/mutation/equivalent.json` has the\nreasons why some mutants are"
             " equivalent.\n\n",
             *_table(
