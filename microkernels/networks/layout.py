@@ -89,6 +89,7 @@ class NetworkLayout:
         inputs: maps that the layers read, except for fully connected layers and for what is read
             where it was written.
         outputs: maps that the layers write, by name.
+        steps: of all layers, in order.
         end: first byte after the used part of each vault.
 
     Raises:
@@ -120,7 +121,7 @@ class NetworkLayout:
             for layer in network.layers
             if layer.holds_inputs and (step := layer.step(self._maps(layer))) is not None
         }
-        self._steps = [
+        self.steps = [
             step
             for layer in network.layers
             for step in self._steps_of(layer, early.get(layer.name))
@@ -250,24 +251,24 @@ class NetworkLayout:
 
     def launches_of(self, layer: str) -> tuple[Launch, ...]:
         """A layer's launches, by the layer's name."""
-        steps = [step for step in self._steps if step.layer_name == layer]
+        steps = [step for step in self.steps if step.layer_name == layer]
         return tuple(launch for _, launch in _launches(steps))
 
     @property
     def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
-        return {launch.name: step for step, launch in _launches(self._steps)}
+        return {launch.name: step for step, launch in _launches(self.steps)}
 
     @property
     def declared(self) -> Mapping[str, Declared]:
         """Name of each launch -> what is fixed by the network when it runs in the first vault;
         everything else, including weights, is data."""
-        return {launch.name: step.declared(launch) for step, launch in _launches(self._steps)}
+        return {launch.name: step.declared(launch) for step, launch in _launches(self.steps)}
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """All launches, in order."""
-        return tuple(launch for _, launch in _launches(self._steps))
+        return tuple(launch for _, launch in _launches(self.steps))
 
     @property
     def results(self) -> Mapping[str, OutputMaps]:
@@ -291,7 +292,7 @@ class NetworkLayout:
             source = self.plan.network.sources[use.name][use.number]
             if source != INPUT and maps.surrounded:
                 maps.surround(memory)
-        for step in self._steps:
+        for step in self.steps:
             step.write(memory, weights.get(step.layer_name))
 
     def store_images(
@@ -307,7 +308,7 @@ class NetworkLayout:
         for use in self.plan.network.users(INPUT):
             if use in self.inputs:
                 self.inputs[use].store(memory, elements)
-        for step in self._steps:
+        for step in self.steps:
             layer = step.maps.plan.layer
             if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
                 step.store_input(memory, elements)

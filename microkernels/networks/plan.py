@@ -75,6 +75,9 @@ class _Slices:
             self.group[name]: min(_DEPTH, size.channels) for name, size in network.stored.items()
         }
         self.channels = {self.group[name]: size.channels for name, size in network.stored.items()}
+        #: Estimated cycles of layers by name and depths, and overflows by group and depth.
+        self._estimated: dict[tuple[str, int, int], float] = {}
+        self._overflows: dict[tuple[str, int], str] = {}
         #: Layers that read or write each group, with the source and its size.
         self.readers: dict[str, list[tuple[Layer, MapSize]]] = {name: [] for name in self.depths}
         self.users: dict[str, dict[str, Layer]] = {name: {} for name in self.depths}
@@ -89,14 +92,16 @@ class _Slices:
         sources = self.network.sources[layer.name]
         if not sources:
             return 0.0
-        with named(layer.name):
-            return layer.slice_cycles(
-                self.network.stored[sources[0]],
-                self.depths[self.group[sources[0]]],
-                self.depths[self.group[layer.name]],
-                self.engines,
-                first=sources[0] == INPUT,
-            )
+        depths = (self.depths[self.group[sources[0]]], self.depths[self.group[layer.name]])
+        if (layer.name, *depths) not in self._estimated:
+            with named(layer.name):
+                self._estimated[layer.name, *depths] = layer.slice_cycles(
+                    self.network.stored[sources[0]],
+                    *depths,
+                    self.engines,
+                    first=sources[0] == INPUT,
+                )
+        return self._estimated[layer.name, *depths]
 
     def neighbours(self, name: str) -> set[str]:
         """Other groups that a group's readers and writers use."""
@@ -106,6 +111,11 @@ class _Slices:
 
     def overflow(self, name: str, depth: int) -> str:
         """The first layer that can't read a group's slices, and what does not fit; "": all can."""
+        if (name, depth) not in self._overflows:
+            self._overflows[name, depth] = self._overflow(name, depth)
+        return self._overflows[name, depth]
+
+    def _overflow(self, name: str, depth: int) -> str:
         for reader, size in self.readers[name]:
             with named(reader.name):
                 large = reader.unreadable(size, depth, self.engines.scratchpad_bytes)
@@ -216,11 +226,6 @@ class NetworkPlan:
     def ring(self) -> VaultRing:
         """The ring of vaults."""
         return self.engines.ring
-
-    @property
-    def cycles(self) -> float:
-        """Predicted cycles of a run."""
-        return sum(self.moves.values()) + sum(part.cycles for part in self.layers.values())
 
     @property
     def operations(self) -> int:

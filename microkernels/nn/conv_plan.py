@@ -428,8 +428,9 @@ def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
     return replace(plan, slots=slots) if slots >= plan.least_slots else None
 
 
+# Layers of a network have few shapes, each tried with hundreds of slices.
 @CHECK.arguments
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 15)
 def plan_conv(
     shape: ConvShape,
     *,

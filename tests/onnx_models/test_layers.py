@@ -65,15 +65,37 @@ def test_a_run_counts_every_cycle_once(ran: tuple[vip.CompileReport, vip.ModelRu
 
 
 def test_the_layers_with_most_cycles_beyond_their_bounds_are_named() -> None:
-    base = {"kind": "Conv", "output": (1, 1, 1), "vectors": 8, "predicted_moves": 0.0}
+    base = {"output": (1, 1, 1), "vectors": 8, "launches": 1, "memory": 0.0}
     every = [
         LayerFigures(
-            name=name, node=name, computing=bound, memory=0.0, predicted=taken, launches=1, **base
+            name=name,
+            node=name,
+            kind=kind,
+            computing=bound,
+            effort={"launches": 1, "work": work},
+            **base,
         )
-        for name, bound, taken in (
-            ("near", 90e3, 1e5), ("slow", 1e4, 5e4), ("wide", 0.0, 3e4), ("tiny", 0.0, 4e3)
+        for name, kind, bound, work in (
+            ("near", "Conv", 90e3, 1e5),
+            ("slow", "Conv", 1e4, 5e4),
+            ("wide", "Conv", 0.0, 3e4),
+            ("tiny", "Add", 0.0, 10.0),
         )
-    ]  # fmt: skip
+    ]
     assert [layer.name for layer in worth_changing(every)] == ["slow", "wide", "near"]
     assert "vectors of 8" in every[1].reason
     assert "a larger batch" in every[3].reason
+
+
+def test_predictions_of_layers_unlike_measured_ones_are_unknown() -> None:
+    base = {"name": "a", "node": "a", "output": (1, 1, 1), "vectors": 8, "launches": 1}
+    cycles = {"computing": 9e4, "memory": 5e3}
+    effort = {"launches": 1, "work": 9e4, "columns": 10, "chain": 3e3, "weights": 2e3, **cycles}
+    usual = LayerFigures(kind="Conv", effort=effort, **base, **cycles)
+    assert usual.known
+    assert usual.predicted == pytest.approx(9e4, rel=0.1)
+    strange = {**effort, "computing": 0.0, "chain": 9e4, "columns": 900}
+    assert not LayerFigures(kind="Conv", effort=strange, **base, **cycles).known
+    assert not LayerFigures(kind="New", effort=effort, **base, **cycles).known
+    moved = {**effort, "moves": 1, "pieces": 9e5, "descriptions": 0, "longest": 1, "elements": 1}
+    assert not LayerFigures(kind="Conv", effort=moved, **base, **cycles).known

@@ -172,8 +172,8 @@ def check_model(
         progress("planning")
         try:
             plan = plan_network(mapped.network, batch=images, engines=machine.engines)
-            layers = planned_layers(plan, mapped.origins)
             layout = NetworkLayout(plan, keep=False)
+            layers = planned_layers(layout, mapped.origins)
             problem = long_program(machine, layout)
             used = layout.end
         except VipError as error:

@@ -297,7 +297,7 @@ class _Compiler:
 
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
-        plan, keep, calibrated, compared = chosen
+        _, keep, calibrated, compared = chosen
         job = _zero_job(calibrated, self.machine, keep=keep)
         save_folder(
             folder,
@@ -309,6 +309,7 @@ class _Compiler:
             carry=self.data.carry,
             layers={launch.name: job.step_of(launch.name)[0] for launch in job.launches},
         )
+        layers = planned_layers(job.layout, calibrated.model.origins)
         return CompileReport(
             folder=str(folder),
             preset=self.machine.preset,
@@ -316,8 +317,8 @@ class _Compiler:
             launches=len(job.launches),
             programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
-            predicted_cycles=plan.cycles,
-            layers=planned_layers(plan, calibrated.model.origins),
+            predicted_cycles=sum(layer.taken for layer in layers),
+            layers=layers,
             maps=calibrated.maps,
             outputs=compared,
             requantised=requantised(self.read, calibrated.model, calibrated.formats),

@@ -1,15 +1,19 @@
 """What the layers of a model take: the fewest cycles, those that are predicted, and, after a run,
 those that were counted, with their causes, bytes and energy."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from math import prod
+from pathlib import Path
+from typing import Any
 
 from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
-from microkernels.networks.plan import NetworkPlan
+from microkernels.networks.layout import MoveStep, NetworkLayout
 from microkernels.networks.sizes import MapSize
 from pe.interface import PeCounter
 
@@ -31,6 +35,16 @@ _WAITS = {
     "STALL_FENCE": "memory has not confirmed all stores",
     _IDLE: "the engine has ended, or has no work",
 }
+#: Parts of an effort that tell which layers are alike -> their cycles, roughly.
+_SHARES = {"computing": 1, "memory": 1, "launches": 500, "weights": 1, "columns": 100, "chain": 5}
+_SHARES |= {"pieces": 60, "descriptions": 100, "longest": 30, "elements": 1}
+#: Largest difference of a share with which layers are alike.
+_ALIKE = 0.15
+#: Largest error of a prediction that is known.
+MOST_OFF = 0.25
+#: Share of the moves in which their error does not matter.
+_FEW = 0.1
+_RECORD = Path(__file__).parent / "pace.json"
 #: Layers that are named.
 _NAMED = 3
 
@@ -46,7 +60,7 @@ class LayerFigures:
             and additions, two per lane, and in which memories read its inputs and weights once and
             write its output.
         vectors: channels of a slice of its input, which the engines read as one vector.
-        predicted: cycles of its computation. predicted_moves: of the moves of its input before.
+        effort: what cycles are predicted from.
         launches: of its computation, as far as predicted.
         cycles, moves: that were counted, likewise; 0 before a run.
         causes: engine cycles of all of its launches by counter, and ``IDLE``; each is counted once.
@@ -62,14 +76,32 @@ class LayerFigures:
     computing: float
     memory: float
     vectors: int
-    predicted: float
-    predicted_moves: float
     launches: int
+    effort: Mapping[str, float]
     cycles: int = 0
     moves: int = 0
     causes: Mapping[str, int] = field(default_factory=dict)
     vector_busy: int = 0
     costs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def predicted(self) -> float:
+        """Cycles of its computation."""
+        return _cycles(self.kind, self.effort)
+
+    @property
+    def predicted_moves(self) -> float:
+        """Cycles of the moves of its input before."""
+        return _cycles("moves", self.effort)
+
+    @property
+    def known(self) -> bool:
+        """Whether a similar layer has been measured, and its prediction was off by at most
+        :data:`MOST_OFF`; the moves before it likewise, unless they take few of the cycles."""
+        moves = self.predicted_moves
+        few = moves <= _FEW * self.predicted
+        computed = not self.launches or _alike(self.kind, self.effort)
+        return computed and (few or _alike("moves", self.effort))
 
     @property
     def bound(self) -> float:
@@ -103,7 +135,7 @@ class LayerFigures:
         """Why it takes more than the fewest cycles: the largest part of the difference."""
         counted = bool(self.causes)
         moves = self.moves if counted else self.predicted_moves
-        starts = 0 if counted else self.launches * LAUNCH_CYCLES
+        starts = 0 if counted else self.launches * _SHARES["launches"]
         parts = {"moves": moves, "starts": starts, "work": self.taken - moves - starts - self.bound}
         largest = max(parts, key=parts.__getitem__)
         if largest == "moves":
@@ -124,8 +156,54 @@ class LayerFigures:
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        derived = ("bound", "taken", "use", "busy", "off", "reason")
+        derived = (
+            "predicted",
+            "predicted_moves",
+            "known",
+            "bound",
+            "taken",
+            "use",
+            "busy",
+            "off",
+            "reason",
+        )
         return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+
+
+@cache
+def _pace() -> Mapping[str, Any]:
+    """By kind of layer, and of moves: cycles of each part of the effort, fitted, and what was
+    measured, as :func:`likeness` and the largest error there.
+
+    ``python -m tests.onnx_models.exported --record`` writes them.
+    """
+    pace: dict[str, Any] = json.loads(_RECORD.read_text(encoding="utf-8"))
+    return pace
+
+
+def _cycles(kind: str, effort: Mapping[str, float]) -> float:
+    pace: Mapping[str, float] = _pace().get(kind, {}).get("cycles", {"work": 1.0})
+    return sum(cycles * effort.get(name, 0.0) for name, cycles in pace.items())
+
+
+def likeness(effort: Mapping[str, float], cycles: float) -> tuple[float, ...]:
+    """Shares of predicted cycles that the parts of an effort have: what similar layers of any size
+    have in common."""
+    scale = max(cycles, 1.0)
+    shares = (min(weight * effort.get(name, 0.0) / scale, 1.0) for name, weight in _SHARES.items())
+    return tuple(round(share, 2) for share in shares)
+
+
+def _alike(kind: str, effort: Mapping[str, float]) -> bool:
+    """Whether the measured layer that is most like this one is like it, and was predicted well."""
+    mine = likeness(effort, _cycles(kind, effort))
+    measured: Sequence[Sequence[float]] = _pace().get(kind, {}).get("measured", [])
+    apart = [
+        (max(abs(one - other) for one, other in zip(mine, row, strict=False)), row[-1])
+        for row in measured
+    ]
+    distance, off = min(apart, default=(1.0, 1.0))
+    return distance <= _ALIKE and off <= MOST_OFF
 
 
 def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
@@ -142,14 +220,52 @@ def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
     return ELEMENT_BYTES * batch * (read + output) + prod(weights) * plan.layer.bits // 8
 
 
+def _effort(
+    layout: NetworkLayout, part: LayerPlan, bounds: Mapping[str, float], weights: Sequence[int]
+) -> dict[str, float]:
+    """What a layer's cycles are predicted from, for a run of the network.
+
+    Of its computation: launches, the cycles that the planner knows, the bounds, pixels of a tile,
+    its columns of an engine, operations on the elements of these one after the other, and weights.
+    Of the moves before it, of an engine: launches, pieces, elements and descriptions.
+    """
+    batch, pes, tile = layout.plan.batch, layout.plan.engines.pes, part.tile
+    launches = part.rounds(batch) * part.layer.launched
+    columns = launches * -(-tile.width * -(-tile.channels // part.out_depth) // pes)
+    each = part.layer.operations(part) / part.output.elements
+    effort = {
+        "launches": launches,
+        "work": max(0.0, part.cycles - launches * LAUNCH_CYCLES),
+        "pixels": launches * tile.width * tile.height,
+        "columns": columns,
+        "chain": columns * each,
+        "weights": launches * prod(weights) / layout.plan.ring.vaults,
+        **bounds,
+    }
+    for step in layout.steps:
+        if isinstance(step, MoveStep) and step.layer_name == part.layer.name:
+            shares = [
+                {
+                    "pieces": sum(move.count for move in moves) / pes,
+                    "elements": sum(move.count * move.elements for move in moves) / pes,
+                    "descriptions": len(moves) / pes,
+                    "longest": max((move.count for move in moves), default=0),
+                }
+                for moves in step.moves
+            ]
+            effort |= {"moves": 1.0, **max(shares, key=lambda share: share["pieces"])}
+    return effort
+
+
 def planned_layers(
-    plan: NetworkPlan, nodes: Mapping[str, str], *, runs: int = 1
+    layout: NetworkLayout, nodes: Mapping[str, str], *, runs: int = 1
 ) -> tuple[LayerFigures, ...]:
-    """The layers of a plan that are computed, before a run.
+    """The layers of a network that are computed, before a run.
 
     Parameters:
         nodes: of the model, by layer. runs: how often the network runs.
     """
+    plan = layout.plan
     engines, network = plan.engines, plan.network
     vaults = engines.ring.vaults
     lanes = LANES * engines.pes * vaults
@@ -161,18 +277,22 @@ def planned_layers(
             continue
         operations = layer.operations(part) * plan.batch
         moved = _bytes(part, plan.batch, weights.get(name, (0,)))
+        bounds = {
+            "computing": operations / (2 * lanes * 16 // layer.bits),
+            "memory": moved / (MEMORY_BYTES * vaults),
+        }
+        effort = _effort(layout, part, bounds, weights.get(name, (0,)))
         figures.append(
             LayerFigures(
                 name=name,
                 kind=type(layer).__name__,
                 node=nodes.get(name, name),
                 output=network.sizes[name],
-                computing=runs * operations / (2 * lanes * 16 // layer.bits),
-                memory=runs * moved / (MEMORY_BYTES * vaults),
                 vectors=part.depth,
-                predicted=runs * part.cycles,
-                predicted_moves=runs * plan.moves.get(name, 0.0),
-                launches=runs * part.rounds(plan.batch) * layer.launched,
+                launches=runs * int(effort["launches"]),
+                effort={key: runs * value for key, value in effort.items()},
+                computing=runs * bounds["computing"],
+                memory=runs * bounds["memory"],
             )
         )
     return tuple(figures)

@@ -325,7 +325,7 @@ def _simulated(
             done.setdefault(layer, Counter()).update(did)
     costs, no_energy = costs_of(machine.config, done)
     nodes = {report.layer: report.node for report in compiled.maps}
-    planned = planned_layers(job.plan, nodes, runs=len(frames))
+    planned = planned_layers(job.layout, nodes, runs=len(frames))
     return replace(
         golden,
         outputs=_reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()}),

@@ -8,7 +8,6 @@ import numpy as np
 import typer
 
 import vip
-from microkernels.networks.layer import LAUNCH_CYCLES
 from microkernels.networks.parameters import Reals
 from support.errors import counted
 from support.files import write_atomically
@@ -17,6 +16,7 @@ from vip.cli.errors import UserError
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.layers import show_layers, show_predicted, show_worth
 from vip.models.folder import check_new, manifest_of
+from vip.models.layers import MOST_OFF
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
@@ -73,7 +73,8 @@ FolderArgument = Annotated[
 _SHOWN = 8
 #: What predicted cycles are.
 _ESTIMATE = (
-    f"cycles: an estimate with {LAUNCH_CYCLES:,} for each launch; vip nn run --on model counts them"
+    f"cycles: an estimate, within {MOST_OFF:.0%} for layers like measured ones (others have a "
+    "question mark); vip nn run --on model counts them"
 )
 #: Layers that saturate but did not during calibration.
 _BEYOND = "outside the range of the calibration data"

@@ -16,6 +16,7 @@ def show_predicted(layers: Sequence[LayerFigures], batch: int) -> None:
         size = " x ".join(map(str, layer.output))
         cycles = (layer.predicted, layer.predicted_moves, layer.bound)
         numbers = [f"{value:,.0f}" for value in cycles]
+        numbers[0] += "" if layer.known else " ?"
         rows.add_row(layer.name, layer.kind, size, *numbers, f"{layer.use:.0%}")
     rows.add_section()
     sums = [sum(column) for column in zip(*map(_cycles, layers), strict=True)]
