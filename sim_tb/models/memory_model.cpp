@@ -63,8 +63,14 @@ class Port {
         m_random = behaviour.seed * 0x9e3779b97f4a7c15ULL + 1;
     }
 
-    // Forgets accesses that it has not performed.
-    void reset() { configure(VipMemoryBehaviour{m_behaviour}); }
+    // Forgets accesses that it has not performed. What is random goes on as without a reset, with
+    // which the timing models have nothing to do.
+    void reset() {
+        m_waiting = m_offering = false;
+        m_incoming_beats = m_outgoing_beats = 0;
+        m_tags.clear();
+        m_accesses.clear();
+    }
 
     const std::string& violation() const { return m_violation; }
     size_t in_flight() const { return m_tags.size(); }

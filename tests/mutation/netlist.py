@@ -50,7 +50,7 @@ endmodule
 """
 #: Contents at power-up, and comparisons with labels of cases: a table of 64 has 64, and the input
 #: of the multiplexer that they select is mutated, too.
-_LEFT_OUT = re.compile(r"^\$meminit|_CMP\d+$")
+_LEFT_OUT = re.compile(r"^\$(meminit|auto\$mem\.cc)|_CMP\d+$")
 #: How many more are drawn than are asked for, as clocks and contents at power-up are left out.
 _SPARE = 2
 _FIELD = re.compile(r"-(mode|module|cell|port|portbit|ctrlbit|src) (\S+)")

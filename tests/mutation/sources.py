@@ -103,10 +103,21 @@ def _places(text: str) -> Iterator[tuple[ast.AST, str]]:
         if not any(method.name == "elaborate" for method in methods):
             continue
         for method in methods:
-            if method.name != "__init__":
-                for statement in method.body:
-                    for node in ast.walk(statement):
+            if method.name == "__init__":
+                continue
+            types = {id(node) for part in _types(method) for node in ast.walk(part)}
+            for statement in method.body:
+                for node in ast.walk(statement):
+                    if id(node) not in types:
                         yield from _changes(node)
+
+
+def _types(method: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Annotations in ``method``."""
+    for node in ast.walk(method):
+        for name in ("annotation", "returns"):
+            if (part := getattr(node, name, None)) is not None:
+                yield part
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:

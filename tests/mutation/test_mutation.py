@@ -69,7 +69,7 @@ COMPONENT = """class Half(Component):
         self.depth = 3 + 1
 
     def elaborate(self, platform):
-        m = Module()
+        m: Module | None = Module()
         with m.If(self.a & ~self.b):
             m.d.sync += self.sum.eq(Mux(self.a == 1, self.b, self.c))
         m.d.comb += [self.carry.eq(self.a < 2)]
