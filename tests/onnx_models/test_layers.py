@@ -105,7 +105,7 @@ def test_the_layers_with_most_cycles_beyond_their_bounds_are_named() -> None:
             ("tiny", "Add", 0.0, 10.0),
         )
     ]
-    assert [layer.name for layer in worth_changing(every)] == ["slow", "wide"]
+    assert [layer.name for layer in worth_changing(every)] == ["slow", "wide", "near"]
     assert [layer.name for layer in worth_changing(every[:1])] == ["near"]
     close = replace(every[0], computing=0.96 * every[0].taken)
     assert worth_changing([close]) == []
