@@ -1,5 +1,7 @@
 """What layers take, predicted and counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -82,9 +84,31 @@ def test_the_layers_with_most_cycles_beyond_their_bounds_are_named() -> None:
             ("tiny", "Add", 0.0, 10.0),
         )
     ]
-    assert [layer.name for layer in worth_changing(every)] == ["slow", "wide", "near"]
+    assert [layer.name for layer in worth_changing(every)] == ["slow", "wide"]
+    assert [layer.name for layer in worth_changing(every[:1])] == ["near"]
+    close = replace(every[0], computing=0.96 * every[0].taken)
+    assert worth_changing([close]) == []
     assert "vectors of 8" in every[1].reason
     assert "a larger batch" in every[3].reason
+
+
+def test_issued_instructions_are_no_reason() -> None:
+    layer = LayerFigures(
+        **{"name": "a", "node": "a", "kind": "Conv", "output": (1, 1, 1), "vectors": 8},
+        **{"launches": 1, "memory": 0.0, "computing": 10.0, "effort": {}},
+        cycles=100,
+        causes={"ISSUED_VECTOR": 60, "STALL_FETCH": 10, "STALL_VECTOR": 30},
+    )
+    assert layer.reason == "in 30% of the engines' cycles the vector unit is busy"
+    every = {"ISSUED_VECTOR": 100}
+    assert "of the lanes' cycles are useful" in replace(layer, causes=every).reason
+
+
+def test_only_a_run_has_counted_figures(ran: tuple[vip.CompileReport, vip.ModelRun]) -> None:
+    counted = {"cycles", "moves", "causes", "vector_busy", "costs", "busy", "off"}
+    for before, after in zip(ran[0].layers, ran[1].layers, strict=True):
+        assert not counted & before.to_json().keys()
+        assert before.to_json().keys() | counted == after.to_json().keys()
 
 
 def test_predictions_of_layers_unlike_measured_ones_are_unknown() -> None:
