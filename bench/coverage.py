@@ -208,9 +208,8 @@ def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, li
 def coverage() -> Iterator[Measurement]:
     """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
 
-    They are those of ``make test``, and random programs, vaults and networks for the crosses. Tests
-    that ran with today's sources are not run again. What is not reached is listed in ``coverage/
-    missing.txt`` of the cache folder.
+    They are those of five tests; one whose file and sources are as they were is not run again. What
+    is not reached is listed in ``coverage/missing.txt`` of the cache folder.
 
     Example: vip bench coverage
     """
