@@ -20,7 +20,7 @@ __all__ = ["bad_inputs"]
 @experiment(minutes=60)
 def bad_inputs(
     inputs: Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")] = 10**6,
-    minutes: Annotated[int, typer.Option(min=1, max=10**4, help="When to begin no more.")] = 30,
+    minutes: Annotated[int, typer.Option(min=1, max=10**4, help="When to begin no more.")] = 4,
 ) -> Iterator[Measurement]:
     """Bad inputs of every option and file format: each is refused in one line.
 

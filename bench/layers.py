@@ -1,5 +1,6 @@
 """Convolutions of the kinds that exporters write, and a CNN for MNIST, from ONNX on a vault."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,6 @@ _MNIST = {
     "mnist": ("vault", 1),
     "mnist_logistic": ("vault-logistic", 1),
     "mnist_batch_16": ("vault", 16),
-    "mnist_int8": ("vault-int8", 1),
 }
 
 
@@ -41,15 +41,13 @@ def ran(model: "ModelProto", folder: Path, *, preset: str = _PRESET, batch: int 
     return run_model(folder / "compiled", {"x": images[:batch]}, on="model")
 
 
-@experiment(
-    presets=("vault", "vault-logistic", "vault-int8"), tools=("amaranth", "onnx"), minutes=5
-)
+@experiment(presets=("vault", "vault-logistic"), tools=("amaranth", "onnx"), minutes=5)
 def layers(only: NamesOption = None) -> Iterator[Measurement]:
     """Convolutions from ONNX on a vault, as a share of its multipliers, and a CNN for MNIST.
 
     Cycles of all launches on the timing model, moves included; the products that the layer needs
     over the four lanes of the vault's engines; and the CNN's cycles per image, plain, with the
-    logistic unit, of a batch and in bytes, with those of its layers.
+    logistic unit and of a batch, with those of its layers, moves before them included.
 
     Example: vip bench layers --only dilation_4 --only mnist
     """
@@ -67,6 +65,8 @@ def layers(only: NamesOption = None) -> Iterator[Measurement]:
         with TemporaryDirectory() as scratch:
             run = ran(mnist(), Path(scratch), preset=preset, batch=batch)
         yield Measurement(f"{name}_cycles", run.cycles / batch, "cycles")
+        parts: Counter[str] = Counter()
         for launch, cycles in run.launches.items():
-            key = launch.replace(" ", "_").replace(".", "_")
-            yield Measurement(f"{name}_{key}_cycles", cycles / batch, "cycles")
+            parts[launch.split()[0].replace(".", "_")] += cycles
+        for layer, cycles in parts.items():
+            yield Measurement(f"{name}_{layer}_cycles", cycles / batch, "cycles")

@@ -110,6 +110,11 @@ class Conv(SumLayer, _Filter):
         # More take instructions. Products of 16-bit elements need them.
         return MOST_BYTE_FRACTION if self.bits == BYTE_BITS else FRACTION_LIMIT
 
+    @property
+    def stripped(self) -> bool:
+        """Whether its windows may be contiguous in memory."""
+        return max(self.gaps) == 1
+
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
         (across, down), gaps = self.taps, self.gaps
@@ -119,7 +124,9 @@ class Conv(SumLayer, _Filter):
         return self.sized(ConvShape, size, **filters, **dilation)
 
     def output_of(self, size: MapSize) -> MapSize:
-        return super().output_of(size)._replace(channels=self.filters)
+        # Of numbers, while groups count elements.
+        shape = replace(self, inner=None).shape(size)
+        return MapSize(shape.out_width, shape.out_height, self.filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.taps
@@ -151,7 +158,7 @@ class Conv(SumLayer, _Filter):
         try:
             plans = [
                 self._divided(shape, depth, out_depth, engines, strips=strips)
-                for strips in {False, first}
+                for strips in {False, first and self.stripped}
             ]
         except KernelError:
             return inf
@@ -195,7 +202,7 @@ class Conv(SumLayer, _Filter):
         if self.inner is not None:
             # A vault's filters read all groups.
             plans = [cut for cut in plans if cut.cut.parts == 1]
-        kinds = (False, True) if first and max(self.gaps) == 1 else (False,)
+        kinds = (False, True) if first and self.stripped else (False,)
         return [replace(cut, strips=strips) for cut in plans for strips in kinds]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:

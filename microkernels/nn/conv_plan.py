@@ -340,7 +340,8 @@ class ConvPlan:
     def waits(self) -> float:
         """Estimated cycles per window in which loads wait for a neighbour in the same unit of the
         array range check."""
-        apart = self.column_pitch % RANGE_BYTES == 0 and not self.column_loads > 1
+        sizes = (self.column_pitch, self.load_elements * ELEMENT_BYTES)
+        apart = all(size % RANGE_BYTES == 0 for size in sizes[: self.column_loads])
         return 0 if apart else _WAIT * (self.slot_loads - 1)
 
     def bus_cycles(self, sharers: int) -> float:

@@ -128,11 +128,11 @@ def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
         network=replace(model.network, layers=tuple(reversed(layers))),
         curves=curves,
         affine={
-            **{name: numbers for name, numbers in model.affine.items() if name not in gone},
+            **{name: each for name, each in model.affine.items() if name not in {*gone, *curves}},
             **{name: (gate.factor, gate.offset) for name, gate in gates.items()},
         },
         bounds={
-            **{name: ends for name, ends in model.bounds.items() if name not in gone},
+            **{name: each for name, each in model.bounds.items() if name not in {*gone, *curves}},
             **{name: (gate.low, gate.high) for name, gate in gates.items()},
         },
         inner=tuple(port for port in model.inner if port.layer not in gone),
@@ -146,6 +146,7 @@ def _in_weights(model: MappedModel) -> MappedModel:
     if model.steps or model.integers:
         return model
     outputs = {port.layer for port in model.outputs} | model.rounded | model.norms.keys()
+    outputs |= model.exact.keys()
     sums = {layer.name for layer in network.layers if layer.mixes_channels}
     readers = {name: {user.name for user in network.users(name)} for name in network.sizes}
     real = dict(model.real)
@@ -153,7 +154,9 @@ def _in_weights(model: MappedModel) -> MappedModel:
     for layer in reversed(network.layers):
         name, sources = layer.name, network.sources[layer.name]
         # A copy of an input has a purpose.
-        if name not in model.affine or name in outputs or sources == (INPUT,):
+        numbers = model.affine.get(name, ())
+        plain = layer.formula(model) == Function("affine", numbers)
+        if not plain or name in outputs or sources == (INPUT,):
             continue
         factor, offset = model.affine[name]
         users = readers[name]

@@ -304,6 +304,25 @@ def test_what_is_not_a_gate_keeps_its_layers(factor: float, high: float) -> None
     assert len(layers) == len(mapped.network.layers)
 
 
+@pytest.mark.parametrize("preset", ["vault", "vault-int8"])
+def test_a_scaled_function_before_a_convolution_is_a_curve(preset: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(42)
+    x = random.normal(size=(4, 3, 6, 5)).astype(np.float32)
+    nodes = [
+        _node("Conv", "x", "w", output="c"),
+        _node("Tanh", "c", output="t"),
+        _node("Mul", "t", "f", output="s"),
+        _node("Conv", "s", "v"),
+    ]
+    constants = {"w": random.normal(size=(8, 3, 3, 3)) / 3, "f": np.array(1.7159)}
+    constants["v"] = random.normal(size=(5, 8, 1, 1)) / 3
+    onnx.save(model(nodes, ("n", 3, 6, 5), constants), tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out", preset=preset)
+    layers = json.loads((tmp_path / "out" / "manifest.json").read_text())["network"]["layers"]
+    assert [layer.get("function") for layer in layers] == [None, "curve", None]
+    vip.run_model(tmp_path / "out", {"x": x[:1]}, on="iss")
+
+
 @pytest.mark.parametrize("offset", [0.0, 0.3])
 @pytest.mark.parametrize("dense", [False, True])
 def test_factors_after_functions_are_in_the_next_weights(

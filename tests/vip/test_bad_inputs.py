@@ -2,10 +2,12 @@
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.vip.bad_inputs import harness as running
 from tests.vip.bad_inputs.cases import Case, case
 from tests.vip.bad_inputs.commands import commands
 from tests.vip.bad_inputs.harness import Answer, Harness, violations
@@ -114,3 +116,22 @@ def test_a_call_that_works_is_found(harness: Harness) -> None:
 def test_memory_is_measured(harness: Harness) -> None:
     one = Case(["asm", "k.s"], [Item("k.s", b"@")], "contents")
     assert 1 << 20 < harness.run(one).bytes < 1 << 30
+
+
+def test_a_call_on_a_busy_machine_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one that blocks, or uses the processor for too long."""
+
+    def working() -> None:
+        until = time.process_time() + 0.3
+        while time.process_time() < until:
+            pass
+
+    monkeypatch.setattr(running, "_GIVEN_UP_SECONDS", 0.1)
+    monkeypatch.setattr(running, "_ALIVE_SECONDS", 1e-6)
+    monkeypatch.setattr(running, "main", working)
+    assert running._call([]) == (0, "")
+    monkeypatch.setattr(running, "MOST_SECONDS", 0.1)
+    assert running._call([])[0] is None
+    monkeypatch.setattr(running, "_ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(running, "main", lambda: time.sleep(5))
+    assert running._call([])[0] is None

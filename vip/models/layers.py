@@ -45,8 +45,11 @@ MOST_OFF = 0.25
 #: Share of the moves in which their error does not matter.
 _FEW = 0.1
 _RECORD = Path(__file__).parent / "pace.json"
-#: Layers that are named.
+#: Layers that are named, and the share of all cycles that each must take beyond the fewest.
 _NAMED = 3
+_LEAST = 0.05
+#: What only a run counts.
+_COUNTED = ("cycles", "moves", "causes", "vector_busy", "costs", "busy", "off")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +146,11 @@ class LayerFigures:
         if largest == "starts":
             one = "its launch takes" if self.launches == 1 else f"its {self.launches} launches take"
             return f"{one} some {starts:,} cycles whatever it computes; a larger batch"
-        if counted:
-            cause = max(self.causes, key=self.causes.__getitem__)
-            share = self.causes[cause] / sum(self.causes.values())
-            state = _WAITS.get(cause, "instructions are issued")
-            return f"in {share:.0%} of the engines' cycles {state}"
+        waits = {cause: cycles for cause, cycles in self.causes.items() if cause in _WAITS}
+        if waits:
+            cause = max(waits, key=waits.__getitem__)
+            share = waits[cause] / sum(self.causes.values())
+            return f"in {share:.0%} of the engines' cycles {_WAITS[cause]}"
         if self.memory > self.computing:
             return (
                 f"memories need {self.memory:,.0f} cycles for its maps and weights; a larger batch"
@@ -155,7 +158,7 @@ class LayerFigures:
         return f"{self.use:.0%} of the lanes' cycles are useful, with vectors of {self.vectors}"
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON data."""
+        """Plain JSON data; before a run, without what only a run counts."""
         derived = (
             "predicted",
             "predicted_moves",
@@ -167,7 +170,9 @@ class LayerFigures:
             "off",
             "reason",
         )
-        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+        content = {**asdict(self), **{name: getattr(self, name) for name in derived}}
+        left_out = () if self.causes else _COUNTED
+        return {name: value for name, value in content.items() if name not in left_out}
 
 
 @cache
@@ -338,6 +343,9 @@ def counted_layers(
     )
 
 
-def worth_changing(layers: Iterable[LayerFigures]) -> list[LayerFigures]:
-    """The layers that take most cycles beyond the fewest, at most three."""
-    return sorted(layers, key=lambda layer: layer.bound - layer.taken)[:_NAMED]
+def worth_changing(layers: Sequence[LayerFigures]) -> list[LayerFigures]:
+    """The layers that take most cycles beyond the fewest, at most three, each more than 5 % of the
+    cycles of all."""
+    least = _LEAST * sum(layer.taken for layer in layers)
+    worth = [layer for layer in layers if layer.taken - layer.bound > least]
+    return sorted(worth, key=lambda layer: layer.bound - layer.taken)[:_NAMED]

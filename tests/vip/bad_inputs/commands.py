@@ -74,6 +74,7 @@ _PARTS = {
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "unit": ("scalar",),
+    "units": ("engine",),
     "synth target": (*TARGETS, "nangate45"),
     "target": ("nangate45",),
     "fit device": tuple(DEVICES),

@@ -26,8 +26,11 @@ from .items import listing, make
 #: Limits of processor time and memory for a rejection.
 MOST_SECONDS = 10.0
 MOST_BYTES = 1 << 30
-#: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
+#: A call that has used less than :data:`MOST_SECONDS` of the processor, but more in this time, of
+#: the clock on the wall, than :data:`_ALIVE_SECONDS`, goes on: machines may be busy with other
+#: things.
 _GIVEN_UP_SECONDS = 60
+_ALIVE_SECONDS = 0.1
 _CARETS = re.compile(
     r"vip: ([^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n)+(and [\d,]+ more [^\n]*\n)?"
 )
@@ -90,8 +93,18 @@ def _is_refusal(err: str) -> bool:
     return bool(_LINE.fullmatch(err) or _CARETS.fullmatch(err))
 
 
-def _on_alarm(number: int, frame: FrameType | None) -> None:
-    raise _Hang("".join(traceback.format_stack(frame, limit=8)))
+class _Alarm:
+    """Ends a call that does not end by itself."""
+
+    def __init__(self) -> None:
+        self._first = self._last = time.process_time()
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.process_time()
+        if now - self._first > MOST_SECONDS or now - self._last < _ALIVE_SECONDS:
+            raise _Hang("".join(traceback.format_stack(frame, limit=8)))
+        self._last = now
+        signal.setitimer(signal.ITIMER_REAL, _GIVEN_UP_SECONDS)
 
 
 class Harness:
@@ -204,7 +217,7 @@ def _call(arguments: list[str]) -> tuple[int | None, str]:
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     streams = sys.stdout, sys.stderr, sys.argv
-    alarm = signal.signal(signal.SIGALRM, _on_alarm)
+    alarm = signal.signal(signal.SIGALRM, _Alarm())
     sys.stdout, sys.stderr, sys.argv = out, err, ["vip", *arguments]
     code: int | None = 0
     signal.setitimer(signal.ITIMER_REAL, _GIVEN_UP_SECONDS)

@@ -1,6 +1,6 @@
 """Tables of the layers of a model: predicted, and as a run took them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from vip.cli.console import console, table
 from vip.models.layers import LayerFigures, worth_changing
@@ -30,7 +30,7 @@ def _cycles(layer: LayerFigures) -> tuple[float, float, float]:
     return layer.predicted, layer.predicted_moves, layer.bound
 
 
-def show_worth(layers: Iterable[LayerFigures]) -> None:
+def show_worth(layers: Sequence[LayerFigures]) -> None:
     """Name the layers that take most cycles beyond their bounds, and why."""
     named = worth_changing(layers)
     if named:
