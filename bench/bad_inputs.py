@@ -11,7 +11,7 @@ import typer
 
 from support.cache import build_folder
 
-from .harness.experiment import BenchError, Measurement, experiment, say
+from .harness.experiment import BenchError, Measurement, experiment, last_line, say
 from .harness.record import ROOT
 
 __all__ = ["bad_inputs"]
@@ -44,7 +44,9 @@ def bad_inputs(
     )
     if done.returncode:
         wrong = [line for line in done.stdout.splitlines() if "VIOLATION" in line]
-        raise BenchError(f"{len(wrong)} wrong answers: {(wrong or done.stderr.splitlines())[0]}")
+        if wrong:
+            raise BenchError(f"{len(wrong)} wrong answers: {wrong[0]}")
+        raise BenchError(f"bad_inputs: {last_line(done.stderr)}")
     parts = json.loads(log.read_text())
     yield Measurement("inputs", sum(part["count"] for part in parts), "inputs", None, True)
     yield Measurement("cpu_seconds", sum(part["seconds"] for part in parts), "s", None)

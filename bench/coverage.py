@@ -6,22 +6,24 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from hdl.lines import constant_lines, marked_lines
-from sim_tb.runner.cache import fingerprint
+from sim_tb.runner.cache import source_digest
 from support.cache import build_folder
 from support.coverage import VARIABLE
 from support.files import write_file
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, last_line, say
 from .harness.record import ROOT
 
 #: Rooms whose Python describes hardware.
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
+#: What decides the lines that a test reaches.
+_SOURCES = (*ROOMS, "isa", "microkernels", "sim_tb", "support", "tests/sim_tb")
 #: Tests that simulate Verilog of these rooms in Verilator; those with a name are slow ones.
 _TESTS = (
     "tests/sim_tb/cosim/test_directed.py",
@@ -138,16 +140,16 @@ def _numbers(text: str) -> Iterator[int]:
 def _run(test: str, folder: Path) -> list[str]:
     """Lines that ``test`` reaches: ``+`` before those executed, ``-`` before the others.
 
-    A file in ``folder`` has them, and hashes of the test and of the sources; if these are as they
-    were, the test is not run again.
+    A file in ``folder`` has them, after a hash of all sources; while these are the same, the test
+    is not run again.
     """
     name = re.sub(r"\W+", "-", test)
     result = folder / f"{name}.lines"
+    sources = f"= {source_digest(_SOURCES)}"
     if result.is_file():
-        lines = result.read_text().splitlines()
-        made_of = [line for line in lines if line.startswith("=")]
-        if made_of == _hashes(line.split()[1] for line in made_of):
-            return [line for line in lines if not line.startswith("=")]
+        first, *lines = result.read_text().splitlines()
+        if first == sources:
+            return lines
     raw = folder / name
     which = "slow" if "::" in test else "not slow"
     say(test)
@@ -159,7 +161,7 @@ def _run(test: str, folder: Path) -> list[str]:
         text=True,
     )
     if done.returncode:
-        raise BenchError(f"{test}: {done.stdout.strip().splitlines()[-1]}")
+        raise BenchError(f"{test}: {last_line(done.stdout)}")
     present: set[str] = set()
     executed: set[str] = set()
     for counts in raw.glob("*.dat"):
@@ -168,17 +170,8 @@ def _run(test: str, folder: Path) -> list[str]:
         executed |= ran
         counts.unlink()
     lines = [f"{'-+'[one in executed]}{one}" for one in sorted(present)]
-    files = {
-        test.partition("::")[0],
-        *(one.partition(":")[0] for one in present if not one.startswith("bin:")),
-    }
-    write_file(result, "".join(f"{line}\n" for line in [*_hashes(sorted(files)), *lines]))
+    write_file(result, "".join(f"{line}\n" for line in [sources, *lines]))
     return lines
-
-
-def _hashes(files: Iterable[str]) -> list[str]:
-    paths = [(name, ROOT / name) for name in files]
-    return [f"= {n} {fingerprint(p.read_bytes() if p.is_file() else b'')}" for n, p in paths]
 
 
 def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, list[int]]:
@@ -208,9 +201,9 @@ def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, li
 def coverage() -> Iterator[Measurement]:
     """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
 
-    They are those of ``make test``, and random programs, vaults and networks for the crosses. Tests
-    that ran with today's sources are not run again. What is not reached is listed in ``coverage/
-    missing.txt`` of the cache folder.
+    They are those of five tests; none is run again while all sources of hardware, isa,
+    microkernels, sim_tb, support and tests/sim_tb are the same. What is not reached is listed in
+    ``coverage/missing.txt`` of the cache folder.
 
     Example: vip bench coverage
     """

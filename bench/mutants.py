@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from support.processes import tool
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, last_line
 from .harness.record import ROOT
 
 
@@ -28,8 +28,7 @@ def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measuremen
         with tool(words, cwd=ROOT, stderr=None if sys.stderr.isatty() else subprocess.PIPE) as done:
             _, errors = done.communicate()
         if done.returncode:
-            lines = (errors or b"").decode().strip().splitlines() or ["no message"]
-            raise BenchError(f"mutants: {lines[-1]}")
+            raise BenchError(f"mutants: {last_line((errors or b'').decode())}")
         counts = json.loads(file.read_text())
     for unit, numbers in counts.items():
         yield Measurement(f"{unit}_mutants", numbers["mutants"], "mutants", None)
@@ -38,5 +37,6 @@ def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measuremen
     total = {name: sum(one[name] for one in counts.values()) for name in ("killed", "different")}
     yield Measurement("mutants", sum(one["mutants"] for one in counts.values()), "mutants", None)
     yield Measurement("different", total["different"], "mutants", None)
-    score = 100 * total["killed"] / total["different"]
-    yield Measurement("killed_percent", score, "%", None, True)
+    if total["different"]:
+        score = 100 * total["killed"] / total["different"]
+        yield Measurement("killed_percent", score, "%", None, True)

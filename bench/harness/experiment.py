@@ -156,6 +156,12 @@ def say_stage(stage: str, done: float = 0, total: float | None = None, part: str
     say(f"{stage}: {done:g} of {total:g}, {part}" if part and total else stage)
 
 
+def last_line(output: str) -> str:
+    """The last line that a command that failed wrote: its error, without ``vip:``."""
+    lines = output.strip().splitlines() or ["no message"]
+    return lines[-1].removeprefix("vip: ")
+
+
 def child_seconds() -> float:
     """Processor time of finished child processes in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
