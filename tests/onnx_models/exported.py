@@ -487,18 +487,23 @@ def _fitted(items: Sequence[tuple[dict[str, float], int]], names: Sequence[str])
 def _record(layers: Sequence[LayerFigures]) -> None:
     """Write what predictions need."""
     items: dict[str, list[tuple[dict[str, float], int]]] = {}
+    vectors: dict[str, list[int]] = {}
     for layer in layers:
-        for kind, counted in ((layer.kind, layer.cycles), ("moves", layer.moves)):
+        for kind, counted, length in (
+            (layer.kind, layer.cycles, layer.vectors),
+            ("moves", layer.moves, 0),
+        ):
             if counted:
                 items.setdefault(kind, []).append((dict(layer.effort), counted))
+                vectors.setdefault(kind, []).append(length)
     pace: dict[str, Any] = {}
     for kind, every in sorted(items.items()):
         names = _MOVES if kind == "moves" else _PARTS[: 8 if len(every) >= _MANY else 2]
         cycles = _fitted(every, names)
         worst: dict[tuple[float, ...], float] = {}
-        for effort, counted in every:
+        for (effort, counted), length in zip(every, vectors[kind], strict=True):
             predicted = sum(each * effort.get(name, 0.0) for name, each in cycles.items())
-            like = likeness(effort, predicted)
+            like = likeness(effort, predicted, length)
             worst[like] = max(worst.get(like, 0.0), round(abs(predicted / counted - 1), 3))
         pace[kind] = {"cycles": cycles, "measured": [[*like, off] for like, off in worst.items()]}
     lines = ",\n".join(

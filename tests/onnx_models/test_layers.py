@@ -1,6 +1,7 @@
 """What layers take, predicted and counted."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -8,6 +9,7 @@ import pytest
 from onnx import helper
 
 import vip
+from microkernels.data.models.layers import Convolution
 from tests.onnx_models.graphs import model
 from vip.models.layers import LayerFigures, worth_changing
 
@@ -69,11 +71,11 @@ def test_a_run_counts_every_cycle_once(ran: tuple[vip.CompileReport, vip.ModelRu
 PACE = {
     "Conv": {
         "cycles": {"launches": 200.0, "work": 1.0},
-        "measured": [[1.0, 0.06, 0.01, 0.02, 0.01, 0.17, 0, 0, 0, 0, 0.05]],
+        "measured": [[1.0, 0.06, 0.01, 0.02, 0.01, 0.17, 0, 0, 0, 0, 0.25, 0.05]],
     },
     "Pool": {
         "cycles": {"launches": 200.0, "work": 1.0},
-        "measured": [[1.0, 0.06, 0.01, 0.02, 0.01, 0.17, 0, 0, 0, 0, 0.4]],
+        "measured": [[1.0, 0.06, 0.01, 0.02, 0.01, 0.17, 0, 0, 0, 0, 0.25, 0.4]],
     },
     "Add": {"cycles": {"launches": 500.0, "work": 1.0}, "measured": []},
     "moves": {"cycles": {"pieces": 60.0}, "measured": []},
@@ -142,8 +144,23 @@ def test_predictions_of_layers_unlike_measured_ones_are_unknown() -> None:
     assert usual.predicted == 9e4 + 200
     # A layer like it was off by 40 %.
     assert not LayerFigures(kind="Pool", effort=effort, **base, **cycles).known
+    short = base | {"vectors": 3}
+    assert not LayerFigures(kind="Conv", effort=effort, **short, **cycles).known
     strange = {**effort, "computing": 0.0, "chain": 9e4, "columns": 900}
     assert not LayerFigures(kind="Conv", effort=strange, **base, **cycles).known
     assert not LayerFigures(kind="New", effort=effort, **base, **cycles).known
     moved = {**effort, "moves": 1, "pieces": 9e5, "descriptions": 0, "longest": 1, "elements": 1}
     assert not LayerFigures(kind="Conv", effort=moved, **base, **cycles).known
+
+
+@pytest.mark.parametrize(("channels", "known"), [(3, False), (8, True)])
+def test_first_layers_with_dilation(channels: int, known: bool, tmp_path: Path) -> None:
+    """Three channels are shorter vectors than those of measured layers."""
+    shape = Convolution((32, 32), channels, 32, (3, 3), dilation=2)
+    onnx.save(shape.model(), tmp_path / "m.onnx")
+    (layer,) = vip.check_model(tmp_path / "m.onnx").layers
+    assert layer.known == known
+    # Slices of one channel take ten times as long.
+    assert layer.predicted < 3.6 * layer.bound
+    if known:
+        assert layer.predicted < 1.15 * layer.bound

@@ -15,6 +15,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
 from microkernels.networks.layout import MoveStep, NetworkLayout
 from microkernels.networks.sizes import MapSize
+from microkernels.nn.conv_plan import ConvPlan
 from pe.interface import PeCounter
 
 #: Counters into exactly one of which each cycle of an engine falls; an engine that has ended, or
@@ -38,6 +39,8 @@ _WAITS = {
 #: Parts of an effort that tell which layers are alike -> their cycles, roughly.
 _SHARES = {"computing": 1, "memory": 1, "launches": 500, "weights": 1, "columns": 100, "chain": 5}
 _SHARES |= {"pieces": 60, "descriptions": 100, "longest": 30, "elements": 1}
+#: Elements of the longest vectors that are as short as can be.
+_SHORT = 2
 #: Largest difference of a share with which layers are alike.
 _ALIKE = 0.15
 #: Largest error of a prediction that is known.
@@ -62,7 +65,8 @@ class LayerFigures:
         computing, memory: fewest cycles in which the lanes of all engines do its multiplications
             and additions, two per lane, and in which memories read its inputs and weights once and
             write its output.
-        vectors: channels of a slice of its input, which the engines read as one vector.
+        vectors: elements of its input that an engine reads at once: of a slice, or of several
+            pixels.
         effort: what cycles are predicted from.
         launches: of its computation, as far as predicted.
         cycles, moves: that were counted, likewise; 0 before a run.
@@ -103,7 +107,7 @@ class LayerFigures:
         :data:`MOST_OFF`; the moves before it likewise, unless they take few of the cycles."""
         moves = self.predicted_moves
         few = moves <= _FEW * self.predicted
-        computed = not self.launches or _alike(self.kind, self.effort)
+        computed = not self.launches or _alike(self.kind, self.effort, self.vectors)
         return computed and (few or _alike("moves", self.effort))
 
     @property
@@ -191,17 +195,22 @@ def _cycles(kind: str, effort: Mapping[str, float]) -> float:
     return sum(cycles * effort.get(name, 0.0) for name, cycles in pace.items())
 
 
-def likeness(effort: Mapping[str, float], cycles: float) -> tuple[float, ...]:
-    """Shares of predicted cycles that the parts of an effort have: what similar layers of any size
-    have in common."""
+def likeness(effort: Mapping[str, float], cycles: float, vectors: int) -> tuple[float, ...]:
+    """Shares of predicted cycles that the parts of an effort have, and how short vectors are: what
+    similar layers of any size have in common.
+
+    Parameters:
+        vectors: as in :class:`LayerFigures`; 0: of moves.
+    """
     scale = max(cycles, 1.0)
-    shares = (min(weight * effort.get(name, 0.0) / scale, 1.0) for name, weight in _SHARES.items())
-    return tuple(round(share, 2) for share in shares)
+    shares = [min(weight * effort.get(name, 0.0) / scale, 1.0) for name, weight in _SHARES.items()]
+    short = min(_SHORT / vectors, 1.0) if vectors else 0.0
+    return tuple(round(share, 2) for share in (*shares, short))
 
 
-def _alike(kind: str, effort: Mapping[str, float]) -> bool:
+def _alike(kind: str, effort: Mapping[str, float], vectors: int = 0) -> bool:
     """Whether the measured layer that is most like this one is like it, and was predicted well."""
-    mine = likeness(effort, _cycles(kind, effort))
+    mine = likeness(effort, _cycles(kind, effort), vectors)
     measured: Sequence[Sequence[float]] = _pace().get(kind, {}).get("measured", [])
     apart = [
         (max(abs(one - other) for one, other in zip(mine, row, strict=False)), row[-1])
@@ -293,7 +302,7 @@ def planned_layers(
                 kind=type(layer).__name__,
                 node=nodes.get(name, name),
                 output=network.sizes[name],
-                vectors=part.depth,
+                vectors=part.part.load_elements if isinstance(part.part, ConvPlan) else part.depth,
                 launches=runs * int(effort["launches"]),
                 effort={key: runs * value for key, value in effort.items()},
                 computing=runs * bounds["computing"],
