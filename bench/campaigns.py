@@ -60,7 +60,7 @@ CAMPAIGNS: Mapping[str, Callable[[int, int], Campaign]] = {
 }
 
 
-@experiment(presets=("pe", "vault-small", "tiny"), tools=SIMULATION, minutes=60)
+@experiment(presets=("pe", "vault-small", "tiny"), tools=SIMULATION, minutes=15)
 def campaigns(
     points: Annotated[int, typer.Option(min=1, max=10**6, help="Of each campaign.")] = 300,
     seed: SeedOption = 1,

@@ -201,10 +201,9 @@ def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, li
 def coverage() -> Iterator[Measurement]:
     """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
 
-    They are those of ``make test``, and random programs, vaults and networks for the crosses. A
-    test is not run again while all sources of hardware, isa, microkernels, sim_tb, support and
-    tests/sim_tb are the same. What is not reached is listed in ``coverage/missing.txt`` of the
-    cache folder.
+    They are those of five tests; none is run again while all sources of hardware, isa,
+    microkernels, sim_tb, support and tests/sim_tb are the same. What is not reached is listed in
+    ``coverage/missing.txt`` of the cache folder.
 
     Example: vip bench coverage
     """

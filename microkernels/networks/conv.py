@@ -306,6 +306,7 @@ class Depthwise(_Filter):
     """
 
     keeps_slices = True
+    leaves_out = True
     layouts = DepthwiseLayout
 
     @property

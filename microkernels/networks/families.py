@@ -332,9 +332,12 @@ class WindowLayer(MapLayer):
 
     Attributes:
         stride: pixels from one window to the next, the same across and down, or a pair.
-        padding: pixels around the map, the same on all sides, or one number per side; below 0: the
-            map's outer pixels that are left out.
+        padding: pixels around the map, the same on all sides, or one number per side; below 0, for
+            layers that leave out pixels: as many of the map's outer ones.
     """
+
+    #: Its windows may leave out outer pixels of the map.
+    leaves_out: ClassVar[bool] = False
 
     #: The attribute with the size of a window.
     window_name: ClassVar[str]
@@ -377,6 +380,10 @@ class WindowLayer(MapLayer):
         ):
             for value in values:
                 CHECK.at_least(name, value, least)
+        for value in self.sides:
+            CHECK.whole("padding", value)
+            if not self.leaves_out:
+                CHECK.at_least("padding", value, 0)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return self.output_of(same_size(sources))

@@ -255,16 +255,16 @@ class StoredMaps:
 
     def store(self, memory: Writable, images: Elements) -> None:
         """Write batch x height x width x channels elements to all vaults, each with its region."""
-        windows = self.windows
-        # Regions of the last tiles end as far below and to the right as a window reaches.
-        full = self.whole
+        windows, size = self.windows, self.size
+        tiles = ((vault, self.region(vault)) for vault in range(self.ring.vaults))
+        regions = {vault: region for vault, region in tiles if region is not None}
+        # Where windows leave pixels out on one side, they reach farther beyond the other.
+        below = max(0, *(region.y + region.height - size.height for region in regions.values()))
+        after = max(0, *(region.x + region.width - size.width for region in regions.values()))
         above, before = max(windows.top, 0), max(windows.left, 0)
-        sides = ((above, full.height), (before, full.width))
+        sides = ((above, below), (before, after))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
-        for vault in range(self.ring.vaults):
-            region = self.region(vault)
-            if region is None:
-                continue
+        for vault, region in regions.items():
             top, left = region.y + above, region.x + before
             for round_ in range(self.rounds):
                 number = self.image(vault, round_)

@@ -146,6 +146,7 @@ def _in_weights(model: MappedModel) -> MappedModel:
     if model.steps or model.integers:
         return model
     outputs = {port.layer for port in model.outputs} | model.rounded | model.norms.keys()
+    outputs |= model.exact.keys()
     sums = {layer.name for layer in network.layers if layer.mixes_channels}
     readers = {name: {user.name for user in network.users(name)} for name in network.sizes}
     real = dict(model.real)

@@ -21,7 +21,7 @@ from scipy.optimize import nnls
 
 import vip
 from support.errors import VipError
-from vip.models.layers import LayerFigures, likeness
+from vip.models.layers import LayerFigures, _pace, likeness
 
 PACE = Path(vip.__file__).parent / "models" / "pace.json"
 #: Parts of a layer's effort that its cycles are fitted to; the first two alone where few layers of
@@ -537,7 +537,8 @@ def _lines(names: Sequence[str], *, record: bool) -> Iterator[str]:
             )
     if record:
         _record(layers)
-    elif layers:
+        _pace.cache_clear()
+    if layers:
         yield summary(layers)
 
 

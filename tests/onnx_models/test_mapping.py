@@ -262,6 +262,20 @@ def test_graphs(name: str, engines: ChipEngines) -> None:
     check(model(nodes, x.shape, constants), x, engines=engines)
 
 
+@pytest.mark.parametrize(
+    ("size", "kernel", "pads"), [((12, 9), (20, 20), [9, 9, 10, 10]), ((24,), (48,), [4, 43])]
+)
+def test_vaults_share_the_input_of_a_large_depthwise_window(
+    size: tuple[int, ...], kernel: tuple[int, ...], pads: list[int]
+) -> None:
+    # The last tile's region begins below the map, or to the right of it.
+    random = np.random.default_rng(54)
+    constants = {"w": random.normal(0, 0.05, (3, 1, *kernel))}
+    node = _node("Conv", "x", "w", group=3, pads=pads)
+    x = random.normal(0, 1, (1, 3, *size)).astype(np.float32)
+    check(model([node], x.shape, constants), x, engines=SEVERAL)
+
+
 def test_two_inputs_of_which_one_is_a_source() -> None:
     made = model([_node("Sub", "x", "z")], (1, 2, 3, 3), inputs=("x", "z"))
     found = mapped(made)

@@ -290,7 +290,7 @@ def test_a_carry_of_other_tensors_is_refused(
 
 def test_a_window_whose_program_is_too_long_is_refused(tmp_path: Path) -> None:
     node = helper.make_node("Conv", ["x", "w"], ["y"], group=8, strides=[2, 2])
-    made = model([node], (1, 8, 29, 29), {"w": RANDOM.normal(size=(8, 1, 7, 7))})
+    made = model([node], (1, 8, 49, 49), {"w": RANDOM.normal(size=(8, 1, 1, 40))})
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
     problem = vip.check_model(tmp_path / "m.onnx", preset="tiny").problem
     assert "needs a program of" in problem

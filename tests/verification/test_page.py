@@ -4,7 +4,6 @@ It is made of ``page.toml``, ``bugs.toml`` and the records of ``bench/results``.
 ``python -m tests.verification.test_page`` writes it.
 """
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,8 +17,7 @@ PAGE = ROOT / "docs" / "verification.md"
 HERE = Path(__file__).parent
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
-#: Written by ``make mutants``.
-SCORES = ROOT / "tests" / "mutation" / "score.json"
+UNITS = ("engine", "vault", "router", "node", "host")
 #: Ways in which a bug was found: key in ``bugs.toml`` -> text.
 WAYS = {
     "random runs": "random programs, engines and traffic",
@@ -65,24 +63,16 @@ def _bugs() -> Iterator[tuple[str, ...]]:
         yield text, str(len(of_way)), where, named
 
 
-def _coverage(
-    figures: Figures, what: str, reached: str, names: Iterable[str]
+def _recorded(
+    figures: Figures, record: str, names: Iterable[str], columns: Iterable[str]
 ) -> Iterator[list[str]]:
-    """Rows of what is covered; none before it is recorded."""
+    """Rows of figures; none before they are recorded."""
     for name in names:
         try:
-            numbers = [figures.value(f"coverage[{name}_{one}]:,.0f") for one in (what, reached)]
+            numbers = [figures.value(f"{record}[{name}_{one}]:,.0f") for one in columns]
         except KeyError:
             return
         yield [name, *numbers]
-
-
-def _mutants() -> Iterator[tuple[str, ...]]:
-    units = json.loads(SCORES.read_text(encoding="utf-8"))["units"] if SCORES.exists() else {}
-    for name, unit in units.items():
-        counts = (f"{unit[key]:,}" for key in ("mutants", "killed", "hung", "equivalent"))
-        survivors = len(unit["survivors"])
-        yield name, unit["room"], *counts, f"{survivors:,}", f"{100 * unit['score']:.1f} %"
 
 
 def page(figures: Figures) -> str:
@@ -101,19 +91,19 @@ def page(figures: Figures) -> str:
             f"## Coverage\n\n{content['lines']}\n",
             *_table(
                 ("room", "lines under a condition", "executed"),
-                _coverage(figures, "lines", "executed", ROOMS),
+                _recorded(figures, "coverage", ROOMS, ("lines", "executed")),
             ),
             f"\n{content['crosses']}\n",
             *_table(
                 ("cross", "bins", "reached"),
-                _coverage(figures, "bins", "reached", CROSSES),
+                _recorded(figures, "coverage", CROSSES, ("bins", "reached")),
             ),
             "\n## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time and runs"
             " its tests; `tests/mutation/equivalent.json` has the\nreasons why some mutants are"
             " equivalent.\n\n",
             *_table(
-                ("unit", "room", "mutants", "killed", "hung", "equivalent", "survivors", "score"),
-                _mutants(),
+                ("unit", "mutants", "not equivalent", "killed"),
+                _recorded(figures, "mutants", UNITS, ("mutants", "different", "killed")),
             ),
             f"\n## Bugs found\n\n{len(bugs)} bugs were found in what had been finished, by"
             " [the changelog](../CHANGELOG.md) and the log:\n\n",
