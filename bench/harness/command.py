@@ -111,7 +111,14 @@ def _measure(
     commit = clean_commit() if record else ""
     recorded = Record() if other else read_record(name)
     before = cpu_seconds()
-    results = list(experiment.run(**options))
+    results: list[Measurement] = []
+    try:
+        for item in experiment.run(**options):
+            results.append(item)
+    except BenchError:
+        if results:
+            _show(name, results, recorded)
+        raise
     spent = cpu_seconds() - before
     configurations = {
         preset: configuration_json(any_preset(preset)) for preset in experiment.presets

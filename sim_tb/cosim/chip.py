@@ -29,7 +29,7 @@ from soc.host.transport import Blocking, BusError, run
 from support.checks import Checks
 from support.extras import need
 
-from .engine import CosimError
+from .engine import CosimError, TooLong
 
 _RESET_CYCLES = 2
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
@@ -252,9 +252,7 @@ class ChipSession(ABC):
     def _access(self, access: str, operation: Operation) -> Result:
         result = self.perform(replace(operation, limit=_PATIENCE))
         if result.outcome is Outcome.LATE:
-            raise CosimError(
-                f"{access} {operation.address:#x}: no answer within {_PATIENCE} cycles"
-            )
+            raise TooLong(f"{access} {operation.address:#x}: no answer within {_PATIENCE} cycles")
         if result.response:
             response = AxiResponse(result.response).name
             raise BusError(access, operation.address, response)
@@ -366,7 +364,7 @@ def run_launch(
     cycles = chip.cycles - started
     faults = run(host.faults())
     if late:
-        raise CosimError("; ".join([*(f"{fault}" for fault in faults), late]))
+        raise TooLong("; ".join([*(f"{fault}" for fault in faults), late]))
     after = _of_vaults(chip, host, counters)
     counted = range(chip.config.pes if counters and chip.config.pe.counters else 0)
     ends = {end.pe: end for end in faults}

@@ -22,6 +22,7 @@ __all__ = [
     "CosimError",
     "MemoryBehaviour",
     "PeSimulation",
+    "TooLong",
     "WasReset",
     "check_launch",
     "check_start",
@@ -38,6 +39,10 @@ _PATIENCE_FLOOR = 100_000
 
 class CosimError(RunError):
     """A run that did not end as it must; the message says why."""
+
+
+class TooLong(CosimError):
+    """A run, or an access of the host, that did not end within its cycles."""
 
 
 class WasReset(CosimError):
@@ -263,7 +268,8 @@ class PeSimulation(Machine):
         if result.outcome is Outcome.WAS_RESET:
             return WasReset("the engine was reset")
         if result.outcome is not Outcome.ENDED:
-            return CosimError(reasons[result.outcome])
+            late = result.outcome in (Outcome.TOO_LONG, Outcome.HUNG)
+            return (TooLong if late else CosimError)(reasons[result.outcome])
         readable = self.config.sram == "behavioural"
         # A scratchpad that nothing reads has no outputs and is not emitted.
         pad = bool(read_roles(self.config))

@@ -18,7 +18,7 @@ from sim_tb.harness.tile import TileJob, TileResult
 from sim_tb.runner.session import Session
 from soc.tile.config import VaultTileConfig
 
-from .engine import CosimError, WasReset, check_launch
+from .engine import CosimError, TooLong, WasReset, check_launch
 
 #: Length in cycles of the intervals for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
@@ -148,7 +148,7 @@ def _result(
     ]
     ends = tuple(engine.end(program, config.pe, slot) for slot, engine in enumerate(result.engines))
     if late:
-        raise CosimError("; ".join([*fault_lines(ends), late[0]]))
+        raise TooLong("; ".join([*fault_lines(ends), late[0]]))
     return vault_result(
         ends,
         config,

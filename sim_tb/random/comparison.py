@@ -11,7 +11,7 @@ from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, PeSimulation
+from sim_tb.cosim.engine import CosimError, PeSimulation, TooLong
 from sim_tb.harness.engine import HostJob
 from support.files import write_file
 
@@ -32,11 +32,13 @@ ENOUGH = 10
 
 @dataclass(frozen=True)
 class Difference:
-    """A program on which the two disagree: seed, differences, and a file with all details."""
+    """A program on which the two disagree: seed, differences, a file with all details, and whether
+    the engine did not end."""
 
     seed: int
     what: tuple[str, ...]
     listing: str
+    hung: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +89,7 @@ class RandomReport:
     def from_json(cls, content: Mapping[str, Any]) -> "RandomReport":
         """The inverse of :func:`dataclasses.asdict`, also for data read from JSON."""
         different = (
-            Difference(one["seed"], tuple(one["what"]), one["listing"])
-            for one in content["different"]
+            Difference(**{**one, "what": tuple(one["what"])}) for one in content["different"]
         )
         return cls(**{**content, "different": tuple(different)})
 
@@ -152,7 +153,8 @@ def check_programs(
                 if lines:
                     path = folder / f"seed-{program.seed}.txt"
                     write_file(path, listing(program, lines))
-                    different.append(Difference(program.seed, tuple(lines), str(path)))
+                    hung = isinstance(result, TooLong)
+                    different.append(Difference(program.seed, tuple(lines), str(path), hung))
                 if progress is not None:
                     progress(tally["programs"])
                 if len(different) == ENOUGH:

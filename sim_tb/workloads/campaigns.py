@@ -4,21 +4,29 @@ What a campaign does in a point follows from its seed and the point's number.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ParamSpec
 
 import numpy as np
 
 from isa.image import DramImage
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, PeSimulation, WasReset
+from sim_tb.cosim.engine import CosimError, PeSimulation, TooLong, WasReset
 from sim_tb.cosim.vault import VaultSimulation
 from sim_tb.random.comparison import check_programs, compare, fill, program_job
 from sim_tb.random.programs import random_program
+from soc.host.driver import HostTimeout
+from soc.host.transport import HostError
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
+
+_Of = ParamSpec("_Of")
+#: A point of a campaign: what was done, and what went wrong; None: nothing.
+Point = tuple[str, VipError | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +44,26 @@ class Campaign:
     first: str = ""
 
 
-def tally(failures: Iterator[str]) -> Campaign:
-    """The outcome of a campaign that yields, for each point, what went wrong: "" for nothing, and
-    text with the word "hangs" or "still" if something did not end."""
-    points = hung = lost = 0
+def tally(points: Iterator[Point]) -> Campaign:
+    """The outcome of a campaign."""
+    number = hung = lost = 0
     first = ""
-    for points, failure in enumerate(failures, 1):
-        late = "hangs" in failure or "still" in failure
-        hung += late
-        lost += bool(failure) and not late
-        if failure and not first:
-            first = f"point {points}: {failure}"
-    return Campaign(points=points, hung=hung, lost=lost, first=first)
+    for number, (what, wrong) in enumerate(points, 1):
+        if wrong is not None:
+            late = isinstance(wrong, TooLong | HostTimeout)
+            hung += late
+            lost += not late
+            first = first or f"point {number}: {what}: {wrong}"
+    return Campaign(points=number, hung=hung, lost=lost, first=first)
+
+
+def error_of(act: Callable[_Of, object], *values: _Of.args, **named: _Of.kwargs) -> VipError | None:
+    """The error with which a run, or its check, ends; None: it ends without one."""
+    try:
+        act(*values, **named)
+    except (CosimError, HostError) as error:
+        return error
+    return None
 
 
 def engine_resets(config: PeConfig, points: int, seed: int, *, netlist: str = "") -> Campaign:
@@ -60,7 +76,7 @@ def engine_resets(config: PeConfig, points: int, seed: int, *, netlist: str = ""
     return tally(_engine_resets(config, points, seed, netlist))
 
 
-def _engine_resets(config: PeConfig, points: int, seed: int, netlist: str) -> Iterator[str]:
+def _engine_resets(config: PeConfig, points: int, seed: int, netlist: str) -> Iterator[Point]:
     rng = random.Random(seed)
     size = 1 << config.address_bits
     with (
@@ -77,13 +93,22 @@ def _engine_resets(config: PeConfig, points: int, seed: int, netlist: str) -> It
             fill(image, program)
             job = program_job(program, image, simulation, reset=False, reset_after=after)
             (result,) = simulation.run_many([job])
-            failure = "" if isinstance(result, WasReset) else f"not reset: {result}"
+            wrong = _unless_reset(result if isinstance(result, CosimError) else None)
             program = random_program(seed + number, config)
             fill(image, program)
             fill(other, program)
             (result,) = simulation.run_many([program_job(program, image, simulation, reset=False)])
             lines, _ = compare(program, config, result, image, other)
-            yield failure or (f"reset after {after} cycles: {lines[0]}" if lines else "")
+            if isinstance(result, CosimError):
+                wrong = wrong or result
+            elif lines:
+                wrong = wrong or CosimError(lines[0])
+            yield f"reset after {after} cycles", wrong
+
+
+def _unless_reset(error: VipError | None) -> VipError | None:
+    """What is wrong with a run that was to be reset."""
+    return None if isinstance(error, WasReset) else error or CosimError("not reset")
 
 
 def engine_errors(config: PeConfig, points: int, seed: int) -> Campaign:
@@ -99,9 +124,8 @@ def engine_errors(config: PeConfig, points: int, seed: int) -> Campaign:
             met += report.memory_errors
             seed += report.programs
             for one in report.different:
-                late = "hangs" in one.what[0]
-                hung += late
-                lost += not late
+                hung += one.hung
+                lost += not one.hung
                 first = first or f"seed {one.seed}: {one.what[0]}"
     return Campaign(points=met, hung=hung, lost=lost, first=first)
 
@@ -116,7 +140,9 @@ def vault_resets(config: VaultTileConfig, job: KernelJob, points: int, seed: int
     return tally(_vault_resets(config, job, points, seed))
 
 
-def _vault_resets(config: VaultTileConfig, job: KernelJob, points: int, seed: int) -> Iterator[str]:
+def _vault_resets(
+    config: VaultTileConfig, job: KernelJob, points: int, seed: int
+) -> Iterator[Point]:
     rng = random.Random(seed)
     (launch,) = job.launches
     with VaultSimulation(config) as vault, DramImage(config.memory_bytes) as image:
@@ -125,16 +151,11 @@ def _vault_resets(config: VaultTileConfig, job: KernelJob, points: int, seed: in
         cycles = len(launch.program.words) + max(end.elapsed_cycles for end in whole.engines)
         for _ in range(points):
             after = rng.randrange(cycles)
-            failure = "not reset"
-            try:
-                vault.run(launch, image, engines=job.pes, reset_after=after)
-            except WasReset:
-                failure = ""
+            wrong = _unless_reset(
+                error_of(vault.run, launch, image, engines=job.pes, reset_after=after)
+            )
             job.prepare(image)
-            try:
-                vault.run(launch, image, engines=job.pes, reset=False)
-                exact = np.array_equal(job.outputs(image), job.expected)
-                wrong = "" if exact else "outputs differ"
-            except CosimError as error:
-                wrong = str(error)
-            yield failure or (f"reset after {after} cycles: {wrong}" if wrong else "")
+            wrong = wrong or error_of(vault.run, launch, image, engines=job.pes, reset=False)
+            if not wrong and not np.array_equal(job.outputs(image), job.expected):
+                wrong = CosimError("outputs differ")
+            yield f"reset after {after} cycles", wrong

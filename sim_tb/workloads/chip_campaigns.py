@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +15,14 @@ from isa.image import DramImage
 from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.chip import ChipSession, ChipSimulation, HostMemory, run_launch
-from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.harness.chip import Kind, Misuse, Operation, Outcome, Result
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.register_map import CHIP
-from soc.host.transport import Blocking, BusError, HostError, run
+from soc.host.transport import Blocking, BusError, run
 
-from .campaigns import Campaign, tally
+from .campaigns import Campaign, Point, error_of, tally
 
 #: Copies blocks of bytes from the list at its page of the parameters: their number, then source,
 #: target and bytes of each. Every other block's first word goes through a register, too.
@@ -102,22 +103,22 @@ def chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> C
     return tally(_chip_resets(config, job, points, seed))
 
 
-def _chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[str]:
+def _chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     rng = random.Random(seed)
     with DramImage(config.memory_bytes) as image, ChipOfResets(config, image) as chip:
-        failure = _outputs_of(job, chip)
+        wrong = error_of(_check_outputs, job, chip)
         cycles = chip.cycles
         for _ in range(points):
             chip.reset()
             chip.due = rng.randrange(1, cycles)
-            try:
-                failure = failure or f"no reset in {chip.due} cycles: {_outputs_of(job, chip)}"
-            except _IsDue:
-                failure = ""
+            with suppress(_IsDue):
+                ended = error_of(_check_outputs, job, chip)
+                wrong = wrong or ended or CosimError(f"no reset in {chip.due} cycles")
             after, chip.due = chip.cycles, None
             chip.reset()
-            wrong = _outputs_of(job, chip)
-            yield failure or (f"reset after {after} cycles: {wrong}" if wrong else "")
+            wrong = wrong or error_of(_check_outputs, job, chip)
+            yield f"reset after {after} cycles", wrong
+            wrong = None
 
 
 def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Campaign:
@@ -131,7 +132,7 @@ def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> C
     return tally(_chip_stalls(config, job, points, seed))
 
 
-def _chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[str]:
+def _chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     rng = random.Random(seed)
     (launch,) = job.launches
     half = 1 << config.network.address_bits - 1
@@ -158,49 +159,48 @@ def _chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> 
             if misuse is Misuse.NOT_READY and rng.random() < 0.5:
                 reads = Kind.READ_REGISTER if registers else Kind.READ_MEMORY
                 operation = replace(operation, kind=reads, data=b"")
-            wrong = _stalled(chip, operation, job, host)
+            what = f"{misuse.name} in {operation.kind.name}"
+            wrong = error_of(_stall, chip, operation, job, host)
             chip.reset()
-            again = _outputs_of(job, chip)
-            wrong = wrong or (again and f"after the reset: {again}")
-            yield wrong and f"{misuse.name} in {operation.kind.name}: {wrong}"
+            if wrong is None:
+                what += ", after the reset"
+                wrong = error_of(_check_outputs, job, chip)
+            yield what, wrong
 
 
-def _stalled(chip: ChipSession, operation: Operation, job: KernelJob, host: Host) -> str:
-    """Misuse a bus, and wait for the end of ``job`` if its engines can still be asked; what is
-    wrong, "" for nothing."""
+def _stall(chip: ChipSession, operation: Operation, job: KernelJob, host: Host) -> None:
+    """Misuse a bus, and wait for the end of ``job`` if its engines can still be asked; raises an
+    error for what is wrong."""
     if operation.misuse is Misuse.WRONG_LAST:
         operation = replace(operation, limit=_PATIENCE)
-    try:
-        result = chip.perform(operation)
-        done = operation.misuse is Misuse.WRONG_LAST
-        if (result.outcome is Outcome.DONE) != done or result.response:
-            return f"{result.outcome.name}, response {result.response}"
-        if operation.kind in (Kind.READ_REGISTER, Kind.WRITE_REGISTERS):
-            return ""
-        run(host.wait(timeout=_PATIENCE * chip.period_ns * 1e-9))
-        if faults := run(host.faults()):
-            return str(faults[0])
-        chip.settle()
-        if done and chip.image.read(operation.address, operation.count) != operation.data:
-            return "the data written differ"
-    except (CosimError, HostError) as error:
-        return str(error)
-    return "" if np.array_equal(job.outputs(chip.image), job.expected) else "outputs differ"
+    result = chip.perform(operation)
+    done = operation.misuse is Misuse.WRONG_LAST
+    if (result.outcome is Outcome.DONE) != done or result.response:
+        late = result.outcome is Outcome.LATE
+        outcome = f"{result.outcome.name}, response {result.response}"
+        raise (TooLong if late and done else CosimError)(outcome)
+    if operation.kind in (Kind.READ_REGISTER, Kind.WRITE_REGISTERS):
+        return
+    run(host.wait(timeout=_PATIENCE * chip.period_ns * 1e-9))
+    if faults := run(host.faults()):
+        raise CosimError(str(faults[0]))
+    chip.settle()
+    if done and chip.image.read(operation.address, operation.count) != operation.data:
+        raise CosimError("the data written differ")
+    if not np.array_equal(job.outputs(chip.image), job.expected):
+        raise CosimError("outputs differ")
 
 
-def _outputs_of(job: KernelJob, chip: ChipSession) -> str:
-    """Run ``job`` from the host's data to its outputs; what is wrong, "" for nothing."""
+def _check_outputs(job: KernelJob, chip: ChipSession) -> None:
+    """Run ``job`` from the host's data to its outputs; raises an error for what is wrong."""
     (launch,) = job.launches
     memory = HostMemory(Host(Blocking(chip)))
-    try:
-        job.prepare(memory)
-        result = run_launch(chip, launch, counters=False)
-        if result.faults:
-            return str(result.faults[0])
-        exact = np.array_equal(job.outputs(memory), job.expected)
-    except (CosimError, HostError) as error:
-        return str(error)
-    return "" if exact else "outputs differ"
+    job.prepare(memory)
+    result = run_launch(chip, launch, counters=False)
+    if result.faults:
+        raise CosimError(str(result.faults[0]))
+    if not np.array_equal(job.outputs(memory), job.expected):
+        raise CosimError("outputs differ")
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def chip_errors(
 
 def _chip_errors(
     config: ChipConfig, points: int, seed: int, machine: Callable[..., ChipSession]
-) -> Iterator[str]:
+) -> Iterator[Point]:
     rng = random.Random(seed)
     with DramImage(config.memory_bytes) as image, machine(config, image) as chip:
         for _ in range(points):
@@ -250,12 +250,13 @@ def _chip_errors(
             if rng.random() < _HEALTHY:
                 failing = range(0)
             chip.fail(failing.start, failing.stop)
-            wrong = _copied(chip, moves, before, failing)
-            if not wrong:
+            what = str(failing)
+            wrong = error_of(_check_copies, chip, moves, before, failing)
+            if wrong is None:
+                what += ", launched again"
                 chip.fail(0, 0)
-                wrong = _copied(chip, moves, before, range(0))
-                wrong = wrong and f"launched again: {wrong}"
-            yield wrong and f"{failing}: {wrong}"
+                wrong = error_of(_check_copies, chip, moves, before, range(0))
+            yield what, wrong
 
 
 def _moves(rng: random.Random, config: ChipConfig) -> list[_Move]:
@@ -294,42 +295,39 @@ def _contents(rng: random.Random, config: ChipConfig, moves: Sequence[_Move]) ->
     return dram
 
 
-def _copied(
+def _check_copies(
     chip: ChipSession, moves: Sequence[_Move], before: NDArray[np.uint8], failing: range
-) -> str:
-    """Launch the copies; what is wrong afterwards, "" for nothing."""
+) -> None:
+    """Launch the copies; raises an error for what is wrong afterwards."""
     host = Host(Blocking(chip))
-    try:
-        result = run_launch(
-            chip, Launch(program=_COPIES, max_cycles=_CYCLES, parameters=_PAGES), counters=False
-        )
-        chip.settle()
-        for start, size in ((_SOURCES, 64), *((move.target, move.size) for move in moves[:4])):
-            error = ""
-            try:
-                run(host.read(start, size))
-            except BusError as refused:
-                error = str(refused)
-            if ("SLVERR" in error) != _meet(start & -8, size + 7 & -8, failing):
-                return f"the host's read at {start:#x}: {error or 'no error'}"
-    except (CosimError, HostError) as error:
-        return str(error)
+    result = run_launch(
+        chip, Launch(program=_COPIES, max_cycles=_CYCLES, parameters=_PAGES), counters=False
+    )
+    chip.settle()
+    for start, size in ((_SOURCES, 64), *((move.target, move.size) for move in moves[:4])):
+        error = ""
+        try:
+            run(host.read(start, size))
+        except BusError as refused:
+            error = str(refused)
+        if ("SLVERR" in error) != _meet(start & -8, size + 7 & -8, failing):
+            raise CosimError(f"the host's read at {start:#x}: {error or 'no error'}")
     faulted = {end.pe: end.cause for end in result.faults}
     meeting = {move.pe for move in moves if move.meets(failing)}
     if faulted != dict.fromkeys(sorted(meeting), FaultCause.MEMORY_ERROR):
-        return f"engines {sorted(meeting)} meet an error, {faulted} fault"
-    return _difference(chip.image, moves, before, failing, meeting)
+        raise CosimError(f"engines {sorted(meeting)} meet an error, {faulted} fault")
+    _check_bytes(chip.image, moves, before, failing, meeting)
 
 
-def _difference(
+def _check_bytes(
     image: DramImage,
     moves: Sequence[_Move],
     before: NDArray[np.uint8],
     failing: range,
     meeting: Set[int],
-) -> str:
-    """The first byte that is neither what it must be nor, for an engine that met an error, what it
-    was; "" if there is none."""
+) -> None:
+    """Raises an error for the first byte that is neither what it must be nor, for an engine that
+    met an error, what it was."""
     after = np.frombuffer(image.read(0, image.size), np.uint8)
     expected, unknown = before.copy(), np.zeros(image.size, bool)
     may_stay = np.zeros(image.size, bool)
@@ -341,4 +339,5 @@ def _difference(
     columns = slice(failing.start, failing.stop)
     expected[columns], unknown[columns] = before[columns], False
     wrong = (after != expected) & ~unknown & ~(may_stay & (after == before))
-    return f"byte {int(wrong.argmax()):#x} is wrong" if wrong.any() else ""
+    if wrong.any():
+        raise CosimError(f"byte {int(wrong.argmax()):#x} is wrong")

@@ -1,6 +1,7 @@
 """``vip bench campaigns``: resets, errors and stalls, and that what they break is told."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,12 +9,16 @@ import pytest
 from bench import campaigns as experiment
 from bench.campaigns import CAMPAIGNS
 from pe.config import PeConfig
+from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.harness.chip import Operation, Result
+from sim_tb.random.comparison import Difference
 from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.workloads import campaigns as engine_campaigns
 from sim_tb.workloads import chip_campaigns
-from sim_tb.workloads.campaigns import Campaign, engine_resets, tally
+from sim_tb.workloads.campaigns import Campaign, Point, engine_resets, tally
 from sim_tb.workloads.chip_campaigns import ChipOfResets, chip_errors
+from soc.host.driver import HostTimeout
 
 #: Points in ``make test``, whose simulators other tests use too.
 SOME = {
@@ -89,15 +94,34 @@ def test_a_register_without_reset_is_found() -> None:
 
 
 def test_what_went_wrong_is_counted_by_its_kind() -> None:
-    found = tally(iter(["", "engine 2 hangs: still running", "", "byte 0x7 is wrong"]))
-    assert found == Campaign(
-        points=4, hung=1, lost=1, first="point 2: engine 2 hangs: still running"
-    )
+    """By type: words of messages don't matter."""
+    points: list[Point] = [
+        ("", None),
+        ("reset", TooLong("no answer")),
+        ("", None),
+        ("stall", CosimError("byte 0x7 is still wrong")),
+        ("stall", HostTimeout("PE 2")),
+    ]
+    campaign = tally(iter(points))
+    assert campaign == Campaign(points=5, hung=2, lost=1, first="point 2: reset: no answer")
+
+
+def test_programs_that_hang_are_counted_by_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    different = (Difference(3, ("no end",), "", hung=True), Difference(4, ("r9 hangs",), ""))
+    report = SimpleNamespace(memory_errors=1, programs=2, different=different)
+    monkeypatch.setattr(engine_campaigns, "check_programs", lambda *values, **named: report)
+    campaign = engine_campaigns.engine_errors(PeConfig(), 5, SEED)
+    assert campaign == Campaign(points=1, hung=1, lost=1, first="seed 3: no end")
 
 
 def test_the_first_failure_is_the_commands_error(monkeypatch: pytest.MonkeyPatch, vip: Any) -> None:
     lost = Campaign(points=3, hung=1, lost=1, first="point 2: byte 0x7 is wrong")
     monkeypatch.setattr(experiment, "CAMPAIGNS", {"vault_resets": lambda points, seed: lost})
-    code, _, err = vip("bench", "campaigns")
+    code, out, err = vip("bench", "campaigns")
+    assert [line.split()[:2] for line in out.splitlines() if "vault_resets_" in line] == [
+        ["vault_resets_points", "3"],
+        ["vault_resets_hung", "1"],
+        ["vault_resets_lost", "1"],
+    ]
     line = "vip: vault_resets: 1 of 3 points hung, 1 lost; point 2: byte 0x7 is wrong"
     assert (code, err.splitlines()[-1]) == (2, line)

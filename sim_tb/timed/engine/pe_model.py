@@ -14,7 +14,7 @@ from isa.program import Program, still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
-from sim_tb.cosim.engine import CosimError, check_launch, check_start
+from sim_tb.cosim.engine import CosimError, TooLong, check_launch, check_start
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
 from sim_tb.timed.library import compile_model
@@ -149,7 +149,7 @@ class PeModel(Machine):
             library.vip_timed_result(run, byref(result))
             if not ended:
                 place = located(launch.program, result.pc)
-                raise CosimError(still_running(place, launch.max_cycles, "cycle"))
+                raise TooLong(still_running(place, launch.max_cycles, "cycle"))
             if violation := library.vip_timed_violation(run):
                 raise CosimError(f"memory port rule broken: {violation.decode()}")
         finally:

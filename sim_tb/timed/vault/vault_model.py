@@ -21,7 +21,7 @@ from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
-from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.cosim.vault import (
     SETTLE_CYCLES,
     WINDOW_CYCLES,
@@ -203,7 +203,7 @@ def _result(
     while library.vip_tile_run(tile, min(_AT_ONCE, max_cycles - done)):
         done += min(_AT_ONCE, max_cycles - done)
         if done == max_cycles:
-            raise CosimError(_late(started, launch.program, max_cycles))
+            raise TooLong(_late(started, launch.program, max_cycles))
         if progress is not None:
             progress(done)
     library.vip_tile_idle(tile, LAG_CYCLES)

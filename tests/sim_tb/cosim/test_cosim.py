@@ -21,6 +21,7 @@ from sim_tb.cosim.engine import (
     CosimError,
     MemoryBehaviour,
     PeSimulation,
+    TooLong,
     stop_cycles,
 )
 from sim_tb.random.comparison import check_programs
@@ -133,7 +134,7 @@ def test_endless_program_is_an_error_and_the_next_one_runs(
     expected, first, second = simulation.run_many(
         [job, simulation.job(endless, image), replace(job, reset=False)]
     )
-    assert isinstance(first, CosimError)
+    assert isinstance(first, TooLong)
     assert str(first).startswith("the program: still running after 1,000 cycles, perhaps in an")
     assert isinstance(expected, RunResult)
     assert isinstance(second, RunResult)
@@ -141,7 +142,7 @@ def test_endless_program_is_an_error_and_the_next_one_runs(
     assert second.engine.counters == expected.engine.counters
     # A reset takes cycles, but not of a run.
     assert second.engine.registers == expected.engine.registers
-    with pytest.raises(CosimError, match="still running after 1,000 cycles"):
+    with pytest.raises(TooLong, match="still running after 1,000 cycles"):
         simulation.run(endless, image)
 
 

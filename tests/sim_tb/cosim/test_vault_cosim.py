@@ -15,7 +15,7 @@ from memory.controller.counters import LAG_CYCLES
 from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation
 from soc.generate.presets import tile_preset
@@ -121,7 +121,7 @@ def test_fault_of_one_engine_stops_that_one_only(image: DramImage) -> None:
 
 
 def test_what_can_not_be_run_is_refused(image: DramImage) -> None:
-    with pytest.raises(CosimError, match=r"^engine 0: .*still running after 500 cycles, perhaps"):
+    with pytest.raises(TooLong, match=r"^engine 0: .*still running after 500 cycles, perhaps"):
         run(ENDLESS, image, max_cycles=500)
     with pytest.raises(CosimError, match="3 engines can't be launched in a vault of 2"):
         run(SELF, image, max_cycles=500, engines=3)
@@ -136,7 +136,7 @@ def test_waiting_for_an_engine_that_faulted_blames_the_fault(image: DramImage) -
     text = (
         "mov r8, #1\nbne r3, r8, here\nsll r9, r8, #40\nst.reg [64-bit] r9, r8\nhere:\njmp here\n"
     )
-    with pytest.raises(CosimError, match=r"^engine 1: .*:4: st\.reg .*; engine 0: .*still running"):
+    with pytest.raises(TooLong, match=r"^engine 1: .*:4: st\.reg .*; engine 0: .*still running"):
         run(assemble(text), image, max_cycles=500)
 
 

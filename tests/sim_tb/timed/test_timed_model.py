@@ -17,7 +17,7 @@ from memory.timing import DramTiming
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation, TooLong
 from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.cosim.machine import open_machine
 from sim_tb.random.configs import random_config
@@ -178,11 +178,11 @@ def test_a_program_on_a_vault_that_does_not_end() -> None:
     config = tile_preset("vault-small")
     with DramImage(config.vault.size_bytes) as image:
         message = r"^engine 0: <assembly>:.*: still running after 5,000 cycles"
-        with pytest.raises(CosimError, match=message):
+        with pytest.raises(TooLong, match=message):
             VaultModel(config).run(Launch(program=ENDLESS, max_cycles=5000), image)
         fault = assemble("beq r3, r0, loop\nst.reg [64-bit] r1, r0\nloop: jmp loop\n")
         message = r"engine 1: <assembly>:2: st\.reg .*; engine 0: <assembly>:3: jmp loop: still"
-        with pytest.raises(CosimError, match=message):
+        with pytest.raises(TooLong, match=message):
             VaultModel(config).run(Launch(program=fault, max_cycles=5000), image)
 
 
@@ -215,7 +215,7 @@ def test_a_program_that_does_not_end(image: DramImage) -> None:
     launch = Launch(program=ENDLESS, max_cycles=3_000_000)
     with (
         PeModel(PeConfig()) as model,
-        pytest.raises(CosimError, match="still running after 3,000,000 cycles"),
+        pytest.raises(TooLong, match="still running after 3,000,000 cycles"),
     ):
         model.run(launch, image, progress=calls.append)
     assert calls == [1 << 20, 2 << 20]
