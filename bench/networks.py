@@ -333,7 +333,7 @@ def draw_network(run: BatchRun, path: Path) -> None:
 
 _CHIP, _LITTLE_CHIP = "thesis", "tiny"
 #: Prefix of figures -> chip whose engines multiply bytes.
-_BYTE_CHIPS = {"int8": "thesis-int8"}
+_BYTE_CHIPS = {"int8": "thesis-int8", "int8_lines": "thesis-int8-lines"}
 
 _NETWORK, _LITTLE = "vgg16", "little"
 
@@ -346,7 +346,7 @@ def _machine(columns: int, rows: int) -> ChipConfig:
     return replace(base, network=replace(base.network, columns=columns, rows=rows))
 
 
-@experiment(presets=("thesis", "thesis-int8", "tiny"), tools=SIMULATION, minutes=150)
+@experiment(presets=("thesis", *_BYTE_CHIPS.values(), "tiny"), tools=SIMULATION, minutes=170)
 def networks(
     only: Annotated[
         str | None,
@@ -360,7 +360,7 @@ def networks(
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
 
     VGG-16 on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults; three images
-    on the first; and in bytes on ``thesis-int8``. Times at 1.25 GHz
+    on the first; and in bytes, without and with line buffers. Times at 1.25 GHz
     on the timing model, with the loading and launching of all programs; of a layer, its moves
     beside its computation; on 128 engines, MiB of DRAM and energy (:mod:`vip.energy`). Writing the
     image and reading the result through the host port of the Verilog. And a small CNN on the

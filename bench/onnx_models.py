@@ -7,17 +7,20 @@ from tempfile import TemporaryDirectory
 
 from microkernels.data.models.collection import inputs_of, light_names, make
 from microkernels.data.models.small import SMALL
+from sim_tb.cosim.machine import Place
 from support.files import write_file
 from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
 from vip.models.run import ModelRun, run_model
 
-from .harness.experiment import BenchError, Measurement, experiment
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
 
 _VAULT, _CHIP = "vault", "thesis"
 #: Suffix of a small model's figures -> preset of the vault that it is compiled for.
 _WIDTHS = {"": _VAULT, "_int8": "vault-int8"}
+#: Models that fit the memory on the chip of ``edge-int8``.
+_ON_CHIP = frozenset({"resnet8", "dscnn", "mobilenet_v1", "autoencoder"})
 
 _SMALL = (*SMALL, "encoder")
 
@@ -38,32 +41,42 @@ def _checked(name: str, model: Path, preset: str) -> Iterator[Measurement]:
 
 
 def _small(name: str, folder: Path) -> Iterator[Measurement]:
-    """A small model, in 16 bits and in bytes, on every machine but the Verilog."""
+    """A small model, in 16 bits and in bytes, and in bytes with all data on the chip."""
     model = make(name)
     path = folder / f"{name}.onnx"
     write_file(path, model.SerializeToString())
     yield from _checked(name, path, _VAULT)
     for suffix, preset in _WIDTHS.items():
-        yield from _compiled(name, suffix, preset, path)
+        compiled = path.with_name(name + suffix)
+        start = time.process_time()
+        compile_model(path, inputs_of(name, model), compiled, preset=preset)
+        seconds = time.process_time() - start
+        yield Measurement(f"{name}{suffix}_compile_s", seconds, "s", tolerance=None)
+        yield from _accuracy(name, suffix, compiled)
+        yield from _run(name, suffix, compiled, "model")
+    if name in _ON_CHIP:
+        compiled = path.with_name(f"{name}_on_chip")
+        compile_model(path, inputs_of(name, model), compiled, preset="edge-int8")
+        # The timing model has no memory on the chip.
+        yield from _run(name, "_on_chip", compiled, "rtl")
 
 
-def _compiled(name: str, suffix: str, preset: str, path: Path) -> Iterator[Measurement]:
-    """A small model on a vault of a preset; ``suffix`` is that of the figures."""
-    model = make(name)
-    compiled = path.with_name(name + suffix)
-    start = time.process_time()
-    compile_model(path, inputs_of(name, model), compiled, preset=preset)
+def _accuracy(name: str, suffix: str, compiled: Path) -> Iterator[Measurement]:
+    """The error of a compiled model; ``suffix`` is that of the figures."""
+    evaluated = evaluate_model(compiled, inputs_of(name, make(name), seed=_SEED))
     name += suffix
-    yield Measurement(f"{name}_compile_s", time.process_time() - start, "s", tolerance=None)
-    inputs = inputs_of(path.stem, model, seed=_SEED)
-    evaluated = evaluate_model(compiled, inputs)
     yield Measurement(f"{name}_error", 100 * evaluated.error, "%", tolerance=0.01)
     yield Measurement(f"{name}_agreement", 100 * evaluated.agreement, "%", more_is_better=True)
     yield Measurement(f"{name}_saturated", sum(evaluated.saturated.values()), "")
-    one = {tensor: values[:1] for tensor, values in inputs.items()}
+
+
+def _run(name: str, suffix: str, compiled: Path, machine: Place) -> Iterator[Measurement]:
+    """Cycles and costs of one input; ``suffix`` is that of the figures."""
+    one = {key: values[:1] for key, values in inputs_of(name, make(name), seed=_SEED).items()}
     # Both refuse outputs that differ from the golden model's.
     run_model(compiled, one, on="iss")
-    ran = run_model(compiled, one, on="model")
+    ran = run_model(compiled, one, on=machine)
+    name += suffix
     yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
     yield Measurement(f"{name}_loading_cycles", ran.loading, "cycles")
     yield Measurement(f"{name}_launches", len(ran.launches), "")
@@ -79,9 +92,9 @@ def _cost(name: str, ran: ModelRun) -> Iterator[Measurement]:
 
 
 @experiment(
-    presets=("vault", "vault-int8", "thesis"),
-    tools=("amaranth", "onnx", "onnxruntime"),
-    minutes=6,
+    presets=("vault", "vault-int8", "edge-int8", "thesis"),
+    tools=(*SIMULATION, "onnx", "onnxruntime"),
+    minutes=15,
 )
 def onnx() -> Iterator[Measurement]:
     """Models in ONNX files: seconds of check and compile, the error beside onnxruntime, cycles.
@@ -92,7 +105,8 @@ def onnx() -> Iterator[Measurement]:
     outputs' magnitude, the share of the inputs with the same highest output, and saturated values;
     cycles on the timing model, with every output that of the golden model and of the simulator,
     and those in which the launches' programs are loaded; bytes of DRAM and microjoules
-    (:mod:`vip.energy`). And the light graphs of the ``onnx`` package: the check, with the predicted
+    (:mod:`vip.energy`). Those of MLPerf Tiny also on a chip with all data in a memory beside its
+    vault, in Verilog. And the light graphs of the ``onnx`` package: the check, with the predicted
     time on the thesis's chip, and for ResNet-50 the compilation for a vault.
     """
     with TemporaryDirectory() as scratch:

@@ -41,6 +41,9 @@ _FPGA_TILE = VaultTileConfig(
 )
 #: Of a vault with products of bytes.
 _INT8_ENGINE = replace(VaultTileConfig().pe, instructions=INT8_INSTRUCTIONS)
+_INT8_TILE = replace(ChipConfig().tile, pe=_INT8_ENGINE)
+#: Of the chip whose network and its data stay on it.
+_EDGE_TILE = replace(_INT8_TILE, vault=replace(VaultConfig(), preload_bytes=1 << 20))
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -62,7 +65,9 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 #: bus of 256 bits instead of its DRAM controller, for a board's memory; ``vault-small`` has two
 #: small engines and 1 MiB. ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each,
 #: for tests; ``small`` is one of 4 x 2 vaults with two; ``fpga`` is for a large 7-series;
-#: ``thesis`` is the thesis's chip, and ``thesis-int8`` has products of bytes.
+#: ``edge-int8`` is a chip of one vault with products of bytes, whose first MiB is on the chip, for
+#: small networks; ``thesis`` is the thesis's chip, ``thesis-int8`` has products of bytes, and
+#: ``thesis-int8-lines`` also a line buffer in each vault, for weights that its engines share.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -96,8 +101,10 @@ PRESETS: dict[str, Configuration] = {
     "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
     "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
+    "edge-int8": ChipConfig(tile=_EDGE_TILE, network=_network(_EDGE_TILE, columns=1, rows=1)),
     "thesis": ChipConfig(),
-    "thesis-int8": ChipConfig(tile=replace(ChipConfig().tile, pe=_INT8_ENGINE)),
+    "thesis-int8": ChipConfig(tile=_INT8_TILE),
+    "thesis-int8-lines": ChipConfig(tile=replace(_INT8_TILE, line_buffer=32)),
 }
 
 

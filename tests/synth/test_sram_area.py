@@ -2,7 +2,12 @@
 
 import pytest
 
+from hdl.emission import emit
+from hdl.sram import Sram
 from hdl.sram_macro import SramGeometry
+from synth.physical.mapping import map_module
+from synth.physical.targets import find_target
+from synth.physical.units import EngineUnit
 from synth.sram import sram_um2
 from synth.timing.liberty import CELLS, GATE_EQUIVALENT_UM2, liberty_text
 
@@ -37,3 +42,13 @@ def test_library_is_relative_to_the_nand_gate() -> None:
     assert "cell(DFF) { area : 5.6667;" in text
     for name, (area, _) in CELLS.items():
         assert f"cell({name}) {{ area : {area / GATE_EQUIVALENT_UM2:.4f};" in text
+
+
+def test_a_large_memory_is_mapped_without_the_loop_that_clears_it() -> None:
+    memory = Sram(width=8, depth=1 << 17, read_ports=1, write_ports=1, kind="fpga")
+    emission = emit(memory, "memory")
+    mapped = map_module(
+        EngineUnit("memory", (("memory", 1),)), "memory", find_target("ecp5"), emission
+    )
+    # 18 Kbit each, of which bytes use 16. With the loop that clears it: more than ten minutes.
+    assert mapped.cells["DP16KD"] == 64
