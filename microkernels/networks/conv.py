@@ -100,6 +100,11 @@ class Conv(SumLayer, _Filter):
     filters: int
     inner: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inner is not None:
+            CHECK.at_least("inner", self.inner, 1)
+
     @property
     def reads_bytes(self) -> bool:
         # Pairs of bytes are of one group.

@@ -16,7 +16,7 @@ from support.errors import VipError
 from tests.onnx_models.graphs import model as model_of
 
 HUGE = 1 << 40
-WEIGHTS = {"w": np.ones((3, 2, 3, 3))}
+WEIGHTS = {"w": np.ones((3, 2, 3, 3)), "v": np.ones((2, 3, 2, 2))}
 
 
 def model(node: NodeProto, shape: tuple[int, ...], constants: dict[str, Any]) -> ModelProto:
@@ -42,6 +42,10 @@ def _node(op: str, *others: str, **attributes: Any) -> NodeProto:
         (_node("MaxPool", kernel_shape=[2, 2], strides=[HUGE] * 2), "strides must be 2 numbers"),
         (_node("ConvTranspose", "w", strides=[HUGE] * 2), "strides must be 2 numbers"),
         (_node("ConvTranspose", "w", dilations=[60000] * 2), "elements in all are allowed"),
+        (
+            _node("Conv", "v", dilations=[30000] * 2, strides=[30000] * 2, pads=[30000] * 4),
+            "with its padding the map has 10,802,160,096 elements",
+        ),
         (_node("Clip", "none"), "min must be one number, not 0"),
     ],
 )

@@ -80,6 +80,14 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     return done
 
 
+@pytest.mark.parametrize("down", [1, 3])
+def test_windows_of_one_row_above_and_below_a_map_of_one(down: int) -> None:
+    random = np.random.default_rng(5)
+    constants = {"w": random.normal(0, 0.5, (6, 8, 1, 5)), "b": random.normal(0, 0.5, 6)}
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], strides=[down, 2], pads=[1, 0, 1, 0])
+    check(model([node], (1, 8, 1, 16), constants), random.normal(0, 1, (1, 8, 1, 16)).astype("f4"))
+
+
 @st.composite
 def convolutions(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
     random = np.random.default_rng(draw(st.integers(0, 9999)))

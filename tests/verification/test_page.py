@@ -37,7 +37,10 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    heads = list(heads)
+    heads, rows = list(heads), list(rows)
+    if not rows:
+        yield "Not recorded.\n"
+        return
     yield f"| {' | '.join(heads)} |\n"
     yield f"|{'---|' * len(heads)}\n"
     for row in rows:

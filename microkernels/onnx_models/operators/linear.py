@@ -19,13 +19,13 @@ from support.errors import counted
 
 from .arrange import Positions, gathered, map_value, numbers, positions
 
-#: Maximum weights of a layer to which grouped ones expand.
+#: Maximum weights of a layer.
 _MOST_WEIGHTS = 1 << 26
 #: Channels that fill the slices of a map.
 _FEW_CHANNELS = 16
 #: Maximum pixels of a depthwise convolution's window, whose weights are in the scratchpad.
 _MOST_TAPS = 40
-#: Maximum elements of a transposed convolution's image with zeros between its pixels.
+#: Maximum elements of an image with zeros between its pixels, or around if they are most of it.
 _MOST_SPREAD = 1 << 24
 #: Number of axes of a map.
 _MAP_AXES = 2
@@ -57,6 +57,22 @@ def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -
         )
 
 
+def _check_padding(node: GraphNode, value: Value, pads: Pads) -> None:
+    """Refuse padding that is most of a large map.
+
+    Raises:
+        ModelError: it is.
+    """
+    size = value.size
+    padded = (size.width + pads.left + pads.right) * (size.height + pads.top + pads.bottom)
+    elements = padded * size.channels
+    if elements > max(_MOST_SPREAD, 4 * size.elements):
+        raise node.refused(
+            f"with its padding the map has {elements:,} elements, more than {_MOST_SPREAD:,} and "
+            f"4 times those of the map, {size.elements:,}"
+        )
+
+
 def conv(importer: Importer, node: GraphNode) -> None:
     """Conv, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
@@ -71,6 +87,7 @@ def conv(importer: Importer, node: GraphNode) -> None:
     down = places.window.height
     if weights.size > _MOST_WEIGHTS:
         raise node.refused(f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
+    _check_padding(node, value, places.pads)
     bias = _conv_bias(importer, node, filters)
     shape = places.shape(value, filters)
     steps: dict[str, Any] = {
@@ -85,7 +102,9 @@ def conv(importer: Importer, node: GraphNode) -> None:
         return
     if (
         down == value.size.height == 1
+        and places.pads.top == places.pads.bottom == 0
         and channels < _FEW_CHANNELS <= channels * places.stride.width
+        and filters * channels * places.window.width <= _MOST_WEIGHTS
     ):
         full = _spread_weights(weights, groups, places.dilation)
         _conv_of_samples(importer, node, value, places, Weights(weights=full, bias=bias), shape)
