@@ -59,7 +59,7 @@ _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it accepts a short instruction; for estimates.
 _SHORT_COST = 1
 #: Cycles that a load waits for the one before in its unit of the array range check.
-_WAIT = 140
+_WAIT = 50
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 

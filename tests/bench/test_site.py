@@ -17,14 +17,9 @@ PAGES = ("docs/index", "docs/tour", "docs/python_api", "docs/isa", "docs/decisio
 API = (ROOT / "docs" / "python_api.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", vip.__all__)
-def test_the_reference_has_each_public_name(name: str) -> None:
-    assert re.search(rf"^\.\. auto(function|class):: vip\.{name}$", API, re.MULTILINE)
-
-
-def test_the_reference_has_no_other_name() -> None:
-    names = re.findall(r"^\.\. auto(?:function|class):: vip\.(\w+)$", API, re.MULTILINE)
-    assert set(names) == set(vip.__all__)
+def test_the_reference_is_that_of_the_list_of_names() -> None:
+    assert API.count(".. automodule:: vip\n   :imported-members:") == 1
+    assert not re.search(r"^\.\. auto(?:function|class):: vip\.(?!Dump$)\w+$", API, re.MULTILINE)
 
 
 def test_the_index_lists_each_page() -> None:
@@ -56,6 +51,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return folder
+
+
+@pytest.mark.slow
+def test_the_reference_has_each_public_name(site: Path) -> None:
+    text = (site / "docs" / "python_api.html").read_text(encoding="utf-8")
+    assert set(vip.__all__) <= set(re.findall(r'id="vip\.(\w+)"', text))
 
 
 @pytest.mark.slow

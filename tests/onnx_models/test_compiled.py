@@ -280,7 +280,7 @@ def test_check_counts_operators_and_names_what_is_missing(
     found = vip.check_model(path)
     assert found.supported
     assert found.operators["Conv"] == (2, 2)
-    assert found.cycles > 10_000
+    assert found.cycles > 5_000
     assert vip.check_model(path, preset="vault-small").vaults == 1
 
 

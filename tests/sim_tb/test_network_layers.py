@@ -37,6 +37,7 @@ SIZE = MapSize(7, 6, 20)
 MORE = {
     "affine": {"factor": -20000, "fraction": 14, "offset": 77},
     "clip": {"low": -900, "high": 1200},
+    "gate": {"factor": 3000, "fraction": 14, "offset": 8192, "low": 0, "high": 16384},
     "leaky": {"slope": 3000},
     "tanh": {"fraction": 12},
     "sigmoid": {"fraction": 12},

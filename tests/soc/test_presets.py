@@ -66,7 +66,11 @@ def test_tiny_is_a_torus_of_single_engines() -> None:
             r"'tiny' is a chip; one engine is needed here: pe, pe-small, pe-logistic, pe-int8$",
         ),
         (tile_preset, "pe", r"'pe' is one engine; a vault is needed here: vault, .*vault-small$"),
-        (chip_preset, "vault", r"'vault' is a vault; a chip is needed here: tiny, .*thesis-int8-lines$"),
+        (
+            chip_preset,
+            "vault",
+            r"'vault' is a vault; a chip is needed here: tiny, .*thesis-int8-lines$",
+        ),
     ],
 )
 def test_preset_of_another_kind_is_refused_with_those_that_fit(

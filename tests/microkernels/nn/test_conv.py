@@ -161,8 +161,10 @@ def test_shares_columns_where_that_loads_less() -> None:
     assert (whole.sliding, whole.repeated) == (False, 0)
     assert plan.cycles(4) <= whole.cycles(4)
     assert plan.bus_cycles(4) < 0.6 * whole.bus_cycles(4)
-    # 18 bytes a column: it would begin within a unit of the array range check.
-    assert not plan_conv(replace(shape, channels=3), depth=3, out_depth=8, reuse=True).sliding
+    # 18 bytes a column: filled, so that none begins within a unit of the array range check.
+    filled = plan_conv(replace(shape, channels=3), depth=3, out_depth=8, reuse=True)
+    assert (filled.sliding, filled.filled) == (True, 7)
+    assert not plan_conv(replace(shape, stride=3), depth=16, out_depth=8, reuse=True).sliding
 
 
 @pytest.mark.parametrize(("depth", "filters"), [(64, 2), (32, 4), (16, 8)])
