@@ -15,7 +15,8 @@ from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
-from microkernels.nn.conv_plan import ConvPlan, filter_overflow, plan_conv
+from microkernels.nn.conv_plan import ConvPlan
+from microkernels.nn.conv_search import filter_overflow, plan_conv
 from microkernels.nn.conv_shape import (
     MOST_BYTE_FRACTION,
     ConvShape,

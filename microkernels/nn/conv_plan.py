@@ -1,4 +1,4 @@
-"""Divides a convolution so that it fits an engine's scratchpad, and finds the fastest slices.
+"""A division of a convolution that fits an engine's scratchpad: its places and estimated times.
 
 An engine keeps ``filters`` filters at once, for one *slice* of the channels, and processes all
 windows of its tile with them: one *pass*. The same filters over all slices are a *group*. The
@@ -28,30 +28,22 @@ these are a row of windows. In a convolution in groups, a pass has filters of on
 slices it reads; a slice of several groups has zeros as weights for the others.
 """
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from isa.table import BY_KEY, MAX_MR, MAX_VL
+from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
-from support.errors import counted
 
-from .conv_shape import MOST_NARROW, ConvShape, check_shifts, outputs_per_element
+from .conv_shape import MOST_NARROW, ConvShape, outputs_per_element
 
 #: Pixels in the pipeline: those up to the age at which a pixel completes, and one until it is
 #: stored and one being stored.
 _COMPLETE = 2
 _STORED_AFTER = 3
-#: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
-#: needed for weights, earlier sums and stores.
-_MOST_LOADS = 12
-#: Slots of a ring whose first ones are repeated: a larger ring repeats fewer columns.
-_MOST_REPEATING = 14
 #: Engines per vault, and bus clocks per DRAM column; used only for estimates.
 SHARERS = 4
 _BUS_CLOCKS = 4
@@ -61,6 +53,11 @@ _SHORT_COST = 1
 #: Cycles that a load waits for the one before in its unit of the array range check.
 _WAIT = 50
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
+
+
+def slots_apart(shape: ConvShape) -> int:
+    """Columns from a window to the next that shares some, counted without those between them."""
+    return shape.stride // gcd(shape.stride, shape.dilation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,216 +384,3 @@ class ConvPlan:
         window = max(self.vector_cycles, self.bus_cycles(SHARERS), self.waits)
         rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers))
         return window * rows * self.shape.out_width * self.slices
-
-
-def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
-    """Candidate numbers of filters at once; parameters as for :func:`plan_conv`.
-
-    Raises:
-        KernelError: ``filters`` does not fit the output.
-    """
-    most = min(MAX_MR, out_depth)
-    step = outputs_per_element(narrow)
-    if filters is None:
-        return [count for count in range(step, most + 1, step) if out_depth % count == 0]
-    if filters % step:
-        raise KernelError(f"filters at once must be even for outputs of bytes, not {filters}")
-    if not 1 <= filters <= most or out_depth % filters:
-        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
-    return [filters]
-
-
-def slots_apart(shape: ConvShape) -> int:
-    """Columns from a window to the next that shares some, counted without those between them."""
-    return shape.stride // gcd(shape.stride, shape.dilation)
-
-
-def _check_narrow(narrow: int | None, out_depth: int) -> None:
-    if narrow is not None:
-        check_shifts(0, narrow)
-        if out_depth % outputs_per_element(narrow):
-            raise KernelError(
-                f"outputs of bytes need an even number of filters in a slice of the output, not "
-                f"{out_depth}"
-            )
-
-
-def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
-    """``plan`` with as many slots as its ring can use in the scratchpad; None: too few fit."""
-    slots = (scratchpad_bytes - plan.ring) // plan.slot_bytes - plan.repeated
-    most = _MOST_REPEATING if plan.repeated else _MOST_LOADS // plan.slot_loads
-    slots = min(slots, max(plan.least_slots, most))
-    return replace(plan, slots=slots) if slots >= plan.least_slots else None
-
-
-# Layers of a network have few shapes, each tried with hundreds of slices.
-@CHECK.arguments
-@lru_cache(maxsize=1 << 15)
-def plan_conv(
-    shape: ConvShape,
-    *,
-    depth: int,
-    out_depth: int,
-    filters: int | None = None,
-    strips: bool = False,
-    reuse: bool = False,
-    pairs: bool = False,
-    narrow: int | None = None,
-    sharers: int = 1,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> ConvPlan:
-    """The fastest plan for an input map with slices of ``depth`` channels.
-
-    Parameters:
-        depth: at least 1.
-        out_depth: filters whose outputs are in a slice of the output map; filters at once divide
-            it.
-        filters: at once; None: choose automatically.
-        strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
-        reuse: one-part windows also share columns where they can: about half as many columns are
-            read, in as many cycles.
-        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
-        sharers: engines that share the layer, at least 1.
-        scratchpad_bytes: size of the scratchpad.
-
-    Raises:
-        KernelError: no plan fits; the message names sizes that would fit.
-    """
-    CHECK.at_least("depth", depth, 1)
-    CHECK.at_least("out_depth", out_depth, 1)
-    rows, inner = shape.kernel_rows, shape.group_channels
-    column = rows * depth
-    if column > MAX_VL:
-        raise KernelError(
-            f"a column of {rows} pixels of {depth} channels has {column} elements, a "
-            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // rows} channels"
-        )
-    if shape.groups > 1 and min(depth, shape.channels) % inner and inner % depth:
-        raise KernelError(
-            f"slices of {depth} channels do not divide groups of {inner}, nor are they several"
-        )
-    if strips and max(shape.dilation, shape.gap_down) > 1:
-        raise KernelError("a map in strips has no pixels between those of a window")
-    joined = column * shape.kernel <= MAX_VL
-    _check_narrow(narrow, out_depth)
-    candidates = _filter_counts(filters, out_depth, narrow)
-    slides = slots_apart(shape) < shape.kernel
-    kinds = [(not joined and slides, 0)]
-    filled = round_up(column * ELEMENT_BYTES, RANGE_BYTES) // ELEMENT_BYTES - column
-    fits = (column + filled) * shape.kernel <= MAX_VL and shape.gap_down == 1
-    if joined and slides and reuse and (not filled or fits):
-        kinds.append((True, filled))
-    best = []
-    for sliding, filled in kinds:
-        ringless = ConvPlan(
-            shape=shape,
-            depth=depth,
-            filters=candidates[0],
-            joined=joined,
-            sliding=sliding,
-            strips=strips,
-            slots=0,
-            filled=filled,
-            pairs=pairs,
-            narrow=narrow,
-        )
-        plans = (
-            _with_slots(replace(ringless, filters=count), scratchpad_bytes)
-            for count in candidates
-            if shape.groups == 1 or ringless.read_filters % count == 0
-        )
-        if fitting := [plan for plan in plans if plan is not None]:
-            best.append(min(fitting, key=lambda plan: (plan.cycles(sharers), -plan.slots)))
-    if not best:
-        raise KernelError(
-            f"{counted(candidates[0], 'filter')} of {shape.kernel} x {rows} pixels of "
-            f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
-            f"window before them: give slices of fewer channels"
-        )
-    return min(best, key=lambda plan: (plan.cycles(sharers), -plan.ahead, plan.bus_cycles(SHARERS)))
-
-
-#: Elements that the vector unit multiplies per cycle.
-_LANES = 4
-
-
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def best_depth(
-    shape: ConvShape,
-    *,
-    out_depth: int,
-    pairs: bool = False,
-    narrow: int | None = None,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> int:
-    """Channels per input slice for which the layer is fastest, by estimate.
-
-    Parameters: as for :func:`plan_conv`.
-
-    Raises:
-        KernelError: no slice fits.
-    """
-    CHECK.at_least("out_depth", out_depth, 1)
-    _check_narrow(narrow, out_depth)
-    limit = min(MAX_VL // shape.kernel_rows, shape.channels)
-    best: tuple[float, int] | None = None
-    for least, depth in sorted(
-        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
-    ):
-        if best is not None and least > best[0]:
-            break
-        try:
-            plan = plan_conv(
-                shape,
-                depth=depth,
-                out_depth=out_depth,
-                pairs=pairs,
-                narrow=narrow,
-                scratchpad_bytes=scratchpad_bytes,
-            )
-        except KernelError:
-            continue
-        # Among the fastest, the thinnest slices.
-        best = min(best or (plan.cycles(1), depth), (plan.cycles(1), depth))
-    if best is None:
-        raise filter_overflow(shape, scratchpad_bytes)
-    return best[1]
-
-
-def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
-    """The error for a filter that fits no scratchpad of this size, with the largest that does."""
-    limit = _largest_kernel(shape, scratchpad_bytes)
-    return KernelError(
-        f"a filter of {shape.kernel} x {shape.kernel_rows} pixels does not fit a scratchpad of "
-        f"{scratchpad_bytes} bytes, even one channel at a time: "
-        + (f"at most {limit} x {limit} pixels do" if limit else "none does")
-    )
-
-
-def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
-    """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
-    beats of all products, and two additions per group of filters."""
-    column = shape.kernel_rows * depth
-    joined = column * shape.kernel <= MAX_VL
-    parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
-    groups = -(-shape.filters // min(MAX_MR, out_depth))
-    beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
-    slices = -(-shape.group_channels // depth)
-    # Estimates are rounded.
-    return shape.out_width * shape.out_height * slices * beats * (1 - 1e-9)
-
-
-def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
-    """Side in pixels of the largest filter below the shape's that fits; 0: none does."""
-    for kernel in range(
-        min(max(shape.kernel, shape.kernel_rows) - 1, shape.width, shape.height, MAX_VL), 0, -1
-    ):
-        try:
-            dense = replace(shape, dilation=1, dilation_down=None, inner=None)
-            smaller = replace(dense, kernel=kernel, kernel_down=None, channels=1, padding=0)
-            plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
-        except KernelError:
-            continue
-        return kernel
-    return 0

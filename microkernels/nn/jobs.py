@@ -20,7 +20,7 @@ from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
-from .conv_plan import best_depth, plan_conv
+from .conv_search import best_depth, plan_conv
 from .conv_shape import (
     ConvShape,
     convolve,
@@ -184,7 +184,7 @@ def conv_layout(
             None: at most :data:`DEFAULT_OUT_DEPTH`.
         out_padding: padding of the output.
         strips: the image is stored in strips (:class:`microkernels.common.feature_map.StripMap`).
-        reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
+        reuse: see :func:`microkernels.nn.conv_search.plan_conv`.
         pairs: of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
         narrow: bits by which sums are shifted to become bytes; None: the outputs
             are sums.

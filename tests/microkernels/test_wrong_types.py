@@ -47,7 +47,7 @@ from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors

@@ -20,7 +20,8 @@ from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.networks.parameters import real_of
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.nn.conv_plan import ConvPlan
+from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob, simulate

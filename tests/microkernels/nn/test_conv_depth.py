@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
-from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_search import plan_conv
 from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob, simulate

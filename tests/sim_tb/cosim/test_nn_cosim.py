@@ -11,7 +11,7 @@ from isa.assembly.assembler import assemble
 from isa.run import Launch
 from microkernels.apps.digits import NETWORKS, load_digits, trained
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_search import plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microkernels.nn.conv_layout import predict_conv
-from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from sim_tb.cosim.kernels import run_on
