@@ -121,6 +121,8 @@ def engine_errors(config: PeConfig, points: int, seed: int) -> Campaign:
             report = check_programs(
                 config, programs=points, seed=seed, folder=Path(folder), disturbed=1.0
             )
+            if not report.memory_errors:
+                raise CosimError("no random program meets a memory error")
             met += report.memory_errors
             seed += report.programs
             for one in report.different:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import bad_inputs, mutants
+from bench import verification
 from bench.harness.experiment import BenchError
 
 
@@ -26,15 +26,15 @@ def test_bad_inputs_say_why_they_failed(
     def run(words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(words, 1, output, error)
 
-    monkeypatch.setattr(bad_inputs.subprocess, "run", run)
+    monkeypatch.setattr(verification.subprocess, "run", run)
     with pytest.raises(BenchError) as caught:
-        list(bad_inputs.bad_inputs())
+        list(verification.bad_inputs())
     assert str(caught.value) == line
 
 
 def test_mutants_of_no_unit_are_refused_with_one_prefix() -> None:
     with pytest.raises(BenchError, match=r"^mutants: no unit 'nonsense'; there are engine"):
-        list(mutants.mutants("nonsense"))
+        list(verification.mutants("nonsense"))
 
 
 def test_mutants_that_are_all_equivalent_have_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_mutants_that_are_all_equivalent_have_no_share(monkeypatch: pytest.Monke
         def communicate(self) -> tuple[bytes, bytes]:
             return b"", b""
 
-    monkeypatch.setattr(mutants, "tool", Done)
-    names = {one.name for one in mutants.mutants("router")}
+    monkeypatch.setattr(verification, "tool", Done)
+    names = {one.name for one in verification.mutants("router")}
     assert "different" in names
     assert "killed_percent" not in names

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench import coverage
+from bench import verification
 from bench.harness.record import ROOT
 from sim_tb.runner.cache import source_digest
 
@@ -23,9 +23,9 @@ def test_lines_are_used_again_while_no_source_has_changed(
         runs.append(words)
         return subprocess.CompletedProcess(words, 0, "", "")
 
-    monkeypatch.setattr(coverage.subprocess, "run", run)
-    lines = coverage._run(TEST, tmp_path)
-    assert coverage._run(TEST, tmp_path) == lines
+    monkeypatch.setattr(verification.subprocess, "run", run)
+    lines = verification._run(TEST, tmp_path)
+    assert verification._run(TEST, tmp_path) == lines
     assert len(runs) == 1
     rooms: list[str] = []
 
@@ -33,9 +33,9 @@ def test_lines_are_used_again_while_no_source_has_changed(
         rooms.extend(names)
         return source_digest(names)[::-1]
 
-    monkeypatch.setattr(coverage, "source_digest", changed)
-    coverage._run(TEST, tmp_path)
+    monkeypatch.setattr(verification, "source_digest", changed)
+    verification._run(TEST, tmp_path)
     assert len(runs) == 2
-    assert {*coverage.ROOMS, "isa", "sim_tb", "tests/sim_tb"} <= {*rooms}
+    assert {*verification.ROOMS, "isa", "sim_tb", "tests/sim_tb"} <= {*rooms}
     assert all(any((ROOT / name).rglob("*.py")) for name in rooms)
-    assert all(any(test.startswith(f"{name}/") for name in rooms) for test in coverage._TESTS)
+    assert all(any(test.startswith(f"{name}/") for name in rooms) for test in verification._TESTS)

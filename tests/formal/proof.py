@@ -112,6 +112,18 @@ def proved(dut: Any, watch: Callable[[Any, Watch], None], *, cycles: int | None 
     return True
 
 
+#: Yosys commands that write a flat design with memories mapped as ``watched.aig``, from its reset.
+TO_AIGER = (
+    "opt -full",
+    "techmap",
+    "dfflegalize -cell $_DFF_P_ 01",
+    "setundef -zero -init",
+    "opt_clean",
+    "aigmap",
+    "write_aiger -zinit watched.aig",
+)
+
+
 def _write(dut: Any, watch: Callable[[Any, Watch], None], folder: Path) -> None:
     watched = _Watched(dut, watch)
     # The free inputs are known when it has been elaborated.
@@ -122,13 +134,7 @@ def _write(dut: Any, watch: Callable[[Any, Watch], None], folder: Path) -> None:
         "read_rtlil watched.il",
         "prep -flatten -top top",
         "memory_map",
-        "opt -full",
-        "techmap",
-        "dfflegalize -cell $_DFF_P_ 01",
-        "setundef -zero -init",
-        "opt_clean",
-        "aigmap",
-        "write_aiger -zinit watched.aig",
+        *TO_AIGER,
     ]
     run_yosys(commands, purpose="a proof", folder=folder)
 

@@ -109,8 +109,7 @@ def _pass_without_mutant(unit: Unit) -> None:
 
 
 class _Known:
-    """Outcomes in a file. A mutant that died is dead; one that survived is tried again when tests
-    have changed."""
+    """Outcomes in a file. Mutants that aren't equivalent are tried again when tests change."""
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
@@ -127,7 +126,7 @@ class _Known:
         """Whether it has to be tried."""
         content = self._outcomes.get(mutant.name)
         return content is None or (
-            content["fate"] == "survived" and content["tests"] != self._tests
+            content["fate"] != "equivalent" and content["tests"] != self._tests
         )
 
     def outcome(self, mutant: Mutant) -> Outcome:

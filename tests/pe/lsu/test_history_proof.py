@@ -17,6 +17,7 @@ from isa.timing import RANGE_BYTES
 from pe.config import PeConfig
 from pe.lsu.history_table import HistoryTable
 from synth.formal.solve import run_abc
+from tests.formal.proof import TO_AIGER
 
 _UNIT_SHIFT = (RANGE_BYTES - 1).bit_length()
 
@@ -207,13 +208,7 @@ def _check(watched: _Watched, folder, script: str = _INDUCTION) -> str:
         "cd top",
         *(f"connect -set {signal.name} \\{name}" for signal, name in seen),
         "cd ..",
-        "opt -full",
-        "techmap",
-        "dfflegalize -cell $_DFF_P_ 01",
-        "setundef -zero -init",
-        "opt_clean",
-        "aigmap",
-        "write_aiger -zinit watched.aig",
+        *TO_AIGER,
     ]
     run_yosys(commands, purpose="the load history", folder=folder)
     return run_abc(folder, f"read_aiger watched.aig; {script}")

@@ -1,6 +1,8 @@
-"""Lines of hardware, and bins of functional crosses, that cosimulations reach."""
+"""What the tests are worth: lines of hardware and crosses that they reach, mutants that die,
+and bad inputs that are refused."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -10,12 +12,17 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
 
 from hdl.lines import constant_lines, marked_lines
 from sim_tb.runner.cache import source_digest
 from support.cache import build_folder
 from support.coverage import VARIABLE
 from support.files import write_file
+from support.processes import tool
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, last_line, say
 from .harness.record import ROOT
@@ -246,3 +253,71 @@ def coverage() -> Iterator[Measurement]:
     lines, ran = (sum(totals[f"{room}_{what}"] for room in ROOMS) for what in ("lines", "executed"))
     yield Measurement("lines", lines, "lines", None)
     yield Measurement("executed_percent", 100 * ran / lines, "%", None, True)
+
+
+@experiment(tools=(*SIMULATION, "pyosys"), minutes=60)
+def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measurement]:
+    """Changes of one bit in the Verilog, and how many the simulations of make test notice.
+
+    Those that are proved to be equivalent, or are listed as such with the reason, don't count.
+    Mutants are not tried again while the tests are the same.
+
+    Example: vip bench mutants --units router
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "counts.json"
+        words = [sys.executable, "-m", "tests.mutation", *units.split(","), "--json", str(file)]
+        with tool(words, cwd=ROOT, stderr=None if sys.stderr.isatty() else subprocess.PIPE) as done:
+            _, errors = done.communicate()
+        if done.returncode:
+            raise BenchError(f"mutants: {last_line((errors or b'').decode())}")
+        counts = json.loads(file.read_text())
+    for unit, numbers in counts.items():
+        yield Measurement(f"{unit}_mutants", numbers["mutants"], "mutants", None)
+        yield Measurement(f"{unit}_different", numbers["different"], "mutants", None)
+        yield Measurement(f"{unit}_killed", numbers["killed"], "mutants", None, True)
+    total = {name: sum(one[name] for one in counts.values()) for name in ("killed", "different")}
+    yield Measurement("mutants", sum(one["mutants"] for one in counts.values()), "mutants", None)
+    yield Measurement("different", total["different"], "mutants", None)
+    if total["different"]:
+        score = 100 * total["killed"] / total["different"]
+        yield Measurement("killed_percent", score, "%", None, True)
+
+
+@experiment(minutes=60)
+def bad_inputs(
+    inputs: Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")] = 10**6,
+    minutes: Annotated[int, typer.Option(min=1, max=10**4, help="When to begin no more.")] = 4,
+) -> Iterator[Measurement]:
+    """Bad inputs of every option and file format: each is refused in one line.
+
+    What earlier runs did counts, and the next inputs follow. An input that is answered wrongly is
+    an error, and is tried again.
+
+    Example: vip bench bad_inputs --minutes 600
+    """
+    log = build_folder() / "bad_inputs.json"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    say("bad inputs")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.vip.bad_inputs", "--seed", "46", "--log", str(log)),
+            *("--count", str(inputs), "--minutes", str(minutes)),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        wrong = [line for line in done.stdout.splitlines() if "VIOLATION" in line]
+        if wrong:
+            raise BenchError(f"{len(wrong)} wrong answers: {wrong[0]}")
+        raise BenchError(f"bad_inputs: {last_line(done.stderr)}")
+    parts = json.loads(log.read_text())
+    yield Measurement("inputs", sum(part["count"] for part in parts), "inputs", None, True)
+    yield Measurement("cpu_seconds", sum(part["seconds"] for part in parts), "s", None)
+    yield Measurement("slowest", max(part["slowest"] for part in parts), "ms", None)
+    yield Measurement(
+        "commands", len({name for part in parts for name in part["called"]}), "", None
+    )
