@@ -1,10 +1,12 @@
 """Mutants of a unit, tried one after the other; what is known of them is cached."""
 
+import ast
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from sim_tb.runner.cache import fingerprint
@@ -109,7 +111,8 @@ def _pass_without_mutant(unit: Unit) -> None:
 
 
 class _Known:
-    """Outcomes in a file. Mutants that aren't equivalent are tried again when tests change."""
+    """Outcomes in a file. Survivors are tried again when tests change or what they run on; killed
+    mutants when the test changes that killed them."""
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
@@ -125,9 +128,12 @@ class _Known:
     def is_new(self, mutant: Mutant) -> bool:
         """Whether it has to be tried."""
         content = self._outcomes.get(mutant.name)
-        return content is None or (
-            content["fate"] != "equivalent" and content["tests"] != self._tests
-        )
+        if content is None:
+            return True
+        if content["fate"] == "equivalent":
+            return False
+        now = _source(content["test"]) if content["test"] else self._tests
+        return bool(content["tests"] != now)
 
     def outcome(self, mutant: Mutant) -> Outcome:
         """How its trial ended."""
@@ -148,9 +154,23 @@ class _Known:
 
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
-        self._outcomes[mutant.name] = {**asdict(outcome), "tests": self._tests}
+        tests = _source(outcome.test) if outcome.test else self._tests
+        self._outcomes[mutant.name] = {**asdict(outcome), "tests": tests}
         self._write()
 
     def _write(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps(self._outcomes, indent=1).encode())
+
+
+@cache
+def _source(test: str) -> str:
+    """A hash of the function of ``test``; "" if there is none."""
+    path, _, name = test.partition("::")
+    try:
+        tree = ast.parse((ROOT / path).read_text())
+    except FileNotFoundError:
+        return ""
+    name = name.partition("[")[0]
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return next((fingerprint(ast.dump(each)) for each in functions if each.name == name), "")

@@ -71,7 +71,7 @@ UNITS = {
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
         ),
         400,
-        100,
+        400,
     ),
     "vault": Unit(
         "memory",
@@ -84,7 +84,7 @@ UNITS = {
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
         ),
         250,
-        140,
+        250,
     ),
     "router": Unit(
         "noc",
@@ -96,7 +96,7 @@ UNITS = {
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
         ),
         120,
-        80,
+        120,
     ),
     "node": Unit(
         "noc",
@@ -108,7 +108,7 @@ UNITS = {
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
         ),
         120,
-        80,
+        120,
     ),
     "host": Unit(
         "soc",
@@ -124,6 +124,6 @@ UNITS = {
         ),
         ("tests/soc/test_host_cosim.py",),
         120,
-        40,
+        120,
     ),
 }
