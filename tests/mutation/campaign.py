@@ -26,8 +26,6 @@ PROVED = "proved: the same outputs and next state in every state"
 _LONGER = 4
 #: And so many seconds, which only a deadlock between processes reaches.
 _SECONDS = 300
-#: Rooms that decide what the tests do, besides the tests.
-_ROOMS = ("sim_tb", "isa")
 
 
 def try_mutants(
@@ -62,7 +60,7 @@ def try_mutants(
     known = _Known(made, unit)
     waiting = [mutant for mutant in mutants if known.is_new(mutant)]
     if waiting:
-        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting)):
+        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting, known.tests_for)):
             progress(len(mutants) - len(waiting) + done, len(mutants))
             known.keep(mutant, outcome)
     survivors = [mutant for mutant in mutants if known.outcome(mutant).fate == "survived"]
@@ -72,7 +70,12 @@ def try_mutants(
     return {mutant: known.outcome(mutant) for mutant in mutants}
 
 
-def _tried(made: Netlist, unit: Unit, mutants: list[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
+def _tried(
+    made: Netlist,
+    unit: Unit,
+    mutants: list[Mutant],
+    tests_for: Callable[[Mutant], tuple[str, ...]],
+) -> Iterator[tuple[Mutant, Outcome]]:
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ[INDEX_VARIABLE] = "0"
     os.chdir(ROOT)
@@ -90,7 +93,7 @@ def _tried(made: Netlist, unit: Unit, mutants: list[Mutant]) -> Iterator[tuple[M
                 os.environ[INDEX_VARIABLE] = str(index)
                 simulators.select(index, limit)
 
-            yield mutant, trial(unit.tests, seconds=_SECONDS, prepare=prepare)
+            yield mutant, trial(tests_for(mutant), seconds=_SECONDS, prepare=prepare)
             simulators.restart()
 
 
@@ -111,15 +114,12 @@ def _pass_without_mutant(unit: Unit) -> None:
 
 
 class _Known:
-    """Outcomes in a file. Survivors are tried again when tests change or what they run on; killed
-    mutants when the test changes that killed them."""
+    """Outcomes in a file. A killed mutant is tried again when the test changes that killed it, a
+    survivor with the tests that have changed or that it has not met."""
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
-        files = {ROOT / test.partition("::")[0] for test in unit.tests}
-        for room in _ROOMS:
-            files.update((ROOT / room).rglob("*.py"))
-        self._tests = fingerprint(*unit.tests, *(file.read_bytes() for file in sorted(files)))
+        self._tests = {test: _source(test) for test in unit.tests}
         try:
             self._outcomes = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):
@@ -127,13 +127,17 @@ class _Known:
 
     def is_new(self, mutant: Mutant) -> bool:
         """Whether it has to be tried."""
-        content = self._outcomes.get(mutant.name)
-        if content is None:
-            return True
-        if content["fate"] == "equivalent":
-            return False
-        now = _source(content["test"]) if content["test"] else self._tests
-        return bool(content["tests"] != now)
+        fate = self._outcomes.get(mutant.name, {}).get("fate")
+        return fate != "equivalent" and bool(self.tests_for(mutant))
+
+    def tests_for(self, mutant: Mutant) -> tuple[str, ...]:
+        """The tests to try it with."""
+        content = self._outcomes.get(mutant.name, {"tests": {}})
+        known = content["tests"]
+        if content.get("fate") in ("killed", "hung"):
+            same = all(_source(test) == source for test, source in known.items())
+            return () if same else tuple(self._tests)
+        return tuple(test for test, source in self._tests.items() if known.get(test) != source)
 
     def outcome(self, mutant: Mutant) -> Outcome:
         """How its trial ended."""
@@ -154,7 +158,8 @@ class _Known:
 
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
-        tests = _source(outcome.test) if outcome.test else self._tests
+        # One that is killed has met only the test that kills it, for certain.
+        tests = {outcome.test: _source(outcome.test)} if outcome.test else self._tests
         self._outcomes[mutant.name] = {**asdict(outcome), "tests": tests}
         self._write()
 
