@@ -76,6 +76,7 @@ UNITS = {
         (),
         (
             f"{_COSIM}test_random_programs[config1-350]",
+            f"{_COSIM}test_programs_that_compute_all_the_time",
             f"{_TIMED}test_timed_model.py::"
             "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
             "tests/sim_tb/test_random_interrupted.py::"
