@@ -108,6 +108,7 @@ UNITS = {
         (
             "tests/sim_tb/test_network.py::"
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
+            "tests/sim_tb/test_network.py::test_traffic_takes_the_cycles_that_it_took",
         ),
         120,
         120,
@@ -120,6 +121,8 @@ UNITS = {
         (
             "tests/sim_tb/test_network.py::"
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
+            "tests/sim_tb/test_network.py::"
+            "test_accesses_between_nodes_take_the_cycles_that_they_took",
             f"{_WIDE}test_counters_of_nodes",
         ),
         120,
