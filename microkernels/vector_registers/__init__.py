@@ -16,7 +16,7 @@ scatters are free, programs are unrolled so that no loop or address costs a cycl
 unit.
 
 *Belief propagation*: 8 messages of 16 labels fill a register, and additions take all 8 at once (12
-beats a message). Then a message's vectors, and rows of the smoothness matrix, must be moved from
+beats per message). Then a message's vectors, and rows of the smoothness matrix, must be moved from
 packed registers to registers of their own: 4 beats for a total, 16 x (4 + 1) for minima and for
 packing them, 12 for the subtraction and its moves, and 64 for rows, which serve as many messages as
 there are registers for totals. With 8 that makes 116 beats, the thesis's 1.45; 16 names suffice
