@@ -68,7 +68,7 @@ _PARTS = {
     "network": "4x4",
     "networks": "little",
     "vault": "open-page",
-    "vault_bp": "open-page",
+    "memory_variants": "open-page",
 }
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
