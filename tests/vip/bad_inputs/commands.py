@@ -33,6 +33,8 @@ _READ = {
     "mask": "picture",
     "noisy": "picture",
     "mrf segment picture": "picture",
+    "mrf flow first": "picture",
+    "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
