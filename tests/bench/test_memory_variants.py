@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench import vault as experiments
+from microkernels.nn.pool_shape import PoolShape
 from sim_tb.cosim.engine import CosimError
-from sim_tb.workloads.tiles import LAYERS
+from sim_tb.workloads.tiles import TileLayer
 from sim_tb.workloads.traffic import Variant
 from soc.generate.presets import tile_preset
 
@@ -20,8 +21,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     crossbar = replace(BASE, name="crossbar", requesters=3)
     monkeypatch.setattr(experiments, "VARIANTS", [BASE, crossbar])
     monkeypatch.setattr(experiments, "_TILE", "vault-small")
-    layers = [layer for layer in LAYERS if layer.name == "pool3"]
-    monkeypatch.setattr(experiments, "LAYERS", layers)
+    pool = TileLayer(name="pool", pool=PoolShape(width=8, height=4, channels=16))
+    monkeypatch.setattr(experiments, "LAYERS", [pool])
 
 
 def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +33,7 @@ def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatc
     assert figures["bp_base_cycles_per_update"] > 80
     assert 0 < figures["bp_base_row_hits"] < 1
     assert 0 <= figures["bp_base_late"] < 0.5
-    assert figures["vgg_base_pooling_cycles"] > 8000
+    assert figures["vgg_base_pooling_cycles"] > 100
     # Data of a memory beyond a link come later, so nothing is faster.
     assert figures["bp_beyond_100_ns_cycles_per_update"] > figures["bp_base_cycles_per_update"]
     assert figures["vgg_beyond_100_ns_ms"] > figures["vgg_base_ms"]
