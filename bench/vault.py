@@ -69,11 +69,12 @@ def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
 
     Example: vip bench vault_bp --only open-page
     """
+    variants = _variants(only)
     tile = tile_preset(_TILE)
     problem = motorcycle(_WIDTH, _HEIGHT, _LABELS).problem
     # The program with the most memory traffic.
     job = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
-    for variant in _variants(only):
+    for variant in variants:
         if variant.requesters:
             continue
         say(variant.name)

@@ -13,6 +13,7 @@ from hdl.config import SramKind
 from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
+from hdl.verilog import CLEARED_WORDS
 from support.errors import Shown, VipError
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder
@@ -267,7 +268,8 @@ def _readme(
         "\nRun them in this folder: `iverilog` looks for the files of `filelist.f` where it runs."
         " In Vivado: `read_verilog [glob rtl/*.v]` and"
         f" `synth_design -top {emission.top} -part PART`. Nothing is left to `read_mem`: memories"
-        f" start at 0.{_MEMORIES[config.pe.sram]}\n"
+        f" start at 0, those above {CLEARED_WORDS:,} words if the device clears"
+        f" them.{_MEMORIES[config.pe.sram]}\n"
         f"{macros}\n"
         "## Ports\n\n"
         "Streams (`payload`, `valid`, `ready`) and the channels of AXI move a payload at the rising"
