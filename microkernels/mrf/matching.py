@@ -133,7 +133,8 @@ def _costs(
         ends = list(zip(size, move, strict=True))
         here = tuple(slice(max(0, -step), side - max(0, step)) for side, step in ends)
         there = tuple(slice(max(0, step), side - max(0, -step)) for side, step in ends)
-        np.minimum(compare.at(here, there), limit, out=costs[(*here, label)], casting="unsafe")
+        part = costs[here][..., label]
+        np.minimum(compare.at(here, there), limit, out=part, casting="unsafe")
     return costs
 
 

@@ -84,11 +84,9 @@ def coarse_costs(
 def _distances(labels: int, kind: str, across: int | None) -> NDArray[np.int64]:
     """Differences of labels, or squares of them: sums of those down and across."""
     parts = np.divmod(np.arange(labels, dtype=np.int64), across or labels)
-    apart = [np.abs(np.subtract.outer(part, part)) for part in parts]
-    result: NDArray[np.int64] = sum(
-        (one * one if kind == "quadratic" else one for one in apart), np.int64(0)
-    )
-    return result
+    down, right = (np.abs(np.subtract.outer(part, part)) for part in parts)
+    result: NDArray[np.int64] = down + right
+    return down * down + right * right if kind == "quadratic" else result
 
 
 def _parsed(name: str) -> tuple[str, int]:
