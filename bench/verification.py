@@ -21,6 +21,7 @@ from hdl.lines import constant_lines, marked_lines
 from sim_tb.runner.cache import source_digest
 from support.cache import build_folder
 from support.coverage import VARIABLE
+from support.errors import unknown
 from support.files import write_file
 from support.processes import tool
 
@@ -51,6 +52,8 @@ _UNREACHABLE = {
     r"scheduler \S+ (READ|WRITE) .* forced": "a refresh that can wait no longer comes first",
     r"scheduler \S+ REFRESH .* none": "no refresh is owed",
 }
+#: Designs that are mutated, by the names of ``tests.mutation``; ``sources`` are mutants of Python.
+_UNITS = ("engine", "vault", "router", "node", "host")
 #: Methods of a module whose ``with`` statements are conditions.
 _CONDITIONS = {"If", "Elif", "Else", "Case", "Default", "State"}
 #: A point in Verilator's file: name of a Verilog file, its lines, and how often they ran.
@@ -256,7 +259,7 @@ def coverage() -> Iterator[Measurement]:
 
 
 @experiment(tools=(*SIMULATION, "pyosys"), minutes=60)
-def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measurement]:
+def mutants(units: str = ",".join(_UNITS)) -> Iterator[Measurement]:
     """Changes of one bit in the Verilog, and how many the simulations of make test notice.
 
     Those that are proved to be equivalent, or are listed as such with the reason, don't count.
@@ -264,6 +267,9 @@ def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measuremen
 
     Example: vip bench mutants --units router
     """
+    for name in units.split(","):
+        if name not in (*_UNITS, "sources"):
+            raise BenchError(unknown("unit of mutants", name, _UNITS))
     with TemporaryDirectory() as folder:
         file = Path(folder) / "counts.json"
         words = [sys.executable, "-m", "tests.mutation", *units.split(","), "--json", str(file)]

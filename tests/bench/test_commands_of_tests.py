@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from bench import verification
 from bench.harness.experiment import BenchError
+from tests.mutation.units import UNITS
 
 
 @pytest.mark.parametrize(
@@ -32,9 +34,17 @@ def test_bad_inputs_say_why_they_failed(
     assert str(caught.value) == line
 
 
-def test_mutants_of_no_unit_are_refused_with_one_prefix() -> None:
-    with pytest.raises(BenchError, match=r"^mutants: no unit 'nonsense'; there are engine"):
-        list(verification.mutants("nonsense"))
+def test_mutants_of_no_unit_are_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(verification, "tool")
+    with pytest.raises(BenchError, match=r"^unknown unit of mutants 'nonsense'; .*: engine, "):
+        list(verification.mutants("router,nonsense"))
+
+
+def test_the_units_are_those_of_the_tests() -> None:
+    (units,) = (one.default for one in signature(verification.mutants).parameters.values())
+    assert units.split(",") == list(UNITS)
 
 
 def test_mutants_that_are_all_equivalent_have_no_share(monkeypatch: pytest.MonkeyPatch) -> None:

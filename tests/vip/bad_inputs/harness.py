@@ -15,10 +15,15 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType, TracebackType
+from unittest.mock import patch
+
+import typer.main
 
 from vip.cli.app import main
+from vip.cli.lazy import LazyGroup
 
 from .cases import Case
 from .items import listing, make
@@ -39,6 +44,8 @@ _MOST_CHARACTERS = 3_000
 #: Files of a process in the folder for temporary files: while it lives, and after.
 _OWN = re.compile(r"tmp/vip-\d+(/run-[^/]+(/lock)?)?")
 _SHARED = re.compile(r"tmp/vip-\d+")
+#: Typer makes a command anew for each call, which takes longer than most refusals.
+_command, _load = cache(typer.main.get_command), cache(LazyGroup.load)
 
 
 class _Hang(BaseException):
@@ -222,7 +229,8 @@ def _call(arguments: list[str]) -> tuple[int | None, str]:
     code: int | None = 0
     signal.setitimer(signal.ITIMER_REAL, _GIVEN_UP_SECONDS)
     try:
-        main()
+        with patch("typer.main.get_command", _command), patch.object(LazyGroup, "load", _load):
+            main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except _Hang as hang:
