@@ -1,1 +1,1 @@
-"""Belief propagation on graphs that are no grid, with vectors of differing length."""
+"""Belief propagation on graphs of any shape, with vectors of differing length."""

@@ -1,4 +1,4 @@
-"""The verb ``solve_graph``: belief propagation on a graph that is no grid."""
+"""The verb ``solve_graph``: belief propagation on a graph of any shape."""
 
 from typing import NamedTuple
 

@@ -450,7 +450,7 @@ def graph(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Solve a graph that is no grid, on one engine. Variables may have any numbers of labels.
+    """Solve a graph of any shape, on one engine. Variables may have any numbers of labels.
 
     Example: vip mrf graph graph.npz --iterations 10 --on model -o labels.npy
     """
