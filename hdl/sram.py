@@ -52,7 +52,8 @@ class Sram(Component):
             :data:`hdl.sram_fpga.DISTRIBUTED_DEPTH`.
         kind: ``behavioural`` for simulation, ``fpga`` for block or LUT RAM
             (:mod:`hdl.sram_fpga`), ``macro`` for a black box (:mod:`hdl.sram_macro`), which
-            Amaranth's simulator can't run. The first two start with all bits 0.
+            Amaranth's simulator can't run. The first two start with all bits 0, but Verilog of more
+            than :data:`hdl.verilog.CLEARED_WORDS` words leaves that to the device.
 
     Members:
         read (in, ``read_ports`` :class:`SramReadPort`): read ports.

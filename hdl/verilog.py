@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 _LINE = 96
+#: Words of the largest memory that Verilog clears at the start. Synthesis unrolls the loop, which
+#: takes it minutes for 32,768 words, although block RAM is 0 anyway.
+CLEARED_WORDS = 2048
 _AT_START = "  reg at_start;\n  initial at_start <= 0;\n"
 
 
@@ -51,12 +54,13 @@ def tidy(text: str) -> str:
     """``text`` of Yosys's Verilog writer, made shorter and independent of its version.
 
     A memory whose words all start with one value is initialised by a loop instead of one line per
-    word. Aliases of a wire that Amaranth made up (``name$7``) are left out, with their attributes.
-    The helper signal that makes simulators evaluate ``always @*`` at the start gets a name, and
-    also triggers the assignment of constants, which would otherwise never happen. It changes at
-    time 0 when all of them wait for it: an initial value in its declaration is not a change in
-    SystemVerilog, and an immediate assignment may come before they wait. Start values of registers
-    are separate statements, about which no version of Verilator warns.
+    word; one of more than :data:`CLEARED_WORDS` words that start with 0, not at all. Aliases of a
+    wire that Amaranth made up (``name$7``) are left out, with their attributes. The helper signal
+    that makes simulators evaluate ``always @*`` at the start gets a name, and also triggers the
+    assignment of constants, which would otherwise never happen. It changes at time 0 when all of
+    them wait for it: an initial value in its declaration is not a change in SystemVerilog, and an
+    immediate assignment may come before they wait. Start values of registers are separate
+    statements, about which no version of Verilator warns.
     """
     text = _START.sub("at_start ", text).replace("  reg at_start  = 0;\n", _AT_START)
     text = _REGISTER.sub(r"  reg \1;\n  initial \2 = \3;\n", text)
@@ -92,6 +96,8 @@ def _loop(match: re.Match[str]) -> str:
         return match[0]
     (memory,) = memories
     (value,) = values
+    if len(words) > CLEARED_WORDS and re.fullmatch(r"\d+'h0+", value):
+        return ""
     plain = re.sub(r"\W", "_", memory.strip())
     return (
         f"  integer {plain}_word;\n"

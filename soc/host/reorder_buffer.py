@@ -1,6 +1,6 @@
 """Reorder buffer of the host's data port."""
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -58,21 +58,22 @@ class ReorderBuffer(Component):
             self.complete.eq(done.bit_select(self.head, 1)),
             self.failed.eq(errors.bit_select(self.head, 1)),
         ]
+        # One-hot tags: a write to a bit by its number becomes a multiplexer of all bits for each
+        # place that writes, which takes Yosys minutes.
+        answered, refused, retired = (
+            Mux(happens, 1 << tag, 0)
+            for happens, tag in (
+                (self.response_valid, self.response_tag),
+                (self.allocate & self.refused, self.tag),
+                (self.retire, self.head),
+            )
+        )
+        failed = Mux(self.response_error, answered, 0)
         m.d.sync += [
             occupied.eq(occupied + self.allocate - self.retire),
             self.tag.eq(self.tag + self.allocate),
             self.head.eq(self.head + self.retire),
+            done.eq((done | answered | refused) & ~retired),
+            errors.eq((errors | failed) & ~retired),
         ]
-        with m.If(self.response_valid):
-            m.d.sync += [
-                done.bit_select(self.response_tag, 1).eq(1),
-                errors.bit_select(self.response_tag, 1).eq(self.response_error),
-            ]
-        with m.If(self.allocate & self.refused):
-            m.d.sync += done.bit_select(self.tag, 1).eq(1)
-        with m.If(self.retire):
-            m.d.sync += [
-                done.bit_select(self.head, 1).eq(0),
-                errors.bit_select(self.head, 1).eq(0),
-            ]
         return m

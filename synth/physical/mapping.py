@@ -26,13 +26,6 @@ Progress = Callable[[str, int, int], None]
 _Result = TypeVar("_Result")
 #: Comment lines, which contain whole configurations and would make equal modules differ.
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
-#: A large memory cleared at power-up. Block RAM costs the same without it, and Yosys's time for it
-#: grows with the square of the words: two minutes for 32,768.
-_CLEARED = re.compile(
-    r"^ *integer (\w+)_word;\n *initial\n *for \(\1_word = 0; \1_word < \d{5,};.*\n"
-    r" *\1\[\1_word\] = \d+'h0+;\n",
-    re.MULTILINE,
-)
 
 
 def map_module(
@@ -48,8 +41,6 @@ def map_module(
         SynthesisError: Yosys refuses the design.
     """
     sources = {name: _COMMENT.sub("", emission.modules[name]) for name in closure(emission, module)}
-    if not verilog:
-        sources = {name: _CLEARED.sub("", text) for name, text in sources.items()}
     boxes: tuple[str, ...] = ()
     if unit.opened:
         boxes = tuple(name for name in emission.instances[module] if name in sources)

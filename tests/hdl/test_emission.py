@@ -208,6 +208,14 @@ def test_memory_is_cleared_by_a_loop() -> None:
     assert len(text.splitlines()) < 80
 
 
+@pytest.mark.parametrize(("depth", "loops"), [(2048, 1), (4096, 0)])
+def test_large_memory_is_not_cleared(depth: int, loops: int) -> None:
+    sram = Sram(width=8, depth=depth, read_ports=1, write_ports=1, kind="behavioural")
+    text = emit(sram, "sram").modules["sram"]
+    assert text.count("words[words_word] = 8'h00;") == loops
+    assert len(text.splitlines()) < 80
+
+
 @pytest.mark.parametrize("steps", [(5,), (1, 2, 1)])
 def test_verilog_equals_the_design(steps: tuple[int, ...], tmp_path: Path) -> None:
     """For eight cycles from reset and any input, against Amaranth's own back end."""
