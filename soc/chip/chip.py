@@ -85,7 +85,7 @@ class Chip(Component):
         control: SerialHost | HostControl
         if config.host_data == "serial":
             control = SerialHost(config.host, digest=config.digest)
-            m.submodules.serial_host = shared_instance(control, platform)
+            m.submodules["serial_host"] = shared_instance(control, platform)
             connect(m, flipped(self.received), control.received)
             connect(m, control.sent, flipped(self.sent))
             connect(m, control.port, tiles[0].host)
