@@ -114,7 +114,7 @@ def decode_response(content: bytes) -> tuple[Response | None, int]:
     """The first response in ``content``, and the bytes to drop: those before it and its own. None:
     there is no whole response; then the bytes before what may become one.
 
-    What has a wrong CRC is no response, wherever it begins.
+    What has a wrong CRC is not a response, wherever it begins.
     """
     start = content.find(RESPONSE)
     while start >= 0:
