@@ -33,6 +33,8 @@ _READ = {
     "mask": "picture",
     "noisy": "picture",
     "mrf segment picture": "picture",
+    "mrf flow first": "picture",
+    "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
@@ -68,7 +70,7 @@ _PARTS = {
     "network": "4x4",
     "networks": "little",
     "vault": "open-page",
-    "vault_bp": "open-page",
+    "memory_variants": "open-page",
 }
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
