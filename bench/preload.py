@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hdl.config import SramKind
+from memory.axi.layout import AxiConfig
 from memory.preload import Preload
 from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.applications import Application, applications
@@ -36,6 +37,7 @@ def preload_chip(size: int) -> ChipConfig:
     """A chip for an FPGA of one vault with one engine, and a preload memory of ``size`` bytes (0:
     none) at address 0."""
     config = chip_preset("fpga")
+    assert isinstance(config.tile.vault, AxiConfig)
     vault = replace(config.tile.vault, preload_bytes=size)
     # All applications need the optional instructions of one of them.
     pe = replace(config.tile.pe, instructions=LOGISTIC_INSTRUCTIONS)
@@ -114,7 +116,7 @@ def _preload(sram: SramKind) -> Preload:
     vault = preload_chip(SIZE).tile.vault
     return Preload(
         size=SIZE,
-        base=vault.preload_base,
+        base=0,
         address_bits=vault.request_address_bits,
         tag_bits=vault.tag_bits,
         sram=sram,

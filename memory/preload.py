@@ -1,21 +1,16 @@
 """On-chip memory instead of a range of a vault's addresses."""
 
-from typing import Any
-
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import SramKind
 from hdl.emission import shared_instance
-from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
-from hdl.sram import Sram
+from hdl.ports import MemoryPort
 
+from .on_chip import OnChipMemory
 from .preload_range import check_preload
 from .response_merge import merge_responses
-
-_BYTES = WORD_BITS // 8
-_WORD_ADDRESS_BITS = (_BYTES - 1).bit_length()
 
 
 class Preload(Component):
@@ -60,73 +55,29 @@ class Preload(Component):
         m = Module()
         request = self.port.request
         inside = Signal()
-        ready = Signal()
         own_bits = (self.size - 1).bit_length()
+        own = OnChipMemory(
+            size=self.size, address_bits=own_bits, tag_bits=self.tag_bits, sram=self.sram
+        )
+        m.submodules.own = shared_instance(own, platform)
         m.d.comb += [
             inside.eq(request.payload.address[own_bits:] == self.base >> own_bits),
-            request.ready.eq(Mux(inside, ready, self.memory.request.ready)),
+            request.ready.eq(Mux(inside, own.port.request.ready, self.memory.request.ready)),
             self.memory.request.valid.eq(request.valid & ~inside),
             self.memory.request.payload.eq(request.payload),
+            own.port.request.valid.eq(request.valid & inside),
+            *(
+                own.port.request.payload[name].eq(request.payload[name])
+                for name, _ in request.payload.shape()
+            ),
         ]
-        valid, take, beat = self._serve(m, request.valid & inside, ready, platform)
-        merge_responses(m, self.port.response, self.memory.response, valid, take, beat)
+        answers = own.port.response
+        merge_responses(
+            m,
+            self.port.response,
+            self.memory.response,
+            answers.valid,
+            answers.ready,
+            answers.payload,
+        )
         return m
-
-    def _serve(
-        self, m: Module, arrives: Value, ready: Signal, platform: object
-    ) -> tuple[Signal, Signal, Any]:
-        """Perform the accesses of the range, each beat a cycle after its arrival. Returns the
-        response's valid, its ready, and its beat."""
-        beat: Any = Signal.like(self.port.request.payload, name="beat")
-        waiting = Signal()
-        done = Signal()
-        words = Signal(range(COLUMN_WORDS))
-        last = Signal()
-        valid = Signal()
-        take = Signal()
-        free = Signal()
-        answer: Any = Signal.like(self.port.response.payload, name="answer")
-        m.d.comb += [
-            ready.eq(~waiting | done),
-            free.eq(~valid | take),
-            last.eq(beat.write | (words == beat.words)),
-        ]
-        with m.If(ready):
-            m.d.sync += [waiting.eq(arrives), beat.eq(self.port.request.payload)]
-        responds = waiting & (~beat.write | beat.last)
-        acts = waiting & (free | ~responds)
-        m.d.comb += done.eq(acts & last)
-        with m.If(acts & ~beat.write):
-            m.d.sync += words.eq(Mux(last, 0, words + 1))
-        with m.If(responds & free):
-            m.d.sync += [valid.eq(1), answer.tag.eq(beat.tag), answer.last.eq(last)]
-        with m.Elif(take):
-            m.d.sync += valid.eq(0)
-
-        word = Signal(range(self.size // _BYTES))
-        data: list[Value] = []
-        m.d.comb += word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
-        for number in range(_BYTES):
-            column = Sram(
-                width=8,
-                depth=self.size // _BYTES,
-                read_ports=1,
-                write_ports=1,
-                kind=self.sram,
-            )
-            m.submodules[f"bytes_{number}"] = shared_instance(column, platform)
-            (read,), (write,) = column.read, column.write
-            m.d.comb += [
-                read.enable.eq(acts & ~beat.write),
-                read.address.eq(word),
-                write.enable.eq(acts & beat.write & beat.strobe[number]),
-                write.address.eq(word),
-                write.data.eq(beat.data.word_select(number, 8)),
-            ]
-            data.append(read.data)
-        filled: Any = Signal.like(self.port.response.payload, name="filled")
-        m.d.comb += [
-            filled.eq(answer),
-            *(filled.data.word_select(number, 8).eq(value) for number, value in enumerate(data)),
-        ]
-        return valid, take, filled

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memory.axi.layout import AxiConfig
+from memory.on_chip import OnChipConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
@@ -204,7 +205,12 @@ def _size(count: int) -> str:
 
 def _ports(config: Configuration) -> str:
     if isinstance(config, ChipConfig):
-        return f"AXI4-Lite control, AXI4 data, {config.vaults} {_back_end(config.tile)}"
+        host = {
+            "axi": "AXI4-Lite control, AXI4 data",
+            "serial": "bytes",
+            "none": "AXI4-Lite control",
+        }
+        return f"{host[config.host_data]}, {config.vaults} {_back_end(config.tile)}"
     if isinstance(config, VaultTileConfig):
         return f"{config.pes} control, {config.extra_ports} memory, {_back_end(config)}"
     return "memory, control"
@@ -213,4 +219,4 @@ def _ports(config: Configuration) -> str:
 def _back_end(tile: VaultTileConfig) -> str:
     if isinstance(tile.vault, AxiConfig):
         return f"AXI4 ({tile.vault.data_bits} bit)"
-    return "DRAM"
+    return "on-chip memory" if isinstance(tile.vault, OnChipConfig) else "DRAM"

@@ -16,6 +16,7 @@ from isa.image import DramImage
 from isa.program import still_running
 from isa.run import EngineEnd, Launch, Machine, Memory, RunResult
 from memory.axi.layout import AxiConfig
+from memory.config import VaultConfig
 from memory.model.device_model import device_setup
 from noc.node.counters import NetworkCounter
 from sim_tb.dut.chip import TOP, build_chip
@@ -147,7 +148,7 @@ class ChipSession(ABC):
     def period_ns(self) -> float:
         """Clock period in ns: that of the DRAM, or 10 with AXI buses to a board's memory."""
         vault = self.config.tile.vault
-        return _AXI_PERIOD_NS if isinstance(vault, AxiConfig) else vault.timing.tck_ns
+        return vault.timing.tck_ns if isinstance(vault, VaultConfig) else _AXI_PERIOD_NS
 
     def reset(self) -> None:
         """Reset the chip, but not its DRAM."""
@@ -236,7 +237,8 @@ class ChipSession(ABC):
             )
             return {"image": image, "buses": buses}
         devices = tuple(
-            device_setup(vault, base=base, noise=number + 1) for number, base in enumerate(bases)
+            device_setup(config.tile.dram, base=base, noise=number + 1)
+            for number, base in enumerate(bases)
         )
         return {"image": image, "devices": devices}
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4, Axi4Lite
@@ -10,6 +11,7 @@ from hdl.component import Component
 from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from noc.topology import join_nodes
+from soc.board.serial_host import SerialHost
 from soc.host.config import HOST_ADDRESS_BITS
 from soc.host.control import HostControl
 from soc.host.data import HostData
@@ -32,9 +34,13 @@ class Chip(Component):
 
     Members:
         control (in, :class:`hdl.axi.Axi4Lite`): registers and commands (docs/registers.md of VIP).
-        data (in, :class:`hdl.axi.Axi4`): all of the DRAM, from address 0 on (docs/host.md of VIP).
+        data (in, :class:`hdl.axi.Axi4`): all of the DRAM, from address 0 on (docs/host.md of VIP);
+            only with ``host_data`` "axi".
+        received (in), sent (out, streams of bytes): from the host and to it
+            (:mod:`soc.board.frame`); with "serial", instead of ``control`` and ``data``.
         host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
-        dram or axi (out, by vault, :func:`soc.tile.vault_memory.memory_member`): to each memory.
+        dram or axi (out, by vault, :func:`soc.tile.vault_memory.memory_member`): to each memory
+            outside.
 
     Raises:
         noc.deadlock.DeadlockError: at elaboration; see :class:`noc.node.node.Node`.
@@ -43,16 +49,13 @@ class Chip(Component):
     def __init__(self, config: ChipConfig) -> None:
         self.config = config
         memory = memory_member(config.tile.vault)
+        data = Axi4(address_bits=HOST_ADDRESS_BITS, data_bits=WORD_BITS, id_bits=config.axi_id_bits)
+        serial = {"received": In(stream.Signature(8)), "sent": Out(stream.Signature(8))}
+        control = {"control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS))}
+        ways = {"axi": control | {"data": In(data)}, "serial": serial, "none": control}
         super().__init__(
             {
-                "control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
-                "data": In(
-                    Axi4(
-                        address_bits=HOST_ADDRESS_BITS,
-                        data_bits=WORD_BITS,
-                        id_bits=config.axi_id_bits,
-                    )
-                ),
+                **ways[config.host_data],
                 "host_interrupt": Out(1),
                 **{name: member.array(config.vaults) for name, member in memory.items()},
             }
@@ -61,12 +64,12 @@ class Chip(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        (name,) = memory_member(config.tile.vault)
         tiles = []
         for vault in range(config.vaults):
             tile = ChipTile(config)
             m.submodules[f"tile_{vault}"] = shared_instance(tile, platform)
-            connect(m, flipped(getattr(self, name)[vault]), getattr(tile, name))
+            for name in memory_member(config.tile.vault):
+                connect(m, flipped(getattr(self, name)[vault]), getattr(tile, name))
             m.d.comb += [
                 tile.vault.eq(vault),
                 tile.first_pe.eq(vault * config.tile.pes),
@@ -79,13 +82,22 @@ class Chip(Component):
             for tile, following in pairwise(tiles):
                 connect(m, tile.host_next, following.host)
 
-        control = HostControl(config.host)
-        data = HostData(config.host)
-        m.submodules.host_control = shared_instance(control, platform)
-        m.submodules.host_data = shared_instance(data, platform)
-        connect(m, flipped(self.control), control.axi)
-        connect(m, flipped(self.data), data.axi)
-        connect(m, data.port, tiles[0].host)
+        control: SerialHost | HostControl
+        if config.host_data == "serial":
+            control = SerialHost(config.host, digest=config.digest)
+            m.submodules["serial_host"] = shared_instance(control, platform)
+            connect(m, flipped(self.received), control.received)
+            connect(m, control.sent, flipped(self.sent))
+            connect(m, control.port, tiles[0].host)
+        else:
+            control = HostControl(config.host)
+            m.submodules.host_control = shared_instance(control, platform)
+            connect(m, flipped(self.control), control.axi)
+        if config.host_data == "axi":
+            data = HostData(config.host)
+            m.submodules.host_data = shared_instance(data, platform)
+            connect(m, flipped(self.data), data.axi)
+            connect(m, data.port, tiles[0].host)
         m.d.comb += self.host_interrupt.eq(control.host_interrupt)
         ring = [control.first, *(tile.control_output for tile in tiles)]
         ends = [*(tile.control_input for tile in tiles), control.last]

@@ -1,9 +1,13 @@
 """Configuration of a chip: vaults, the network between them, and the host port."""
 
+import hashlib
 from dataclasses import dataclass, field, replace
-from typing import Self
+from importlib.metadata import version
+from typing import Literal, Self, get_args
 
 from hdl.config import ConfigurationError, SramKind
+from hdl.parameters import describe
+from memory.axi.layout import AxiConfig
 from memory.timing import DramTiming
 from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
@@ -16,6 +20,9 @@ from support.errors import Shown
 #: Ports of a vault's memory in addition to the engines': for the host, and for other vaults. A chip
 #: without ``remote`` has only the first.
 CHIP_PORTS = 2
+
+#: The host's ways to the memory of a chip.
+HostData = Literal["axi", "serial", "none"]
 
 _CHECK = Checks(ConfigurationError)
 
@@ -35,6 +42,10 @@ class ChipConfig(Shown, line=False):
             vault to vault (:class:`soc.host.chain.HostChain`), and only the numbers of vaults and
             the widths of addresses and tags of ``network`` have an effect.
         axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
+        host_data: the host's way to the memory. "axi": AXI4, beside AXI4-Lite for registers.
+            "serial": streams of bytes, for both (:class:`soc.board.serial_host.SerialHost`).
+            "none": AXI4-Lite alone; the host reaches the memory by itself, over the buses of the
+            vaults.
 
     Raises:
         ConfigurationError: a value outside its range, or parts that don't fit each other.
@@ -44,6 +55,7 @@ class ChipConfig(Shown, line=False):
     network: NetworkConfig = field(default_factory=NetworkConfig)
     remote: bool = True
     axi_id_bits: int = 4
+    host_data: HostData = field(default="axi", metadata={"optional": True})
 
     def __post_init__(self) -> None:
         _CHECK.kind("tile", self.tile, VaultTileConfig)
@@ -76,6 +88,12 @@ class ChipConfig(Shown, line=False):
                     f"network.{name} must be {needed}, as {source}, not {value}"
                 )
         _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
+        _CHECK.one_of("host_data", self.host_data, get_args(HostData))
+        if self.host_data == "none" and not isinstance(vault, AxiConfig):
+            raise ConfigurationError(
+                "host_data must be 'axi' or 'serial' for a vault without an AXI bus of its own, "
+                "not 'none'"
+            )
         # Refuses a chip too large for the register map.
         _ = self.host
 
@@ -97,7 +115,7 @@ class ChipConfig(Shown, line=False):
     @property
     def vault_bytes(self) -> int:
         """Bytes of a vault's memory."""
-        return 1 << self.network.address_bits
+        return self.tile.vault_bytes
 
     @property
     def dram_timing(self) -> DramTiming | None:
@@ -142,6 +160,12 @@ class ChipConfig(Shown, line=False):
         if not self.remote:
             return self.tile.pe
         return replace(self.tile.pe, address_bits=self.network.chip_address_bits)
+
+    @property
+    def digest(self) -> int:
+        """64 bits that identify the configuration, and the version of VIP."""
+        text = f"{version('vip-inference')} {describe(self)}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
     @property
     def host(self) -> HostConfig:

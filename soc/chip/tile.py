@@ -79,8 +79,8 @@ class ChipTile(Component):
         )
         m.submodules.control = shared_instance(control, platform)
         m.submodules.memory = shared_instance(memory, platform)
-        (name,) = memory_member(config.tile.vault)
-        connect(m, flipped(getattr(self, name)), getattr(memory, name))
+        for name in memory_member(config.tile.vault):
+            connect(m, flipped(getattr(self, name)), getattr(memory, name))
         connect(m, flipped(self.control_input), control.input)
         connect(m, control.output, flipped(self.control_output))
         m.d.comb += [

@@ -426,7 +426,8 @@ def example(
     config: PeConfig, component: "wiring.Component[Any]", top: str, clocks: Sequence[str]
 ) -> str:
     """A module in Verilog that runs a program on the first engine of a design; "" if the design's
-    memory is on a bus, or if it is a chip with a program of its own.
+    memory is on a bus or on the chip, or if it is a chip with a serial host port or with a program
+    of its own.
 
     Parameters:
         config: of the engine. component: the design. top: its module.
@@ -441,7 +442,7 @@ def example(
     host = host.replace("@CYCLES@", _CYCLES if config.counters else "")
     if "memory" in members:
         text = _DESIGN + _ENGINE_MEMORY + host.replace("CONTROL__", "control__")
-    elif "dram" not in members or ("data" in members and config.program):
+    elif "dram" not in members or "received" in members or ("data" in members and config.program):
         return ""
     elif "data" in members:
         tasks = "".join(_AXI_TASKS.replace("PORT", port) for port in ("control", "data"))

@@ -123,7 +123,7 @@ class HostControl(Component):
             writes.eq(writes + accept_write - wrote),
             reads.eq(reads + accept_read - read),
         ]
-        self._interrupts(m, decode)
+        interrupts(m, decode, self.last.summary, self.host_interrupt)
         return m
 
     def _responses(self, m: Module, platform: object) -> tuple[Value, Value]:
@@ -133,7 +133,6 @@ class HostControl(Component):
         message: Any = self.last.message.payload
         arrived = self.last.message.valid
         response = Signal(AxiResponse)
-        unaddressed = ~message.addressed & (message.response == AxiResponse.OKAY)
         b = StreamBuffer(shape=AxiResponse, depth=WRITES)
         r = StreamBuffer(
             shape=data.StructLayout({"data": _DATA_BITS, "response": AxiResponse}), depth=READS
@@ -142,7 +141,7 @@ class HostControl(Component):
         m.submodules.r = shared_instance(r, platform)
         m.d.comb += [
             self.last.message.ready.eq(1),
-            response.eq(Mux(unaddressed, AxiResponse.SLVERR.value, message.response)),
+            response.eq(message_response(message)),
             b.input.valid.eq(arrived & message.write),
             b.input.payload.eq(response),
             r.input.valid.eq(arrived & ~message.write),
@@ -158,28 +157,42 @@ class HostControl(Component):
         ]
         return b.output.valid & axi.bready, r.output.valid & axi.rready
 
-    def _interrupts(self, m: Module, decode: HostDecode) -> None:
-        """Store events until the host clears them."""
-        was_running = Signal()
-        pending = Signal.like(decode.interrupt_status)
-        enabled = Signal.like(decode.interrupt_status)
-        events = Signal.like(decode.interrupt_status)
-        fields = CHIP.register("INTERRUPT_STATUS").fields
-        causes = {
-            "done": was_running & ~self.last.summary.running,
-            "fault": self.last.summary.fault,
-        }
-        m.d.sync += [
-            was_running.eq(self.last.summary.running),
-            pending.eq((pending & ~decode.interrupt_clear) | events),
-        ]
-        with m.If(decode.interrupt_enable):
-            m.d.sync += enabled.eq(decode.data)
-        m.d.comb += [
-            *(events[field.low].eq(causes[field.name]) for field in fields),
-            decode.interrupt_status.eq(pending),
-            decode.interrupt_enabled.eq(enabled),
-            decode.running.eq(self.last.summary.running),
-            decode.faulted.eq(self.last.summary.faulted),
-            self.host_interrupt.eq((pending & enabled).any()),
-        ]
+
+def message_response(message: Any) -> Value:
+    """The bus's answer to the access that came back as ``message``
+    (:func:`soc.chip.control_bus.control_message`)."""
+    unaddressed = ~message.addressed & (message.response == AxiResponse.OKAY)
+    return Mux(unaddressed, AxiResponse.SLVERR.value, message.response)
+
+
+def interrupts(m: Module, decode: HostDecode, summary: Any, host_interrupt: Signal) -> None:
+    """Store events until the host clears them.
+
+    Parameters:
+        m: module that the logic becomes part of, in domain ``sync``.
+        decode: a part of it. summary: of all tiles (:func:`soc.chip.control_bus.control_summary`).
+        host_interrupt: driven; 1 while an enabled interrupt is pending.
+    """
+    was_running = Signal()
+    pending = Signal.like(decode.interrupt_status)
+    enabled = Signal.like(decode.interrupt_status)
+    events = Signal.like(decode.interrupt_status)
+    fields = CHIP.register("INTERRUPT_STATUS").fields
+    causes = {
+        "done": was_running & ~summary.running,
+        "fault": summary.fault,
+    }
+    m.d.sync += [
+        was_running.eq(summary.running),
+        pending.eq((pending & ~decode.interrupt_clear) | events),
+    ]
+    with m.If(decode.interrupt_enable):
+        m.d.sync += enabled.eq(decode.data)
+    m.d.comb += [
+        *(events[field.low].eq(causes[field.name]) for field in fields),
+        decode.interrupt_status.eq(pending),
+        decode.interrupt_enabled.eq(enabled),
+        decode.running.eq(summary.running),
+        decode.faulted.eq(summary.faulted),
+        host_interrupt.eq((pending & enabled).any()),
+    ]

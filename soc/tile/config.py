@@ -8,6 +8,7 @@ from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.line_buffer.layout import check_lines
+from memory.on_chip import OnChipConfig
 from memory.timing import DramTiming
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
@@ -16,8 +17,8 @@ from support.errors import Shown
 
 from .clocks import ClockConfig
 
-#: Back ends of a vault: the DRAM controller, or an AXI4 bus of a board.
-VaultBackEnd = VaultConfig | AxiConfig
+#: Back ends of a vault: the DRAM controller, an AXI4 bus of a board, or memory on the chip.
+VaultBackEnd = VaultConfig | AxiConfig | OnChipConfig
 
 #: Bytes of the thesis's vault are 2**28 (5.2).
 _VAULT_ADDRESS_BITS = 28
@@ -34,7 +35,7 @@ class VaultTileConfig(Shown, line=False):
             its own window of the vault (:func:`soc.tile.engine_slot.join_engine`), so the same
             program works on different data on each. Its tags must fit next to the requester's
             number in the vault's (:attr:`port_tag_bits`).
-        vault: of the memory; its type selects the back end.
+        vault: of the memory; its type selects the back end. On-chip memory has one clock.
         pes: 1..15.
         buffered: whether the memory buffers each PE's responses even if all PEs are always ready
             for them (:attr:`always_ready`).
@@ -60,7 +61,7 @@ class VaultTileConfig(Shown, line=False):
 
     def __post_init__(self) -> None:
         _CHECK.kind("pe", self.pe, PeConfig)
-        _CHECK.kind("vault", self.vault, VaultConfig, AxiConfig)
+        _CHECK.kind("vault", self.vault, VaultConfig, AxiConfig, OnChipConfig)
         limit = MAX_REQUESTERS - 1
         _CHECK.within("pes", self.pes, 1, limit)
         _CHECK.within("extra_ports", self.extra_ports, 0, limit)
@@ -79,6 +80,8 @@ class VaultTileConfig(Shown, line=False):
         _CHECK.flag("buffered", self.buffered)
         check_lines(self.line_buffer, self.line_merges, ConfigurationError)
         _CHECK.kind("clocks", self.clocks, ClockConfig)
+        if self.two_clocks and isinstance(self.vault, OnChipConfig):
+            raise ConfigurationError("clocks.domains must be 'one' with on-chip memory, not 'two'")
         if self.port_tag_bits < self.pe.tag_bits:
             least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
             raise ConfigurationError(
@@ -149,7 +152,7 @@ class VaultTileConfig(Shown, line=False):
 
     @property
     def dram_timing(self) -> DramTiming | None:
-        """Timing of the DRAM; None: the memory is on a bus."""
+        """Timing of the DRAM; None: there is no DRAM controller."""
         return self.vault.timing if isinstance(self.vault, VaultConfig) else None
 
     @property
@@ -157,11 +160,12 @@ class VaultTileConfig(Shown, line=False):
         """``vault`` of a vault with a DRAM controller.
 
         Raises:
-            ConfigurationError: it has an AXI back end.
+            ConfigurationError: it has another back end.
         """
         if not isinstance(self.vault, VaultConfig):
+            back_end = "an AXI back end" if isinstance(self.vault, AxiConfig) else "on-chip memory"
             raise ConfigurationError(
-                "the vault has an AXI back end; a vault with a DRAM controller is needed here"
+                f"the vault has {back_end}; a vault with a DRAM controller is needed here"
             )
         return self.vault
 

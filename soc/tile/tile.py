@@ -93,8 +93,8 @@ class VaultTile(Component):
             )
         for number in range(config.extra_ports):
             connect(m, flipped(self.ports[number]), memory.ports[config.pes + number])
-        (name,) = memory_member(config.vault)
-        connect(m, flipped(getattr(self, name)), getattr(memory, name))
+        for name in memory_member(config.vault):
+            connect(m, flipped(getattr(self, name)), getattr(memory, name))
         m.d.comb += [
             memory.counter_index.eq(self.counter_index),
             self.counter_value.eq(memory.counter_value),

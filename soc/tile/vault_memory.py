@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Any
 
-from amaranth.hdl import DomainRenamer, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, DomainRenamer, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
 from hdl.clocks import MEMORY_DOMAIN
@@ -11,16 +11,19 @@ from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import shared_instance
-from hdl.ports import MemoryPort
+from hdl.ports import MemoryPort, memory_request, memory_response
+from hdl.stream_buffer import StreamBuffer
 from memory.axi.backend import AxiBackend
 from memory.axi.counters import AXI_COUNTERS
 from memory.axi.layout import AxiConfig
+from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from memory.controller.counters import INDEX_BITS, VaultCounter
 from memory.controller.dram_port import DramPort
 from memory.crossing import CounterMirror, MemoryCrossing
 from memory.line_buffer.layout import LineCounter, check_lines
 from memory.line_buffer.line_buffer import LineBuffer
+from memory.on_chip import OnChipConfig, OnChipMemory
 from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
@@ -32,8 +35,10 @@ def memory_member(config: VaultBackEnd) -> dict[str, Member]:
     """The member that connects a vault to its memory.
 
     It is ``dram`` (out, :class:`memory.controller.dram_port.DramPort`) or ``axi`` (out,
-    :class:`hdl.axi.Axi4`).
+    :class:`hdl.axi.Axi4`); memory on the chip has none.
     """
+    if isinstance(config, OnChipConfig):
+        return {}
     if isinstance(config, AxiConfig):
         return {"axi": Out(config.bus)}
     return {"dram": Out(DramPort(config))}
@@ -49,12 +54,14 @@ def memory_counters(config: VaultBackEnd, *, line_buffer: int) -> tuple[IntEnum,
 
 class VaultMemory(Component):
     """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus; a range of
-    the addresses from a :class:`memory.preload.Preload`, if ``config`` has one.
+    the addresses from a :class:`memory.preload.Preload`, if ``config`` has one, or all of them from
+    memory on the chip.
 
     Requesters have the guarantees of :class:`noc.crossbar.Crossbar` and, by the type of
-    ``config``, of :class:`memory.controller.controller.Controller` or
-    :class:`memory.axi.backend.AxiBackend`. The crossbar adds two cycles to the latency of the
-    latter, a line buffer two more.
+    ``config``, of :class:`memory.controller.controller.Controller`,
+    :class:`memory.axi.backend.AxiBackend` or :class:`memory.on_chip.OnChipMemory`, the last between
+    registers that add a cycle each way. The crossbar adds two cycles to the latency of the latter,
+    a line buffer two more.
 
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
@@ -131,47 +138,78 @@ class VaultMemory(Component):
             always_ready=self.always_ready,
         )
         m.submodules["crossbar"] = shared_instance(crossbar, platform)
-        back_end: Controller | AxiBackend
-        if isinstance(self.config, AxiConfig):
-            back_end = AxiBackend(self.config)
-            m.submodules.axi_backend = self._clocked(back_end, platform)
-            connect(m, flipped(self.axi), back_end.axi)
+        value: Value
+        if isinstance(self.config, OnChipConfig):
+            memory, value = self._on_chip(m, self.config, platform), Const(0, COUNTER_BITS)
         else:
-            back_end = Controller(self.config)
-            m.submodules.controller = self._clocked(back_end, platform)
-            connect(m, flipped(self.dram), back_end.dram)
-        index: Value = self.counter_index
-        value = back_end.counter_value
-        memory = back_end.port
-        if self.clocks.two:
-            memory = self._cross(m, memory, platform)
-            if self.config.counters:
-                mirror = CounterMirror(sram=self.config.sram)
-                m.submodules.mirror = shared_instance(mirror, platform)
-                m.d.comb += [mirror.index.eq(index), mirror.counter_value.eq(value)]
-                index, value = mirror.counter_index, mirror.value
-        if self.config.preload_bytes:
-            preload = Preload(
-                size=self.config.preload_bytes,
-                base=self.config.preload_base,
-                address_bits=self.config.request_address_bits,
-                tag_bits=self.config.tag_bits,
-                sram=self.config.sram,
-            )
-            m.submodules.preload = shared_instance(preload, platform)
-            connect(m, preload.memory, memory)
-            memory = preload.port
+            memory, value = self._outside(m, self.config, platform)
         if self.line_buffer:
             value = self._line_buffer(m, crossbar, memory, value, platform)
         else:
             connect(m, crossbar.memory, memory)
         for mine, theirs in zip(self.ports, crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
-        m.d.comb += [
-            back_end.counter_index.eq(index),
-            self.counter_value.eq(value),
-        ]
+        m.d.comb += self.counter_value.eq(value)
         return m
+
+    def _on_chip(self, m: Module, config: OnChipConfig, platform: object) -> Any:
+        """The port of memory on the chip, behind registers."""
+        memory = OnChipMemory(
+            size=config.bytes,
+            address_bits=config.address_bits,
+            tag_bits=config.tag_bits,
+            sram=config.sram,
+        )
+        port = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        outer = port.flip().create(path=("on_chip",))
+        requests = StreamBuffer(shape=memory_request(config.address_bits, config.tag_bits))
+        responses = StreamBuffer(shape=memory_response(config.tag_bits))
+        m.submodules.on_chip = shared_instance(memory, platform)
+        m.submodules.requests = shared_instance(requests, platform)
+        m.submodules.responses = shared_instance(responses, platform)
+        connect(m, flipped(outer.request), requests.input)
+        connect(m, requests.output, memory.port.request)
+        connect(m, memory.port.response, responses.input)
+        connect(m, responses.output, flipped(outer.response))
+        return outer
+
+    def _outside(
+        self, m: Module, config: VaultConfig | AxiConfig, platform: object
+    ) -> tuple[Any, Value]:
+        """The port of the memory outside, and of a part of it inside, and the value of the counter
+        that is read."""
+        back_end: Controller | AxiBackend
+        if isinstance(config, AxiConfig):
+            back_end = AxiBackend(config)
+            m.submodules.axi_backend = self._clocked(back_end, platform)
+            connect(m, flipped(self.axi), back_end.axi)
+        else:
+            back_end = Controller(config)
+            m.submodules.controller = self._clocked(back_end, platform)
+            connect(m, flipped(self.dram), back_end.dram)
+        index: Value = self.counter_index
+        value: Value = back_end.counter_value
+        memory = back_end.port
+        if self.clocks.two:
+            memory = self._cross(m, memory, platform)
+            if config.counters:
+                mirror = CounterMirror(sram=config.sram)
+                m.submodules.mirror = shared_instance(mirror, platform)
+                m.d.comb += [mirror.index.eq(index), mirror.counter_value.eq(value)]
+                index, value = mirror.counter_index, mirror.value
+        m.d.comb += back_end.counter_index.eq(index)
+        if config.preload_bytes:
+            preload = Preload(
+                size=config.preload_bytes,
+                base=config.preload_base,
+                address_bits=config.request_address_bits,
+                tag_bits=config.tag_bits,
+                sram=config.sram,
+            )
+            m.submodules.preload = shared_instance(preload, platform)
+            connect(m, preload.memory, memory)
+            memory = preload.port
+        return memory, value
 
     def _clocked(self, back_end: Controller | AxiBackend, platform: object) -> Any:
         """``back_end`` as a submodule with its clock."""

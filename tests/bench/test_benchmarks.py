@@ -104,7 +104,7 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     check("vault")
     outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
     monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
-    check("vault_bp")
+    check("memory_variants")
     monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
     check("vault_stress")
 

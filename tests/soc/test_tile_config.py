@@ -51,7 +51,7 @@ def test_buffers_for_responses_may_be_kept() -> None:
             r"^pe\.address_bits must be 28, .* most 26, .* not 27$",
         ),
         ({"buffered": 1}, r"^buffered must be True or False, not 1$"),
-        ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig, not 3$"),
+        ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig or an OnChipConfig, not 3$"),
         ({"pe": None}, r"^pe must be a PeConfig, not None$"),
         ({"clocks": "two"}, r"^clocks must be a ClockConfig, not 'two'$"),
     ],

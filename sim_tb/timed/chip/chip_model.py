@@ -211,7 +211,7 @@ class ChipModel(ChipSession):
             *(
                 (None, byref(AxiSizes.of(vault)))
                 if isinstance(vault, AxiConfig)
-                else (byref(VaultSizes.of(vault, config.tile.requesters)), None)
+                else (byref(VaultSizes.of(config.tile.dram, config.tile.requesters)), None)
             ),
             byref(LineSizes.of(config.tile)),
             byref(HostSizes.of(config)),

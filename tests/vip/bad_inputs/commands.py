@@ -33,6 +33,9 @@ _READ = {
     "mask": "picture",
     "noisy": "picture",
     "mrf segment picture": "picture",
+    "mrf flow first": "picture",
+    "mrf graph file": "arrays",
+    "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
@@ -68,7 +71,7 @@ _PARTS = {
     "network": "4x4",
     "networks": "little",
     "vault": "open-page",
-    "vault_bp": "open-page",
+    "memory_variants": "open-page",
 }
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""``vip mrf denoise``, ``segment`` and ``solve``."""
+"""``vip mrf denoise``, ``segment``, ``flow`` and ``solve``."""
 
 import json
 from pathlib import Path
@@ -68,6 +68,51 @@ def test_segmentation_keeps_seeds_and_parts(vip, noisy, parts) -> None:
     assert (labels[seeds > 0] + 1 == seeds[seeds > 0]).all()
     assert ((labels == 1) != (parts == 180)).mean() < 0.02
     assert len(json.loads(Path("energies.json").read_text())["energies"]) == 6
+
+
+def test_flow_finds_two_motions_on_a_machine(vip) -> None:
+    """A square moves right and up before a scene that moves left; 25 labels in bytes."""
+    scene = np.random.default_rng(7).integers(0, 256, (16, 20), np.uint8)
+    moved = np.roll(scene, -1, 1)
+    moved[3:9, 7:15] = scene[5:11, 5:13]
+    code, _, err = vip(
+        *("mrf", "flow", save("first.png", scene), save("second.png", moved), "-o", "motion.npy"),
+        *("--bits", 8, "--cut", 60, "--weight", 3, "--on", "model", "--json", "run.json"),
+    )
+    assert code == 0, err
+    motion = np.load("motion.npy")
+    assert motion.shape == (16, 20, 2)
+    assert (motion[6:9, 8:12] == (2, -2)).all()
+    assert (motion[12:, 2:-1] == (-1, 0)).all()
+    assert json.loads(Path("run.json").read_text())["match"]
+    assert vip("mrf", "flow", "first.png", "second.png", "--window", 4)[0] == 2
+
+
+def test_graph_of_differing_lengths_is_solved(vip) -> None:
+    """A path of three variables, on which belief propagation finds the least energy."""
+    random, sizes = np.random.default_rng(11), (3, 1, 5)
+    own = [random.integers(0, 50, size) for size in sizes]
+    pairs = [random.integers(0, 50, size) for size in ((3, 1), (1, 5))]
+    np.savez(
+        "graph.npz",
+        labels=sizes,
+        costs=np.concatenate(own),
+        edges=[(0, 1), (1, 2)],
+        pairs=np.concatenate([part.ravel() for part in pairs]),
+    )
+    arguments = ("--iterations", 3, "--on", "model", "-o", "labels.npy", "--json", "run.json")
+    code, out, err = vip("mrf", "graph", "graph.npz", *arguments)
+    assert code == 0, err
+    assert "exact" in out
+    first, last = (own[0] + pairs[0][:, 0]).argmin(), (own[2] + pairs[1][0]).argmin()
+    assert np.load("labels.npy").tolist() == [first, 0, last]
+    run = json.loads(Path("run.json").read_text())
+    assert run["updates"] == 12
+    assert run["differing"] == 0
+    np.savez("bad.npz", labels=[2], costs=[1, 2], edges=[(0, 1)], pairs=[1, 2])
+    code, _, err = vip("mrf", "graph", "bad.npz")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "an edge of variable 1; there are 1 variables, from 0" in err
 
 
 @pytest.mark.parametrize("edges", [None, [5, 0, 1, 9, 2]])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -12,23 +13,27 @@ from numpy.typing import NDArray
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
 from microkernels.data.pictures import need_decoder
-from microkernels.mrf.disparities import ENDINGS
-from microkernels.mrf.matching import Cost
+from microkernels.graphs.files import read_graph
+from microkernels.mrf.disparities import ENDINGS, encoded_flow
+from microkernels.mrf.matching import Cost, displacements
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
     file_problem,
+    flow_problem,
     grey_levels,
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
 from sim_tb.runner.build import need_simulator
 from support.extras import need, together
+from support.files import write_atomically
 from support.picture import check_picture
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
+from vip.mrf.graph import solve_graph
 from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
 from vip.mrf.run import MOST_LEVELS, solve_mrf
@@ -326,6 +331,60 @@ def segment(
     )
 
 
+@app.command()
+@grouped
+def flow(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Image.", callback=reading())],
+    second: Annotated[
+        Path, typer.Argument(metavar="SECOND", help="The next image.", callback=reading())
+    ],
+    solve: SolveOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the motions (right, down) as .npy or .flo.",
+            callback=writing(".npy", ".flo"),
+        ),
+    ] = None,
+    window: Annotated[
+        int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
+    ] = 5,
+    cost: Annotated[
+        Cost, typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census.")
+    ] = "ad",
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:3",
+    weight: WeightOption = 20,
+    bits: BitsOption = 16,
+    json: JsonOption = None,
+) -> None:
+    """Compute the motion of each pixel from one image to the next (optical flow).
+
+    A label is a motion of whole pixels; smoothness costs are of the distance across plus that down.
+
+    Example: vip mrf flow first.png second.png --window 7 --bits 8 --cut 60 --weight 5 -o motion.flo
+    """
+    _check_extras(solve, None, first, second)
+    motions = displacements(window)
+    problem = flow_problem(
+        first,
+        second,
+        window=window,
+        cost=cost,
+        truncation=cut,
+        smooth=smooth,
+        weight=weight,
+        bits=bits,
+    )
+    coarse = coarse_costs(problem.labels, smooth, weight, solve.levels, window)
+    run = _solve(problem, solve, None, json, coarse=coarse)
+    if output is not None:
+        write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
+
+
 @app.command("solve")
 @grouped
 def solve_costs(
@@ -365,6 +424,57 @@ def solve_costs(
     )
 
 
+@app.command()
+@grouped
+def graph(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="GRAPH.npz",
+            help="Arrays labels, costs, edges and pairs of integers (docs/mrf.md).",
+            callback=reading(),
+        ),
+    ],
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=1, max=1000)] = 5,
+    on: PlaceOption = "golden",
+    preset_name: PresetOption = "pe",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the labels as .npy.",
+            callback=writing(".npy"),
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Solve a graph of any shape, on one engine. Variables may have any numbers of labels.
+
+    Example: vip mrf graph graph.npz --iterations 10 --on model -o labels.npy
+    """
+    if on == "rtl":
+        need_simulator()
+    with shown() as progress:
+        field = read_graph(file)
+        run = solve_graph(field, preset_name, iterations=iterations, on=on, progress=progress)
+    if output is not None:
+        target = BytesIO()
+        np.save(target, np.array(run.labels, np.uint8))
+        write_atomically(output, target.getvalue())
+    write_json(json, run._asdict())
+    values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
+    if run.cycles is not None:
+        values["cycles"] = f"{run.cycles:,}"
+        values["cycles per update"] = f"{run.cycles / run.updates:.1f}"
+    if on != "golden":
+        values["beliefs and messages"] = f"{run.differing:,} DIFFER" if run.differing else "exact"
+    show_values(f"{len(field.costs):,} variables, {len(field.edges):,} edges", values)
+    if run.differing:
+        raise typer.Exit(1)
+
+
 def _check_extras(
     solve: SolveOptions, output: Path | None, *pictures: Path, scaled: bool = False
 ) -> None:
@@ -389,7 +499,7 @@ def _solve(
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
     coarse: Sequence[NDArray[np.integer]] | None = None,
-) -> None:
+) -> MrfRun:
     with shown() as progress:
         run = solve_mrf(
             problem,
@@ -409,6 +519,7 @@ def _solve(
     _write_energies(run, solve)
     write_json(json, run.to_json(), picture=output)
     _show(run, {})
+    return run
 
 
 def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
