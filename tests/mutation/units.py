@@ -81,7 +81,6 @@ UNITS = {
             "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
             "tests/sim_tb/test_random_interrupted.py::"
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
-            "tests/sim_tb/test_workspace_ends.py",
             f"{_WIDE}test_counters_of_an_engine",
         ),
         400,
