@@ -256,7 +256,9 @@ def coverage() -> Iterator[Measurement]:
 
 
 @experiment(tools=(*SIMULATION, "pyosys"), minutes=60)
-def mutants(units: str = "engine,vault,router,node,host") -> Iterator[Measurement]:
+def mutants(
+    units: str = "engine,vault,router,node,host,crossings,lines,history",
+) -> Iterator[Measurement]:
     """Changes of one bit in the Verilog, and how many the simulations of make test notice.
 
     Those that are proved to be equivalent, or are listed as such with the reason, don't count.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sim_tb.runner.cache import fingerprint
 from support.cache import build_folder
@@ -120,10 +121,15 @@ class _Known:
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
         self._tests = {test: _source(test) for test in unit.tests}
+        self._outcomes = self._read()
+        self._new: dict[str, Any] = {}
+
+    def _read(self) -> dict[str, Any]:
         try:
-            self._outcomes = json.loads(self._file.read_text())
+            content: dict[str, Any] = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):
-            self._outcomes = {}
+            return {}
+        return content
 
     def is_new(self, mutant: Mutant) -> bool:
         """Whether it has to be tried."""
@@ -150,32 +156,35 @@ class _Known:
 
     def keep_proof(self, mutant: Mutant, proved: bool) -> None:
         """Note that a survivor is equivalent, or could not be proved to be."""
-        content = self._outcomes[mutant.name]
-        self._outcomes[mutant.name] = {**content, "proof": "none"}
+        content = {**self._outcomes[mutant.name], "proof": "none"}
         if proved:
-            self._outcomes[mutant.name] |= {"fate": "equivalent", "reason": PROVED}
-        self._write()
+            content |= {"fate": "equivalent", "reason": PROVED}
+        self._write(mutant, content)
 
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
         # One that is killed has met only the test that kills it, for certain.
         tests = {outcome.test: _source(outcome.test)} if outcome.test else self._tests
-        self._outcomes[mutant.name] = {**asdict(outcome), "tests": tests}
-        self._write()
+        self._write(mutant, {**asdict(outcome), "tests": tests})
 
-    def _write(self) -> None:
+    def _write(self, mutant: Mutant, content: dict[str, Any]) -> None:
+        self._outcomes[mutant.name] = self._new[mutant.name] = content
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._file, json.dumps(self._outcomes, indent=1).encode())
+        # Another unit may be of the same Verilog.
+        every = {**self._read(), **self._new}
+        write_atomically(self._file, json.dumps(every, indent=1).encode())
 
 
 @cache
 def _source(test: str) -> str:
-    """A hash of the function of ``test``; "" if there is none."""
+    """A hash of the function of ``test``, or of its file; "" if there is none."""
     path, _, name = test.partition("::")
     try:
         tree = ast.parse((ROOT / path).read_text())
     except FileNotFoundError:
         return ""
+    if not name:
+        return fingerprint(ast.dump(tree))
     name = name.partition("[")[0]
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return next((fingerprint(ast.dump(each)) for each in functions if each.name == name), "")
