@@ -92,7 +92,8 @@ class _SeveralUnits(ScheduleModel):
     def _vector(
         self, pc: int, row: Instruction, values: tuple[int, ...], vl: int, mr: int, time: int
     ) -> int:
-        operation = VectorOperation(row, *(*values, 0)[:3], vl, mr)
+        result, first, second = (*values, 0)[:3]
+        operation = VectorOperation(row, result, first, second, vl, mr)
         extents = operation.extents
         target, *sources = (slice(span.start, span.start + span.size) for span in operation.spans)
         ranges = [(part.start, part.stop) for part in (target, *sources)]
