@@ -17,8 +17,6 @@ from .uart import Uart
 TOP = "top"
 PLL = "pll"
 DESIGN = "board"
-#: The clock's net in :data:`TOP`.
-CLOCK = "fast"
 
 
 class BoardDesign(Component):
@@ -70,13 +68,13 @@ def top_verilog() -> str:
     ``tx`` and ``led``, which shows the interrupt."""
     return (
         f"module {TOP}(input clk, input rx, output tx, output led);\n"
-        f"  wire {CLOCK}, locked;\n"
+        f"  wire fast, locked;\n"
         "  reg [4:0] steady = 0;\n"
-        f"  {PLL} {PLL} (.clkin(clk), .clkout0({CLOCK}), .locked(locked));\n"
-        f"  always @(posedge {CLOCK})\n"
+        f"  {PLL} {PLL} (.clkin(clk), .clkout0(fast), .locked(locked));\n"
+        f"  always @(posedge fast)\n"
         "    if (!locked) steady <= 0;\n"
         "    else if (!(&steady)) steady <= steady + 1;\n"
-        f"  {DESIGN} {DESIGN} (.clk({CLOCK}), .rst(!(&steady)), .rx(rx), .tx(tx),"
+        f"  {DESIGN} {DESIGN} (.clk(fast), .rst(!(&steady)), .rx(rx), .tx(tx),"
         " .host_interrupt(led));\n"
         "endmodule\n"
     )

@@ -239,7 +239,7 @@ def placement_of(
 ) -> Placement:
     """The placement in nextpnr's ``report``; other parameters and errors as for
     :func:`place_netlist`."""
-    rates = {_clock(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
+    rates = {clock_of(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
     if not rates:
         raise SynthesisError(f"{label}: no path from register to register, so no clock rate")
     missing = [clock for clock in aims if clock not in rates]
@@ -248,7 +248,7 @@ def placement_of(
     paths = []
     crossings = []
     for path in report["critical_paths"]:
-        source, target, steps = _clock(path["from"]), _clock(path["to"]), path["path"]
+        source, target, steps = clock_of(path["from"]), clock_of(path["to"]), path["path"]
         if path["from"].startswith("posedge") and path["to"].startswith("posedge"):
             ends = ("to" if step["type"] == "routing" else "from" for step in steps)
             paths.append(
@@ -274,7 +274,7 @@ def placement_of(
     )
 
 
-def _clock(net: str) -> str:
+def clock_of(net: str) -> str:
     """The port of a clock's net; for other nets, their name."""
     match = _NET.match(net)
     return match[1] if match else net
