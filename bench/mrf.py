@@ -122,6 +122,8 @@ _CASES: Mapping[str, _Case] = {
     "bp_16_bits": _Case(),
     "bp_8_bits": _Case(bits=8),
     "bp_60_labels": _Case(labels=60),
+    "bp_2_labels": _Case(labels=2, form="auto"),
+    "bp_5_labels": _Case(labels=5, form="auto"),
     "bp_weights": _Case(weighted=True),
     "bp_damping": _Case(damping=4),
     "bp_weights_damping": _Case(weighted=True, damping=4),

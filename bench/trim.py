@@ -1,10 +1,15 @@
-"""Engines trimmed to applications, and devices filled with them."""
+"""Engines trimmed to applications, proofs of them, and devices filled with them."""
 
+import os
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from time import monotonic
+from unittest.mock import patch
 
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError
 from vip.cli.commands.options import JobsOption, SchedulerOption
+from vip.proofs import prove
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import estimate_gains, simulate_gain
 from vip.trimming.rows import means
@@ -14,6 +19,7 @@ from .harness.experiment import (
     CELLS,
     SIMULATION,
     SYNTHESIS,
+    BenchError,
     Measurement,
     experiment,
     figure,
@@ -99,3 +105,22 @@ def trim(
             yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
     for name, mean in means(rows).items():
         yield Measurement(f"proved_{name}", mean, "fraction", 0.02, True)
+
+
+@experiment(presets=("pe",), tools=SYNTHESIS, minutes=12)
+def proofs() -> Iterator[Measurement]:
+    """Conditions of each proof that ``vip prove`` makes of the suite, and its seconds.
+
+    Beside the others, one a processor; then the seconds of all. No result is cached before.
+    """
+    with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
+        before = monotonic()
+        report = prove(progress=say_stage)
+        seconds = monotonic() - before
+    for name, proof in report.proofs.items():
+        if not proof.holds:
+            raise BenchError(f"{name}: the proof fails; vip prove {name} says where")
+        key = figure(name)
+        yield Measurement(f"{key}_conditions", proof.goals, "conditions", 0.0, True)
+        yield Measurement(f"{key}_seconds", proof.seconds, "s", None)
+    yield Measurement("minutes", seconds / 60, "min", None)

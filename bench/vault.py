@@ -1,27 +1,35 @@
-"""A vault's memory: bandwidth and latency, belief propagation in its variants, random vaults."""
+"""A vault's memory: bandwidth and latency, kernels on its variants, random vaults."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from memory.config import VaultConfig
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_stress
+from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
-from soc.generate.presets import tile_preset
+from soc.generate.presets import chip_preset, tile_preset
+from support.picture import COLOURS, MARKERS, picture, tint
 from vip.cli.commands.option_groups.machine import TimedOption
 
+from .belief import measure_full_hd
 from .harness.experiment import SIMULATION, Measurement, experiment, figure, say
-from .harness.options import NamesOption, SeedOption, chosen
-from .harness.runs import exact
+from .harness.options import NamesOption, PictureOption, SeedOption, chosen
+from .harness.runs import LaunchRun, exact
 
 _TILE = "vault"
 #: The thesis's tile (6.1) and labels, one iteration.
 _WIDTH, _HEIGHT, _LABELS = 60, 34, 16
+#: Nanoseconds by which memories beyond a link are farther.
+_LINKS = (30, 100)
 #: Cycles of waiting for the column command from which a request counts as late.
 _LATE = 128
 
@@ -59,36 +67,111 @@ def vault(
                 yield Measurement(key, gbs, "GB/s", 0.01, True)
 
 
+def _figure_7_2(only: list[str] | None) -> list[Variant]:
+    """Variants whose requesters are engines, and memories beyond a link (thesis 5.2): data come
+    later, and nothing else changes."""
+    base = VARIANTS[0].config
+    beyond = []
+    for ns in _LINKS:
+        timing = base.timing
+        later = replace(timing, tcl_ns=timing.tcl_ns + ns, tcwl_ns=timing.tcwl_ns + ns)
+        config = replace(base, timing=later)
+        beyond.append(Variant(name=f"beyond-{ns}-ns", text=f"{ns} ns farther", config=config))
+    every = {each.name: each for each in (*VARIANTS, *beyond) if not each.requesters}
+    return [every[name] for name in chosen(only, every)]
+
+
+def _kind(layer: TileLayer) -> str:
+    if layer.dense is not None:
+        return "fully_connected"
+    return "pooling" if layer.conv is None else "convolution"
+
+
+def _full_hd(vault: VaultConfig) -> LaunchRun:
+    """An iteration of BP-M on full HD on the thesis's chip, with another memory."""
+    config = chip_preset("thesis")
+    vault = replace(vault, tag_bits=config.tile.dram.tag_bits)
+    (run,) = measure_full_hd(
+        "flat", replace(config, tile=replace(config.tile, vault=vault))
+    ).values()
+    return run
+
+
+_INCHES = (11.0, 4.2)
+
+
+def _draw(bars: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
+    """Draw bandwidth as bars and time as points, as the thesis's Figure 7.2."""
+    titles = (("BP-M", "cycles per update"), ("VGG-16", "ms"))
+    with picture(*_INCHES, path) as drawing:
+        for number, axis in enumerate(drawing.subplots(1, 2, sharey=True)):
+            title, unit = titles[number]
+            values = [pair[number] for pair in bars.values()]
+            axis.barh(list(bars), [gbs for gbs, _ in values], color=tint(COLOURS[0], 0.5))
+            axis.set(title=title, xlabel="GB/s of a vault (bars)")
+            times = axis.twiny()
+            times.plot([time for _, time in values], list(bars), MARKERS[1], color=COLOURS[3])
+            times.set(xlabel=f"{unit} (squares)", xlim=(0, 1.1 * max(t for _, t in values)))
+            times.spines["top"].set_visible(True)
+            if not number:
+                axis.invert_yaxis()
+
+
 @experiment(presets=("vault",), tools=SIMULATION, minutes=20)
-def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
-    """BP-M on a vault's engines, with each variant of its memory (Figure 7.2 of the thesis).
+def memory_variants(
+    only: NamesOption = None,
+    on: TimedOption = "model",
+    chip: Annotated[
+        bool, typer.Option("--chip", help="Also BP-M on full HD, on the thesis's whole chip.")
+    ] = False,
+    drawing: PictureOption = None,
+) -> Iterator[Measurement]:
+    """BP-M and VGG-16 with each variant of a vault's memory (Figure 7.2 of the thesis).
 
-    60 x 34 pixels, one iteration, on Verilog. Variants that differ only in their requesters are
-    skipped, as the requesters here are the engines. Late requests waited 128 cycles or more for
-    their column command.
+    On a vault's engines, every output exact. BP-M: an iteration on the thesis's tile of 60 x 34
+    pixels; late requests waited 128 cycles or more for their column command. VGG-16: all launches
+    of one of 32 vaults, pooling and fully connected layers included; moves between vaults are left
+    out.
 
-    Example: vip bench vault_bp --only open-page
+    Example: vip bench memory_variants --only open-page --only closed-page --picture memory.png
     """
-    variants = _variants(only)
     tile = tile_preset(_TILE)
     problem = motorcycle(_WIDTH, _HEIGHT, _LABELS).problem
     # The program with the most memory traffic.
-    job = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
-    for variant in variants:
-        if variant.requesters:
-            continue
+    belief = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
+    layers = [(_kind(layer), job) for layer in LAYERS for job in layer_jobs(layer, pes=tile.pes)]
+    bars: dict[str, list[tuple[float, float]]] = {}
+    for variant in _figure_7_2(only):
         say(variant.name)
-        outcome = exact(run_on(job, replace(tile, vault=variant.config)), variant.name)
+        machine = replace(tile, vault=variant.config)
+        outcome = exact(run_on(belief, machine, on=on), variant.name)
         result, cycles = outcome.result, outcome.cycles_per_update
-        assert cycles is not None
         late = sum(result.latencies[LATENCY_LIMITS.index(_LATE) + 1 :]) / sum(result.latencies)
         blocked = round(result.vaults[0]["REFRESH_BLOCKED"] / result.cycles, 4)
         key = figure(variant.name)
-        yield Measurement(f"{key}_gbs", round(result.gbs, 3), "GB/s", 0.01, True)
-        yield Measurement(f"{key}_cycles_per_update", round(cycles, 3), "cycles", 0.01)
-        yield Measurement(f"{key}_row_hits", round(result.row_hits, 4), "fraction", 0.02, True)
-        yield Measurement(f"{key}_late", round(late, 4), "fraction", 0.05)
-        yield Measurement(f"{key}_refresh_blocked", blocked, "banks", 0.05)
+        yield Measurement(f"bp_{key}_gbs", round(result.gbs, 3), "GB/s", 0.01, True)
+        yield Measurement(f"bp_{key}_cycles_per_update", round(cycles, 3), "cycles", 0.01)
+        yield Measurement(f"bp_{key}_row_hits", round(result.row_hits, 4), "fraction", 0.02, True)
+        yield Measurement(f"bp_{key}_late", round(late, 4), "fraction", 0.05)
+        yield Measurement(f"bp_{key}_refresh_blocked", blocked, "banks", 0.05)
+        ns, moved, kinds = 0.0, 0, Counter[str]()
+        for kind, job in layers:
+            run = exact(run_on(job, machine, on=on), f"{variant.name}, {job.name}").result
+            ns += run.cycles * run.tck_ns
+            moved += run.bytes_moved
+            kinds[kind] += run.cycles
+        yield Measurement(f"vgg_{key}_gbs", moved / ns, "GB/s", 0.01, True)
+        yield Measurement(f"vgg_{key}_ms", ns / 1e6, "ms", 0.01)
+        for kind, count in kinds.items():
+            yield Measurement(f"vgg_{key}_{kind}_cycles", count, "cycles", 0.01)
+        bars[variant.text] = [(result.gbs, cycles), (moved / ns, ns / 1e6)]
+        if chip:
+            run_of_chip = _full_hd(variant.config)
+            ms = run_of_chip.cycles * run_of_chip.tck_ns / 1e6
+            yield Measurement(f"chip_{key}_ms", ms, "ms", 0.01)
+            yield Measurement(f"chip_{key}_gbs", run_of_chip.gbs, "GB/s", 0.01, True)
+    if drawing is not None:
+        _draw(bars, drawing)
 
 
 @experiment(tools=SIMULATION, minutes=60)

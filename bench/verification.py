@@ -31,14 +31,26 @@ from .harness.record import ROOT
 #: Rooms whose Python describes hardware.
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 #: What decides the lines that a test reaches.
-_SOURCES = (*ROOMS, "isa", "microkernels", "sim_tb", "support", "tests/sim_tb")
-#: Tests that simulate Verilog of these rooms in Verilator; those with a name are slow ones.
+_SOURCES = (
+    *(*ROOMS, "isa", "microkernels", "sim_tb", "support"),
+    *(f"tests/{room}" for room in (*ROOMS, "sim_tb")),
+)
+#: Those of :data:`_TESTS` that are slow.
+_SLOW = ("tests/sim_tb/cosim/test_directed.py",)
+#: Tests that simulate Verilog, or parts of these rooms in Amaranth's simulator.
 _TESTS = (
-    "tests/sim_tb/cosim/test_directed.py",
-    "tests/sim_tb/cosim/test_history_cosim.py",
-    "tests/sim_tb/cosim/test_chip_cosim.py",
+    *_SLOW,
     "tests/sim_tb/test_network.py",
-    "tests/sim_tb/test_vault.py::test_refreshes_wait_as_long_as_they_can",
+    "tests/sim_tb/cosim/test_two_clocks.py::test_copies_of_counters_are_never_torn",
+    "tests/hdl/test_stream_buffer.py",
+    *(f"tests/pe/test_{name}.py" for name in ("counters", "issue", "scalar", "sequencer")),
+    "tests/pe/test_scratchpad.py",
+    *(f"tests/pe/lsu/test_{name}.py" for name in ("history", "load_store", "workspace")),
+    *(f"tests/memory/test_{name}.py" for name in ("bank_machine", "axi_backend", "preload")),
+    *(f"tests/memory/test_{name}.py" for name in ("line_buffer", "sarsa")),
+    "tests/memory/test_controller.py::test_random_accesses",
+    "tests/noc/test_crossbar.py",
+    *(f"tests/soc/test_{name}.py" for name in ("control_races", "host_control", "host_data")),
 )
 #: First words of bins (:func:`hdl.lines.cover`).
 _CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
@@ -161,7 +173,7 @@ def _run(test: str, folder: Path) -> list[str]:
         if first == sources:
             return lines
     raw = folder / name
-    which = "slow" if "::" in test else "not slow"
+    which = "slow" if test in _SLOW else "not slow"
     say(test)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-m", which, test],
@@ -179,6 +191,11 @@ def _run(test: str, folder: Path) -> list[str]:
         present |= designed
         executed |= ran
         counts.unlink()
+    for noted in raw.glob("*.lines"):
+        marks = noted.read_text().splitlines()
+        present |= {mark[1:] for mark in marks}
+        executed |= {mark[1:] for mark in marks if mark[0] == "+"}
+        noted.unlink()
     lines = [f"{'-+'[one in executed]}{one}" for one in sorted(present)]
     write_file(result, "".join(f"{line}\n" for line in [sources, *lines]))
     return lines
@@ -211,8 +228,8 @@ def _missing(file: Path, present: Set[str], executed: Set[str]) -> tuple[int, li
 def coverage() -> Iterator[Measurement]:
     """Lines of hardware under a condition, and bins of crosses, that cosimulations reach.
 
-    They are those of five tests; none is run again while all sources of hardware, isa,
-    microkernels, sim_tb, support and tests/sim_tb are the same. What is not reached is listed in
+    They are those of some tests; none is run again while all sources of hardware, isa,
+    microkernels, sim_tb, support and of their tests are the same. What is not reached is listed in
     ``coverage/missing.txt`` of the cache folder.
 
     Example: vip bench coverage

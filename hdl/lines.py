@@ -18,7 +18,8 @@ from support.coverage import coverage_folder
 
 _ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^  always @\* begin\n.*?^  end\n", re.MULTILINE | re.DOTALL)
-_LINE = r"\\([\w/]+\.py:\d+|bin:\S+)  ?= 1'h1;"
+_BIN = "bin:"
+_LINE = rf"\\([\w/]+\.py:\d+|{_BIN}\S+)  ?= 1'h1;"
 _EXECUTED = re.compile(_LINE)
 #: Of a condition that is constant in a configuration.
 _ALWAYS = re.compile(rf"^  assign {_LINE}", re.MULTILINE)
@@ -27,19 +28,20 @@ _ALWAYS = re.compile(rf"^  assign {_LINE}", re.MULTILINE)
 def cover(m: Module, name: str, condition: ValueLike) -> None:
     """Count cycles with ``condition`` in the bin ``name`` of a cross, if coverage is measured."""
     if coverage_folder():
-        signal = Signal(name=f"bin:{name.replace(' ', '_')}", attrs={"keep": 1})
+        signal = Signal(name=f"{_BIN}{name.replace(' ', '_')}", attrs={"keep": 1})
         with m.If(condition):
             m.d.comb += signal.eq(1)
 
 
-def mark_lines(fragment: Any) -> None:
-    """Add these signals to ``fragment``, of Amaranth, and to the parts that belong to it alone."""
+def mark_lines(fragment: Any) -> list[Signal]:
+    """Add these signals to ``fragment``, of Amaranth, and to the parts that belong to it alone.
+
+    Returns them, and the bins of :func:`cover`."""
     signals: dict[str, Signal] = {}
     marks = [_marks(statements, None, signals) for statements in fragment.statements.values()]
     fragment.add_statements("comb", [list(one) for one in marks])
-    for part, *_ in fragment.subfragments:
-        if not isinstance(part, Instance):
-            mark_lines(part)
+    parts = [part for part, *_ in fragment.subfragments if not isinstance(part, Instance)]
+    return [*signals.values(), *(signal for part in parts for signal in mark_lines(part))]
 
 
 def _marks(statements: Any, guard: Any, signals: dict[str, Signal]) -> Iterator[Any]:
@@ -56,6 +58,8 @@ def _marks(statements: Any, guard: Any, signals: dict[str, Signal]) -> Iterator[
         elif isinstance(statement, Assign) and guard:
             assign: Any = statement
             places.add(assign.src_loc)
+            if isinstance(assign.lhs, Signal) and assign.lhs.name.startswith(_BIN):
+                signals[assign.lhs.name] = assign.lhs
     for file, line in places:
         path = Path(file)
         if path.is_relative_to(_ROOT) and ".venv" not in path.parts and path != Path(__file__):

@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 import pytest
 from amaranth.hdl import Elaboratable
-from amaranth.sim import Simulator
 
 from tests import quick_simulator
+from tests.executed_lines import simulator_of
 from tests.fast import FastRun
 from tests.steady_streams import with_checks
 
@@ -57,14 +57,14 @@ def simulate() -> Simulate:
     ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            simulator = Simulator(with_checks(dut))
-            if not combinational:
-                simulator.add_clock(1e-9)
-            for domain, period in clocks.items():
-                simulator.add_clock(period, domain=domain)
-            for testbench in testbenches:
-                simulator.add_testbench(testbench)
-            simulator.run()
+            with simulator_of(with_checks(dut)) as simulator:
+                if not combinational:
+                    simulator.add_clock(1e-9)
+                for domain, period in clocks.items():
+                    simulator.add_clock(period, domain=domain)
+                for testbench in testbenches:
+                    simulator.add_testbench(testbench)
+                simulator.run()
 
     return run
 

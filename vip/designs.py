@@ -4,13 +4,19 @@ from pathlib import Path
 
 from hdl.config import SramKind
 from soc.generate.configuration_file import read_about
-from soc.generate.generate import Generated
+from soc.generate.generate import ExportTool, Generated
 from soc.generate.generate import generate as write_verilog
 
 from .configurations import Design, design
 
 
-def generate(config: Design, output: Path | str, *, memories: SramKind | None = None) -> Generated:
+def generate(
+    config: Design,
+    output: Path | str,
+    *,
+    memories: SramKind | None = None,
+    tool: ExportTool | None = None,
+) -> Generated:
     """Write Verilog, one file per module, with its configuration and lint waivers.
 
     ``generate("pe", "build/pe", memories="macro")`` writes one engine with memory macros. See
@@ -21,13 +27,15 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
         config: a configuration, the name of a preset, or a JSON file with a configuration.
         output: directory, written completely or not at all; replaces one generated earlier.
         memories: how memories are built; None: as configured.
+        tool: whose files are written, too; see :data:`soc.generate.generate.EXPORTS`.
 
     Raises:
         ConfigurationError: an invalid configuration.
+        ExportError: ``tool`` can't connect the design.
         GenerateError: the directory can't be written, or contains something else.
     """
     chosen = design(config)
     if memories is not None:
         chosen = chosen.with_sram(memories)
     about = read_about(config) if isinstance(config, Path) else ""
-    return write_verilog(chosen, output, about=about)
+    return write_verilog(chosen, output, about=about, tool=tool)

@@ -29,7 +29,10 @@ FILE = "{file}"
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **{
         name: ("bench", name, "--picture", FILE)
-        for name in ("bp_energies", "mrf_energies", "instruction_types", "scaling", "stereo")
+        for name in (
+            *("bp_energies", "instruction_types", "memory_variants", "mrf_energies", "scaling"),
+            "stereo",
+        )
     },
     "motorcycle": (
         *("cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),

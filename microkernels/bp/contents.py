@@ -84,7 +84,7 @@ def contents(
                 rows = np.ascontiguousarray(values[row.pixels])
                 vectors = rows.view(np.uint8)
                 if layout.in_blocks:
-                    fill_blocks(records, direction, vectors)
+                    fill_blocks(records, direction, vectors, layout.vector_bytes)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
             if layout.sums:
@@ -155,7 +155,8 @@ def unpack(layout: BpLayout, memory: Readable) -> Messages:
         records = np.frombuffer(data, np.uint8)
         for direction in MessageDirection:
             if layout.in_blocks:
-                vectors = read_blocks(records, direction, layout.labels * dtype.itemsize)
+                used = layout.labels * dtype.itemsize
+                vectors = read_blocks(records, direction, used, layout.vector_bytes)
             else:
                 vectors = _vectors(records, layout, direction)[None, : rows.shape[2]]
             rows[direction] = np.ascontiguousarray(vectors).view(dtype)

@@ -15,13 +15,14 @@ from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import VaultRing
 
 from .contents import contents, pack, unpack
+from .few import few_fits, few_program
 from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
 from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
 from .levels import LevelsLayout, construct_program, copy_program
 from .plain import plain_program
-from .problem import BpProblem, Messages
+from .problem import BpProblem, Messages, UpdateVariant
 from .shifts.choice import Form, shifts_of
 from .sums import sum_program, with_sums
 from .tiles import TileCut
@@ -88,7 +89,17 @@ def bp_job(
         vaults=1 if ring is None else ring.vaults,
         damping=damping,
     )
-    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
+    variant = UpdateVariant(problem.weights is not None, damping)
+    layout = BpLayout.of(
+        problem,
+        sharers=pes,
+        ring=ring,
+        shifts=shifts,
+        in_blocks=shifts is None
+        and few_fits(problem, variant, scratchpad_bytes, instruction_words),
+        cut=cut,
+        damping=damping,
+    )
     if not choose:
         layout = with_sums(layout, sums, scratchpad_bytes, instruction_words)
     labels, updates = problem.labels, problem.updates * iterations
@@ -129,6 +140,8 @@ def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) ->
     shape = layout.labels, layout.bits
     if layout.sums:
         return sum_program(*shape, bits)
+    if layout.in_blocks:
+        return few_program(*shape, scratchpad_bytes, bits)
     if layout.variant.usual:
         return bp_program(*shape, scratchpad_bytes=scratchpad_bytes, vault_bits=bits)
     return plain_program(*shape, layout.variant, scratchpad_bytes, bits)

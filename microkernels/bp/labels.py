@@ -42,7 +42,7 @@ from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, element_type
 from .record import (
     BLOCK,
-    BLOCK_BYTES,
+    BLOCK_VECTORS,
     LOADED_VECTORS,
     PART,
     RECORD_VECTORS,
@@ -116,7 +116,8 @@ class LabelsKernel:
         pad.take("factor", self.size)
         pad.take_each("g", group, self.size)
         pad.take("chosen", group * self.size)
-        vector = PART if in_blocks else vector_stride(labels + tail, bits)
+        self.vector = vector_stride(labels + tail, bits)
+        vector = PART * self.vector if in_blocks else self.vector
         pad.take_ring(RECORD_VECTORS, vector, most=buffers * (1 if in_blocks else group))
         self.constant_bytes = pad["factor"] + self.size
         self.writer = w = KernelBuilder(
@@ -140,12 +141,14 @@ class LabelsKernel:
         w.constant("labels", labels, "labels")
         inputs = (RECORD_VECTORS - 1) * vector // self.size + labels
         if in_blocks:
-            inputs = LOADED_VECTORS * PART // self.size
-            rest = (RECORD_VECTORS - LOADED_VECTORS) * PART // self.size
+            inputs = LOADED_VECTORS * vector // self.size
+            rest = (RECORD_VECTORS - LOADED_VECTORS) * vector // self.size
             w.constant("others", rest, "elements of the messages along rows")
         w.constant("inputs", inputs, "elements of a record, or of its first three parts")
         w.constant("group", group, "pixels of a group")
-        step = BLOCK_BYTES if in_blocks else record_stride(labels + tail, bits)
+        step = record_stride(labels + tail, bits)
+        if in_blocks:
+            step = BLOCK_VECTORS * self.vector
         w.constant("step", step, "bytes from a pixel to the next one")
 
     @property
@@ -162,7 +165,7 @@ class LabelsKernel:
         pad = self.pad
         if self.in_blocks:
             at = pad.ring + buffer * pad.slot
-            return at + loaded_place(vector, pixel % BLOCK, pixel // BLOCK)
+            return at + loaded_place(vector, pixel % BLOCK, pixel // BLOCK, self.vector)
         return pad.ring + (buffer * self.group + pixel) * pad.slot + vector * pad.vector
 
     def build(self, vault_bits: int | None) -> KernelBuilder:
@@ -211,8 +214,8 @@ class LabelsKernel:
             at = self.place(buffer, 0, 0)
             w.op("mov", self.x, at)
             w.load(self.x, self.load, "inputs")
-            w.op("mov", self.x, at + LOADED_VECTORS * PART)
-            w.op("add", self.y, self.load, ROW_MESSAGES)
+            w.op("mov", self.x, at + LOADED_VECTORS * self.pad.vector)
+            w.op("add", self.y, self.load, ROW_MESSAGES * self.vector)
             w.load(self.x, self.y, "others")
             w.op("add", self.load, self.load, "step")
             return

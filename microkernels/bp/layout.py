@@ -24,7 +24,7 @@ from .problem import USUAL, BpProblem, MessageDirection, UpdateVariant, element_
 from .record import (
     BANKS,
     BLOCK,
-    BLOCK_BYTES,
+    BLOCK_VECTORS,
     COST_PLACE,
     LOADED_VECTORS,
     PART,
@@ -61,11 +61,6 @@ from .tiles import Tile, TileCut, TileGrid
 _ALIGNMENT = BANKS * ROW_BYTES
 
 
-def _unit(shifts: Shifts | None) -> int:
-    """Side of a record in pixels."""
-    return BLOCK if shifts is not None and shifts.in_blocks else 1
-
-
 @dataclass(frozen=True, kw_only=True)
 class BpLayout:
     """Addresses of a problem; see the module's text.
@@ -85,6 +80,7 @@ class BpLayout:
         variant: of the updates.
         sums: records have a sum, which the kernel makes one axis ahead
             (:mod:`microkernels.bp.sums`).
+        in_blocks: a record is a block.
 
     Raises:
         KernelError: a value out of range, or tiles that don't fit their vault.
@@ -99,6 +95,7 @@ class BpLayout:
     shifts: Shifts | None = None
     variant: UpdateVariant = USUAL
     sums: bool = False
+    in_blocks: bool = False
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -125,6 +122,7 @@ class BpLayout:
         ring: VaultRing | None = None,
         block: int = 1,
         shifts: Shifts | None = None,
+        in_blocks: bool = False,
         cut: TileCut | None = None,
         damping: int = 0,
     ) -> "BpLayout":
@@ -135,12 +133,14 @@ class BpLayout:
             block: side in pixels of the blocks between which tiles are cut, those of a kernel on
                 blocks if it is one. Pixels that fill up the last block of a row or column have
                 records too.
+            in_blocks: the kernel by a matrix is the one on blocks.
         """
+        in_blocks |= shifts is not None and shifts.in_blocks
         grid = TileGrid(
             width=problem.width,
             height=problem.height,
             ring=ring or VaultRing(),
-            block=max(block, _unit(shifts)),
+            block=max(block, BLOCK if in_blocks else 1),
             cut=cut,
         )
         return cls(
@@ -152,6 +152,7 @@ class BpLayout:
             symmetric=problem.symmetric,
             shifts=shifts,
             variant=UpdateVariant(problem.weights is not None, damping),
+            in_blocks=in_blocks,
         )
 
     @property
@@ -159,14 +160,9 @@ class BpLayout:
         return self.grid.ring
 
     @property
-    def in_blocks(self) -> bool:
-        """Whether a record is a block."""
-        return self.unit > 1
-
-    @property
     def unit(self) -> int:
         """Side of a record in pixels."""
-        return _unit(self.shifts)
+        return BLOCK if self.in_blocks else 1
 
     @property
     def vector_bytes(self) -> int:
@@ -177,7 +173,7 @@ class BpLayout:
     def record_bytes(self) -> int:
         """Bytes from a record to its right neighbour in the tile."""
         if self.in_blocks:
-            return BLOCK_BYTES
+            return BLOCK_VECTORS * self.vector_bytes
         vectors = SPARE_PLACE + 1 if self.sums else RECORD_VECTORS
         return record_stride(self.labels + self.variant.tail, self.bits, vectors)
 
@@ -256,7 +252,7 @@ class BpLayout:
     def _vector(self, direction: MessageDirection | None, x: int, y: int) -> int:
         record = self.record_at(x, y)
         if self.in_blocks:
-            return record + pixel_place(direction, x % BLOCK, y % BLOCK)
+            return record + pixel_place(direction, x % BLOCK, y % BLOCK, self.vector_bytes)
         return record + self.place(direction) * self.vector_bytes
 
     def place(self, direction: MessageDirection | None) -> int:
@@ -292,12 +288,13 @@ class BpLayout:
         updates = pixels - 1
         if self.in_blocks:
             # Both pixels of a block are updated; at the edge of the image the last message is lost.
-            load, message = loaded(direction), message_place(direction)
+            load = loaded(direction, self.vector_bytes)
+            message = message_place(direction, self.vector_bytes)
             updates = pixels // BLOCK
         step = -along if direction.reverse else along
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
-        exit_pitch = spare(direction) - message if self.in_blocks else step
+        exit_pitch = spare(direction, self.vector_bytes) - message if self.in_blocks else step
         if self.sums:
             # The image's last pixel is updated for the sake of its sum.
             load = COST_PLACE * self.vector_bytes
@@ -491,7 +488,7 @@ class BpLayout:
         pairs; short vectors are read together with the bytes after them.
         """
         message = self._message_bytes
-        read = LOADED_VECTORS * (PART if self.in_blocks else message)
+        read = LOADED_VECTORS * (PART * self.vector_bytes if self.in_blocks else message)
         total = 0
         for vault in range(self.ring.vaults):
             for tile in self.grid.tiles(vault):
@@ -513,7 +510,7 @@ class BpLayout:
     @property
     def _message_bytes(self) -> int:
         """Bytes of the messages that begin a line of pixels or blocks."""
-        return COLUMN_BYTES if self.in_blocks else self.labels * element_type(self.bits).itemsize
+        return BLOCK * self.vector_bytes if self.in_blocks else self.labels * self.bits // 8
 
     @property
     def remote_share(self) -> float:

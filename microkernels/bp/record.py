@@ -17,20 +17,21 @@ banks. Neighbouring lines, which are processed at the same time, are then in dif
 directions: eight rows at one column use banks 0 9 2 11 4 13 6 15; eight columns use banks 0 to 7 at
 one row and 9 to 16 at the next.
 
-*Blocks*, for short vectors. A 16-byte vector fills half a 32-byte column, so the vectors of two
-lines, or of two pixels of a line, share a column. A sweep along rows reads vectors of two rows and
-writes messages of two rows, a sweep along columns those of two columns. A *block* of 2 x 2 pixels
-suits both: its vectors of one kind are read together, and its messages are written two at a time,
-each pair into one column::
+*Blocks*, for short vectors. A 16-byte vector fills half a 32-byte column and one of 8 bytes a
+quarter, so vectors of two lines, or of two pixels of a line, share a column. A sweep along rows
+reads vectors of two rows and writes messages of two rows, a sweep along columns those of two
+columns. A *block* of 2 x 2 pixels suits both: its vectors of one kind are read together, and its
+messages are written two at a time, each pair into one column::
 
     up | down | data cost | spare || data cost | left | right | spare
 
-Each part has :data:`PART` bytes, the vectors of the four pixels; four parts are a DRAM row. A sweep
-along rows reads the first three parts, a sweep along columns the three after the bars; the data
-costs are stored twice. In the first row a part's pixels are in the order ``(x, y), (x + 1, y), (x,
-y + 1), (x + 1, y + 1)``; in the second, row and column are exchanged. Either sweep thus finds the
-vectors of a line one after the other, and messages that it computes together are neighbours.
-Messages that leave the image go to a spare part.
+Each part contains the vectors of the four pixels; a block of 16-byte vectors is two DRAM rows, one
+of 8-byte vectors one row. A sweep along rows reads the first three parts, a sweep along columns the
+three after the bars; the data costs are stored twice. In the first half a part's pixels are in the
+order ``(x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1)``; in the second, row and column are
+exchanged. Either sweep thus finds the vectors of a line one after the other, and messages that it
+computes together are neighbours. Messages that leave the image go to a spare part. Functions of
+blocks take the bytes of a vector as ``vector``.
 """
 
 import numpy as np
@@ -84,41 +85,41 @@ def row_stride(used: int) -> int:
 
 #: Side of a block in pixels.
 BLOCK = 2
-#: Bytes per vector, per part (the vectors of a block's pixels), and per block.
-_VECTOR = COLUMN_BYTES // 2
-PART = BLOCK * BLOCK * _VECTOR
-BLOCK_BYTES = 2 * ROW_BYTES
-#: First byte of each part in a block. Sweeps along rows take the data costs from the first one.
-_COSTS = (2 * PART, ROW_BYTES)
+#: Vectors per part (those of a block's pixels), per half of a block, and per block.
+PART = BLOCK * BLOCK
+_HALF = 4 * PART
+BLOCK_VECTORS = 2 * _HALF
+#: First vector of each part in a block. Sweeps along rows take the data costs from the first one.
+_COSTS = (2 * PART, _HALF)
 _MESSAGES = {
     MessageDirection.UP: 0,
     MessageDirection.DOWN: PART,
-    MessageDirection.LEFT: ROW_BYTES + PART,
-    MessageDirection.RIGHT: ROW_BYTES + 2 * PART,
+    MessageDirection.LEFT: _HALF + PART,
+    MessageDirection.RIGHT: _HALF + 2 * PART,
 }
 _SPARE = 3 * PART
-#: First byte in a block of the messages along rows, which are two parts.
+#: First vector in a block of the messages along rows, which are two parts.
 ROW_MESSAGES = _MESSAGES[MessageDirection.LEFT]
 
 
 def block_fit(width: int, height: int, labels: int, bits: int) -> bool:
-    """Whether blocks suit an image: 9 to 16 labels of 8 bits, an even number of pixels per side."""
+    """Whether blocks suit an image: vectors of at most half a column, an even number of pixels per
+    side."""
     even = width % BLOCK == 0 and height % BLOCK == 0
-    return bits == 8 and vector_stride(labels, bits) == _VECTOR and even
+    return even and BLOCK * vector_stride(labels, bits) <= COLUMN_BYTES
 
 
-def loaded(direction: MessageDirection) -> int:
+def loaded(direction: MessageDirection, vector: int) -> int:
     """Offset in a block of the three parts that a sweep reads."""
-    return 0 if direction.horizontal else ROW_BYTES
+    return 0 if direction.horizontal else _HALF * vector
 
 
 def _place(part: int, x: int, y: int) -> int:
-    along_rows = part < ROW_BYTES
-    first, second = (y, x) if along_rows else (x, y)
-    return part + (BLOCK * first + second) * _VECTOR
+    first, second = (y, x) if part < _HALF else (x, y)
+    return part + BLOCK * first + second
 
 
-def pixel_place(place: MessageDirection | None, x: int, y: int) -> int:
+def pixel_place(place: MessageDirection | None, x: int, y: int, vector: int) -> int:
     """Offset in a block of a vector of its pixel (x, y), each 0 or 1.
 
     Parameters:
@@ -126,39 +127,40 @@ def pixel_place(place: MessageDirection | None, x: int, y: int) -> int:
             rows.
     """
     part = _COSTS[0] if place is None else _MESSAGES[place]
-    return _place(part, x, y)
+    return _place(part, x, y) * vector
 
 
-def loaded_place(number: int, x: int, y: int) -> int:
+def loaded_place(number: int, x: int, y: int, vector: int) -> int:
     """Offset of a vector of pixel (x, y) among the three parts for sweeps along rows and then
     :data:`ROW_MESSAGES`; ``number`` counts parts."""
-    along_rows = number < ROW_BYTES // PART - 1
-    return _place(0 if along_rows else ROW_BYTES, x, y) % ROW_BYTES + number * PART
+    along_rows = number < LOADED_VECTORS
+    return (_place(0 if along_rows else _HALF, x, y) % _HALF + number * PART) * vector
 
 
-def message_place(direction: MessageDirection) -> int:
+def message_place(direction: MessageDirection, vector: int) -> int:
     """Offset in a block of the two adjacent messages that arrive at the first two pixels that a
-    sweep reaches; those of the other two are one column later, or earlier if the sweep is
-    reverse."""
-    return _MESSAGES[direction] + (COLUMN_BYTES if direction.reverse else 0)
+    sweep reaches; those of the other two follow, or precede them if the sweep is reverse."""
+    return (_MESSAGES[direction] + (BLOCK if direction.reverse else 0)) * vector
 
 
-def spare(direction: MessageDirection) -> int:
+def spare(direction: MessageDirection, vector: int) -> int:
     """Offset in a block of two messages that nobody reads."""
-    return (
-        loaded(MessageDirection.DOWN if direction.horizontal else MessageDirection.RIGHT) + _SPARE
-    )
+    other = MessageDirection.DOWN if direction.horizontal else MessageDirection.RIGHT
+    return loaded(other, vector) + _SPARE * vector
 
 
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
     """View ``[y, block, x, byte]`` of a part's vectors, ``size`` bytes each."""
-    shape = (len(blocks), BLOCK, BLOCK, _VECTOR)
-    vectors = blocks[:, part : part + PART].reshape(shape)[..., :size]
-    return vectors.transpose((1, 0, 2, 3) if part < ROW_BYTES else (2, 0, 1, 3))
+    vectors = blocks.reshape(len(blocks), BLOCK_VECTORS, -1)[:, part : part + PART, :size]
+    pixels = vectors.reshape(len(blocks), BLOCK, BLOCK, size)
+    return pixels.transpose((1, 0, 2, 3) if part < _HALF else (2, 0, 1, 3))
 
 
 def fill_blocks(
-    data: NDArray[np.uint8], place: MessageDirection | None, rows: NDArray[np.uint8]
+    data: NDArray[np.uint8],
+    place: MessageDirection | None,
+    rows: NDArray[np.uint8],
+    vector: int,
 ) -> None:
     """Put vectors into a row of blocks.
 
@@ -166,7 +168,7 @@ def fill_blocks(
         data: the blocks' bytes. place: as for :func:`pixel_place`; data costs go to both places.
         rows: ``[y, x, byte]``, the vectors of two rows of pixels.
     """
-    blocks = data.reshape(-1, BLOCK_BYTES)
+    blocks = data.reshape(-1, BLOCK_VECTORS * vector)
     parts = _COSTS if place is None else (_MESSAGES[place],)
     vectors = rows.reshape(BLOCK, len(blocks), BLOCK, -1)
     for part in parts:
@@ -174,10 +176,10 @@ def fill_blocks(
 
 
 def read_blocks(
-    data: NDArray[np.uint8], place: MessageDirection | None, size: int
+    data: NDArray[np.uint8], place: MessageDirection | None, size: int, vector: int
 ) -> NDArray[np.uint8]:
     """The vectors ``[y, x, byte]``, of ``size`` bytes each, of a row of blocks; parameters as for
     :func:`fill_blocks`."""
-    blocks = data.reshape(-1, BLOCK_BYTES)
+    blocks = data.reshape(-1, BLOCK_VECTORS * vector)
     part = _COSTS[0] if place is None else _MESSAGES[place]
     return np.ascontiguousarray(_views(blocks, part, size)).reshape(BLOCK, -1, size)

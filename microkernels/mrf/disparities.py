@@ -53,6 +53,22 @@ def encoded(disparities: Disparities, ending: str) -> bytes:
     return target.getvalue()
 
 
+def encoded_flow(motions: NDArray[np.integer], ending: str) -> bytes:
+    """The file contents of motions ``[y, x, (right, down)]``.
+
+    Parameters:
+        ending: ``.npy`` (32-bit floating point) or ``.flo`` (the same, Middlebury's format).
+    """
+    single = np.ascontiguousarray(motions, "<f4")
+    target = BytesIO()
+    if ending == ".npy":
+        np.save(target, single)
+    else:
+        height, width = single.shape[:2]
+        target.write(b"PIEH" + np.array([width, height], "<i4").tobytes() + single.tobytes())
+    return target.getvalue()
+
+
 def png_factor(disparities: Disparities) -> int:
     """Grey levels per pixel of disparity in a PNG: the largest whole number, 1 to 255, for which
     the largest disparity fits in 8 bits."""

@@ -1,11 +1,11 @@
-"""Integer data costs of a stereo pair: absolute differences, Birchfield-Tomasi, census.
+"""Integer data costs of two pictures: absolute differences, Birchfield-Tomasi, census.
 
 Label ``l`` stands for disparity ``first + l``: the pixel at column ``x`` of the left picture is
 compared with the one at column ``x - first - l`` in the same row of the right picture. If that
 column is outside the right picture, the cost is the largest of its kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
@@ -23,6 +23,10 @@ CENSUS_SIDE = 5
 _LUMINANCE = (2125, 7154, 721)
 #: Costs or picture values: whole numbers, or fractional if samples have many bits.
 _Plane = NDArray[np.int16 | np.float32]
+#: Rows and columns.
+_Place = tuple[slice, ...]
+#: Most labels across a window of motions.
+MOST_WINDOW = 15
 
 
 def matching_costs(
@@ -52,26 +56,85 @@ def matching_costs(
         KernelError: pictures of different sizes, a value out of range, or disparities beyond the
             width of the pictures.
     """
-    if left.shape != right.shape:
-        sizes = " and ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (left, right))
-        raise KernelError(f"the two images must be of equal size, not {sizes}")
+    _check_sizes(left, right)
     CHECK.within("labels", labels, 1, 256)
     CHECK.at_least("first", first, 0)
-    if truncation is not None:
-        CHECK.at_least("truncation", truncation, 1)
-    height, width = left.shape[:2]
+    width = left.shape[1]
     if first + labels > width:
         raise KernelError(
             f"disparities {first} to {first + labels - 1} don't fit images {width} pixels wide; "
             f"the largest is {width - 1}"
         )
-    compare = _COMPARISONS[cost](left, right)
+    return _costs(left, right, cost, truncation, [(0, -first - label) for label in range(labels)])
+
+
+def displacements(window: int) -> NDArray[np.int64]:
+    """``[label, (right, down)]``: the motions in pixels of a ``window`` of labels, row by row.
+
+    Parameters:
+        window: labels across and down, odd, 3 to :data:`MOST_WINDOW`.
+
+    Raises:
+        KernelError: another window.
+    """
+    CHECK.within("window", window, 3, MOST_WINDOW)
+    if window % 2 == 0:
+        raise KernelError(f"a window has an odd number of labels across, not {window}")
+    down, right = np.divmod(np.arange(window * window), window)
+    return np.stack([right, down], axis=1) - window // 2
+
+
+def flow_costs(
+    first: Photograph,
+    second: Photograph,
+    *,
+    window: int,
+    cost: Cost = "ad",
+    truncation: int | None = None,
+) -> NDArray[np.int16]:
+    """``[y, x, label]``: the cost of each motion of :func:`displacements` of each pixel of the
+    first picture, by which it is in the second; otherwise as :func:`matching_costs`.
+
+    Raises:
+        KernelError: pictures of different sizes or no larger than the window, or a value out of
+            range.
+    """
+    _check_sizes(first, second)
+    moves = displacements(window)
+    if min(first.shape[:2]) <= window // 2:
+        raise KernelError(
+            f"images of {first.shape[1]} x {first.shape[0]} pixels are too small for motions of "
+            f"{window // 2} pixels"
+        )
+    return _costs(first, second, cost, truncation, [(down, right) for right, down in moves])
+
+
+def _check_sizes(first: Photograph, second: Photograph) -> None:
+    if first.shape != second.shape:
+        sizes = " and ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (first, second))
+        raise KernelError(f"the two images must be of equal size, not {sizes}")
+
+
+def _costs(
+    first: Photograph,
+    second: Photograph,
+    cost: Cost,
+    truncation: int | None,
+    moves: Sequence[tuple[int, int]],
+) -> NDArray[np.int16]:
+    """``[y, x, label]``: costs of the moves (down, right) from the first to the second picture."""
+    if truncation is not None:
+        CHECK.at_least("truncation", truncation, 1)
+    compare = _COMPARISONS[cost](first, second)
     limit = compare.largest if truncation is None else min(truncation, compare.largest)
-    costs = np.full((height, width, labels), limit, np.int16)
-    for label in range(labels):
-        disparity = first + label
-        costs_at = compare.at(slice(disparity, width), slice(0, width - disparity))
-        np.minimum(costs_at, limit, out=costs[:, disparity:, label], casting="unsafe")
+    size = first.shape[:2]
+    costs = np.full((*size, len(moves)), limit, np.int16)
+    for label, move in enumerate(moves):
+        ends = list(zip(size, move, strict=True))
+        here = tuple(slice(max(0, -step), side - max(0, step)) for side, step in ends)
+        there = tuple(slice(max(0, step), side - max(0, -step)) for side, step in ends)
+        part = costs[here][..., label]
+        np.minimum(compare.at(here, there), limit, out=part, casting="unsafe")
     return costs
 
 
@@ -80,8 +143,8 @@ class _Comparison(Protocol):
 
     largest: int
 
-    def at(self, columns: slice, shifted: slice) -> _Plane:
-        """Costs of ``columns`` of the left picture against ``shifted`` of the right one."""
+    def at(self, here: _Place, there: _Place) -> _Plane:
+        """Costs of pixels ``here`` in the first picture against those ``there`` in the second."""
 
 
 class _Differences:
@@ -90,8 +153,8 @@ class _Differences:
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _values(left), _values(right)
 
-    def at(self, columns: slice, shifted: slice) -> _Plane:
-        differences = np.abs(self._left[:, columns] - self._right[:, shifted])
+    def at(self, here: _Place, there: _Place) -> _Plane:
+        differences = np.abs(self._left[here] - self._right[there])
         return _mean(differences, self._left.shape[2])
 
 
@@ -103,11 +166,11 @@ class _BirchfieldTomasi:
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _Range(left), _Range(right)
 
-    def at(self, columns: slice, shifted: slice) -> _Plane:
+    def at(self, here: _Place, there: _Place) -> _Plane:
         left, right = self._left, self._right
         ways = (
-            right.distance(left.value[:, columns], shifted),
-            left.distance(right.value[:, shifted], columns),
+            right.distance(left.value[here], there),
+            left.distance(right.value[there], here),
         )
         return _mean(np.minimum(*ways), 2 * left.value.shape[2])
 
@@ -123,9 +186,9 @@ class _Range:
         self.low = np.minimum(np.minimum(before, after), self.value)
         self.high = np.maximum(np.maximum(before, after), self.value)
 
-    def distance(self, values: _Plane, columns: slice) -> _Plane:
-        """Distance of ``values`` from the ranges of ``columns``; 0 inside."""
-        above, below = values - self.high[:, columns], self.low[:, columns] - values
+    def distance(self, values: _Plane, place: _Place) -> _Plane:
+        """Distance of ``values`` from the ranges at ``place``; 0 inside."""
+        above, below = values - self.high[place], self.low[place] - values
         result: _Plane = np.maximum(np.maximum(above, below), 0)
         return result
 
@@ -136,8 +199,8 @@ class _Census:
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _census(left), _census(right)
 
-    def at(self, columns: slice, shifted: slice) -> _Plane:
-        differing = np.bitwise_count(self._left[:, columns] ^ self._right[:, shifted])
+    def at(self, here: _Place, there: _Place) -> _Plane:
+        differing = np.bitwise_count(self._left[here] ^ self._right[there])
         result: _Plane = differing.astype(np.int16)
         return result
 

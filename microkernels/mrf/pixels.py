@@ -1,4 +1,4 @@
-"""Markov random fields of one picture (denoising, segmentation), and of costs in a file."""
+"""Markov random fields: denoising, segmentation, optical flow, and costs in a file."""
 
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +12,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.data.pictures import Photograph, read_photographs, read_samples
 from support.files import read_bytes
 
+from .matching import Cost, flow_costs
 from .smoothness import smoothness_costs
 
 _GREY_LEVELS = 256
@@ -210,6 +211,35 @@ def segmentation_problem(
     (photograph,) = read_photographs(picture)
     costs = segmentation_costs(photograph, read_seeds(seeds), truncation)
     return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)
+
+
+def flow_problem(
+    first: Path,
+    second: Path,
+    *,
+    window: int,
+    cost: Cost = "ad",
+    truncation: int | None = None,
+    smooth: str = "linear:3",
+    weight: int = 20,
+    bits: int = 16,
+) -> BpProblem:
+    """The problem of optical flow (thesis 5.1): each pixel's motion between two pictures, one of
+    :func:`microkernels.mrf.matching.displacements`.
+
+    Parameters:
+        first, second: image files of equal size.
+        window, cost, truncation: as for :func:`microkernels.mrf.matching.flow_costs`.
+        smooth, weight: as for :func:`microkernels.mrf.smoothness.smoothness_costs`, with the
+            difference of motions across and down.
+        bits: element width, 8, 16 or 32.
+
+    Raises:
+        KernelError: as for these, or costs that don't fit in ``bits`` bits.
+    """
+    pictures = read_photographs(first, second)
+    costs = flow_costs(*pictures, window=window, cost=cost, truncation=truncation)
+    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight, window), bits)
 
 
 def file_problem(

@@ -18,7 +18,9 @@ _MOST_TRUNCATION = 999_999_999
 _MOST_BYTES = 1 << 20
 
 
-def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
+def smoothness_costs(
+    labels: int, name: str, weight: int, across: int | None = None
+) -> NDArray[np.int64]:
     """``[a, b]``: the cost of labels ``a`` and ``b`` at neighbouring pixels.
 
     Parameters:
@@ -28,6 +30,8 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
             d * d, ``quadratic:T`` is min(d * d, T); or the name of a NumPy file (``.npy``) with
             ``labels`` x ``labels`` whole numbers.
         weight: factor of all costs, 0 to :data:`LARGEST_WEIGHT`.
+        across: labels are motions, row by row, with that many in a row: d is the sum of the
+            differences across and down, and d * d the sum of their squares. None: one row.
 
     Raises:
         KernelError: a value out of range, an unknown name, or a file that does not contain such a
@@ -38,21 +42,18 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
     if name.endswith(".npy"):
         return weight * _read(Path(name), labels)
     kind, truncation = _parsed(name)
-    costs = _distances(labels)
-    if kind == "quadratic":
-        costs = costs * costs
-    return weight * np.minimum(costs, truncation)
+    return weight * np.minimum(_distances(labels, kind, across), truncation)
 
 
 def coarse_costs(
-    labels: int, name: str, weight: int, levels: int = 2
+    labels: int, name: str, weight: int, levels: int = 2, across: int | None = None
 ) -> list[NDArray[np.int64]] | None:
     """Smoothness costs of the coarse levels (thesis 3.1b), where a pixel stands for ``e`` x ``e``:
     ``e V(d / e)`` for labels ``d`` apart, with ``V`` as defined by :func:`smoothness_costs`, also
     for fractions, rounded half up.
 
     Parameters:
-        labels, name, weight: as for :func:`smoothness_costs`.
+        labels, name, weight, across: as for :func:`smoothness_costs`.
         levels: number of levels, including that of the pixels; ``e`` is 2 at the second, 4 at the
             third.
 
@@ -68,21 +69,24 @@ def coarse_costs(
     if name.endswith(".npy"):
         return None
     kind, truncation = _parsed(name)
-    distances = _distances(labels)
+    distances = _distances(labels, kind, across)
     levels_costs: list[NDArray[np.int64]] = []
     for scale in (1 << level for level in range(1, levels)):
         if kind == "quadratic":
             # e (d / e)^2, times the weight, in units of 1 / e.
-            parts = np.minimum(distances * distances, scale**2 * truncation) * weight
+            parts = np.minimum(distances, scale**2 * truncation) * weight
             levels_costs.append((parts + scale // 2) // scale)
         else:
             levels_costs.append(weight * np.minimum(distances, scale * truncation))
     return levels_costs
 
 
-def _distances(labels: int) -> NDArray[np.int64]:
-    places = np.arange(labels, dtype=np.int64)
-    return np.abs(np.subtract.outer(places, places))
+def _distances(labels: int, kind: str, across: int | None) -> NDArray[np.int64]:
+    """Differences of labels, or squares of them: sums of those down and across."""
+    parts = np.divmod(np.arange(labels, dtype=np.int64), across or labels)
+    down, right = (np.abs(np.subtract.outer(part, part)) for part in parts)
+    result: NDArray[np.int64] = down + right
+    return down * down + right * right if kind == "quadratic" else result
 
 
 def _parsed(name: str) -> tuple[str, int]:

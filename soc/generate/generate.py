@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.config import SramKind
@@ -20,6 +21,10 @@ from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component
+from .exports.exported import ExportedDesign
+from .exports.fusesoc import fusesoc_core
+from .exports.litex import litex_module
+from .exports.vivado import vivado_ip
 from .port_table import example, port_constants, port_table
 
 #: File that marks a directory as generated; contains the configuration and a list of files.
@@ -55,6 +60,15 @@ TWO_CLOCK_WAIVERS: dict[str, str] = {
     "DECLFILENAME": "The FIFO of a crossing stands in the file of the crossing.",
     "SYNCASYNCNET": "The reset of one clock domain asynchronously sets the synchroniser that "
     "brings it to the other domain (AsyncFFSynchronizer of Amaranth).",
+}
+
+#: Tools for which there are files beside the Verilog.
+ExportTool = Literal["fusesoc", "litex", "vivado"]
+#: Tool -> its files.
+EXPORTS: Mapping[ExportTool, Callable[[ExportedDesign], Mapping[str, str]]] = {
+    "fusesoc": fusesoc_core,
+    "litex": litex_module,
+    "vivado": vivado_ip,
 }
 
 #: Module that runs a program on an engine.
@@ -142,6 +156,7 @@ def generate(
     top: str | None = None,
     extra_files: Mapping[str, str] | None = None,
     about: str = "",
+    tool: ExportTool | None = None,
 ) -> Generated:
     """Write the design of ``config`` as a directory of Verilog.
 
@@ -160,15 +175,17 @@ def generate(
         top: name of the top module; by default the configuration's ``module_name``.
         extra_files: further files of the directory: name -> text.
         about: for ``README.md`` and :data:`MANIFEST`, what the design is for, in sentences.
+        tool: whose files of :data:`EXPORTS` are written, too.
 
     Raises:
+        ExportError: ``tool`` can't connect the design.
         GenerateError: ``directory`` can't be written, or holds other files.
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
     target = Path(directory)
     check_directory(target)
     emission = verilog(config, top=top)
-    files = _contents(config, emission, extra_files or {}, about)
+    files = _contents(config, emission, extra_files or {}, about, tool)
     try:
         _write(target, files)
     except OSError as error:
@@ -187,7 +204,11 @@ def generate(
 
 
 def _contents(
-    config: Configuration, emission: Emission, extra_files: Mapping[str, str], about: str
+    config: Configuration,
+    emission: Emission,
+    extra_files: Mapping[str, str],
+    about: str,
+    tool: ExportTool | None,
 ) -> dict[str, str]:
     files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
     sources = list(files)
@@ -205,7 +226,20 @@ def _contents(
     clocks = CLOCK_PORTS[ENGINE_DOMAIN] + (CLOCK_PORTS[MEMORY_DOMAIN] if config.two_clocks else ())
     if text := example(config.pe, design, emission.top, clocks):
         files[_EXAMPLE] = text
-    files[f"{emission.top}_ports.vh"] = port_constants(design, emission.top)
+    header = f"{emission.top}_ports.vh"
+    files[header] = port_constants(design, emission.top)
+    exported = ExportedDesign(
+        component=design,
+        top=emission.top,
+        title=config.title,
+        version=version("vip-inference"),
+        sources=sources,
+        header=header,
+        clocks=clocks,
+        vault_bytes=config.vault_bytes,
+    )
+    if tool is not None:
+        files |= EXPORTS[tool](exported)
     files["README.md"] = _readme(config, emission, about, clocks, runs=_EXAMPLE in files)
     names = sorted([*files, MANIFEST])
     manifest = {

@@ -16,11 +16,11 @@ from bench import (
     kernels,
     network,
     preload,
-    proofs,
     schedulers,
     speed,
     stereo,
     timing_model,
+    trim,
     vault,
 )
 from bench.belief import ScalingPoint
@@ -104,7 +104,7 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     check("vault")
     outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
     monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
-    check("vault_bp")
+    check("memory_variants")
     monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
     check("vault_stress")
 
@@ -260,7 +260,7 @@ def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
     check("digits")
     found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
-    monkeypatch.setattr(proofs, "prove", lambda **_: SimpleNamespace(proofs=found))
+    monkeypatch.setattr(trim, "prove", lambda **_: SimpleNamespace(proofs=found))
     check("proofs")
 
 

@@ -36,6 +36,6 @@ def test_lines_are_used_again_while_no_source_has_changed(
     monkeypatch.setattr(verification, "source_digest", changed)
     verification._run(TEST, tmp_path)
     assert len(runs) == 2
-    assert {*verification.ROOMS, "isa", "sim_tb", "tests/sim_tb"} <= {*rooms}
+    assert {*verification.ROOMS, "isa", "sim_tb", "tests/sim_tb", "tests/pe"} <= {*rooms}
     assert all(any((ROOT / name).rglob("*.py")) for name in rooms)
     assert all(any(test.startswith(f"{name}/") for name in rooms) for test in verification._TESTS)

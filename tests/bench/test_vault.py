@@ -36,7 +36,10 @@ def test_report_has_a_figure_a_traffic(tmp_path: Path, vip: Vip, machine: str) -
         (["vault", "--accesses", "10"], "at least 1000"),
         (["vault", "--seed", "-1"], "at least 0"),
         (["vault", "--json", "nowhere/report.json"], "nowhere/report.json: can't be written: "),
-        (["vault_bp", "--only", "none"], "--only: unknown part 'none'; there are: open-page"),
+        (
+            ["memory_variants", "--only", "none"],
+            "--only: unknown part 'none'; there are: open-page",
+        ),
         (
             ["kernels", "--only", "conv9_9"],
             "--only: unknown part 'conv9_9'; there are: bp_m, bp_construct",

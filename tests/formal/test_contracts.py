@@ -123,7 +123,19 @@ UNITS: dict[
         (("advance.eq(~self.response.valid | self.response.ready)", "advance.eq(1)"),),
         None,
     ),
-    "request decoder": (RequestDecoder, lambda kind: kind(_VAULT), keeps_contracts, (), None),
+    "request decoder": (
+        RequestDecoder,
+        lambda kind: kind(_VAULT),
+        keeps_contracts,
+        (
+            ("with m.Elif(used):", "with m.Else():"),
+            (
+                "with m.If(self.transaction.valid & self.transaction.ready):",
+                "with m.If(self.transaction.valid):",
+            ),
+        ),
+        None,
+    ),
     "preload": (
         Preload,
         lambda kind: kind(size=256, base=256, address_bits=9, tag_bits=1, sram="behavioural"),
@@ -144,7 +156,19 @@ UNITS: dict[
         ),
         None,
     ),
-    "burst walker": (BurstWalker, lambda kind: kind(_HOST), keeps_contracts, (), None),
+    "burst walker": (
+        BurstWalker,
+        lambda kind: kind(_HOST),
+        keeps_contracts,
+        (
+            (
+                "connect(m, buffer.output, flipped(self.beat))",
+                "connect(m, buffer.output, flipped(self.beat)); "
+                "m.d.comb += self.beat.payload.id.eq(burst.id)",
+            ),
+        ),
+        None,
+    ),
     "host write": (
         HostWrite,
         lambda kind: kind(_HOST),
@@ -158,13 +182,25 @@ UNITS: dict[
         ),
         None,
     ),
-    "host read": (HostRead, lambda kind: kind(_HOST), keeps_contracts, (), 12),
+    "host read": (
+        HostRead,
+        lambda kind: kind(_HOST),
+        keeps_contracts,
+        (
+            ("request.words.eq(high - low)", "request.words.eq(high)"),
+            ("(requests.input.ready & reorder.ready)", "requests.input.ready"),
+        ),
+        12,
+    ),
     "AXI back end": (AxiBackend, lambda kind: kind(_AXI), _on_a_bus, (), 8),
     "crossbar": (
         Crossbar,
         lambda kind: kind(requesters=2, address_bits=6, tag_bits=1),
         keeps_contracts,
-        (),
+        (
+            ("locked.eq(~beat.last)", "locked.eq(0)"),
+            ("return tag | number << self.tag_bits", "return tag"),
+        ),
         7,
     ),
 }

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 from amaranth.hdl import Module
@@ -12,6 +13,7 @@ from hdl.elaborated import elaborated
 from hdl.emission import emit
 from hdl.lines import constant_lines, cover, marked_lines, marks_only
 from support.coverage import VARIABLE
+from tests.conftest import Simulate
 
 
 class Chooser(Component):
@@ -76,3 +78,32 @@ def test_without_a_folder_there_are_none(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv(VARIABLE, raising=False)
     assert not marked_lines(emitted())
     assert "bin:" not in emitted()
+
+
+@pytest.mark.parametrize("clocked", [False, True])
+def test_the_simulator_of_amaranth_notes_what_it_executes(
+    simulate: Simulate, clocked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    dut, m = Chooser(), Module()
+    m.submodules.dut = dut
+    if clocked:
+        m.d.sync += dut.value.eq(dut.result)
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(dut.up, 1)
+        if clocked:
+            # Down again before the edge.
+            ctx.set(dut.up, 0)
+            ctx.set(dut.up, 1)
+            await ctx.tick().repeat(256)
+        assert ctx.get(dut.result) == 1
+
+    simulate(m, bench, combinational=not clocked)
+    (file,) = tmp_path.iterdir()
+    found = {line[1:].rpartition(":")[2]: line[0] for line in file.read_text().splitlines()}
+    first = inspect.getsourcelines(Chooser)[1]
+    down = "-" if clocked else "+"
+    expected = {8: "+", 9: "+", 10: down, 11: down}
+    reached = {"up_at_the_end": "+" if clocked else "-"}
+    assert found == {str(first + line): mark for line, mark in expected.items()} | reached

@@ -1,6 +1,7 @@
 """The timers and the bank machine as waveforms: one character a cycle."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -9,6 +10,7 @@ from memory.config import VaultConfig
 from memory.controller.bank_machine import BankMachine
 from memory.controller.bus_rules import BusRules, read_to_write, write_to_read
 from memory.controller.dram_port import DramCommand
+from memory.controller.policies import SCHEDULERS
 from memory.controller.refresher import Refresher, refresh_phase
 from memory.controller.timer import CountDown
 from memory.timing import DramTiming
@@ -184,6 +186,28 @@ def test_four_owed_refreshes_wait_for_nothing(simulate):
     assert seen.startswith(head)
     rest = seen[len(head) :].replace("_", "")
     assert rest == "PFFFFARRR"
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_row_that_waited_closes_for_the_refreshes_owed(simulate, scheduler):
+    """After hits, maybe with a refresh due, the bank gets no grant until more are; then another
+    row, or none, is wanted."""
+    config = replace(CONFIG, scheduler=scheduler, page_policy="adaptive")
+    others = {"": [], "R": [(2, READ)], "W": [(2, WRITE)]}
+    for (owed, kind), (other, after) in product(((0, "R"), (1, "R"), (4, "W")), others.items()):
+        expected = "A" + gap(6) + kind + gap(3) + kind + "_" * 30
+        expected += "P" + gap(7) + ("F" + gap(11)) * owed
+        if after:
+            expected += "A" + gap(6) + other
+        seen = commands(
+            simulate,
+            config,
+            [(1, kind == "W")] * 2 + after,
+            cycles=len(expected),
+            refresh=range(8, 8 + owed),
+            blocked=range(10, 40),
+        )
+        assert seen == expected
 
 
 def test_blocked_commands_are_offered_again(simulate):

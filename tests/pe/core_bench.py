@@ -2,14 +2,13 @@
 
 import warnings
 
-from amaranth.sim import Simulator
-
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.core import Pe
 from pe.interface import PeCounter, PeState
+from tests.executed_lines import simulator_of
 from tests.steady_streams import with_checks
 
 CONFIG = PeConfig(
@@ -62,10 +61,10 @@ class Bench:
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            simulator = Simulator(with_checks(self.dut))
-            simulator.add_clock(1e-9)
-            simulator.add_testbench(bench)
-            simulator.run()
+            with simulator_of(with_checks(self.dut)) as simulator:
+                simulator.add_clock(1e-9)
+                simulator.add_testbench(bench)
+                simulator.run()
 
     async def tick(self):
         ctx, port = self.ctx, self.dut.memory

@@ -1,13 +1,13 @@
 """A bench for the issue stage after a decoder; it models operands, dispatch and the units."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
 
 from isa.table import BY_KEY, encode
 from pe.config import PeConfig
 from pe.frontend.decode import Decode, issued
 from pe.frontend.issue import Issue
 from pe.frontend.operands import with_operands
+from tests.executed_lines import simulator_of
 
 WIDE = PeConfig()
 PC = 20
@@ -48,10 +48,10 @@ class Bench:
             await ctx.tick().repeat(12)
             await work(self)
 
-        simulator = Simulator(self.module)
-        simulator.add_clock(1e-9)
-        simulator.add_testbench(bench)
-        simulator.run()
+        with simulator_of(self.module) as simulator:
+            simulator.add_clock(1e-9)
+            simulator.add_testbench(bench)
+            simulator.run()
 
     def get(self, name):
         return self.ctx.get(getattr(self.dut, name))

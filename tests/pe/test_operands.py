@@ -2,13 +2,13 @@
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.sim import Simulator
 
 from isa.table import BY_KEY, encode
 from pe.config import PeConfig
 from pe.frontend.decode import Decode
 from pe.frontend.operands import Operands
 from pe.frontend.register_file import RegisterFile
+from tests.executed_lines import simulator_of
 
 M64 = (1 << 64) - 1
 
@@ -62,10 +62,10 @@ class Bench:
                 await self.write(ctx, number, 100 * number)
             await work(ctx)
 
-        simulator = Simulator(self.module)
-        simulator.add_clock(1e-9)
-        simulator.add_testbench(bench)
-        simulator.run()
+        with simulator_of(self.module) as simulator:
+            simulator.add_clock(1e-9)
+            simulator.add_testbench(bench)
+            simulator.run()
 
 
 @pytest.mark.parametrize(

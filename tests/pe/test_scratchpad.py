@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from pe.config import PeConfig
 from pe.scratchpad import Scratchpad, read_roles, write_roles
 from pe.vector.stages import read_cycles
+from tests.executed_lines import simulator_of
 
 NO_VECTOR = frozenset({"halt", "ld.sram[8]", "st.sram[8]"})
 #: Accesses crowd on so many bytes, around the end.
@@ -119,9 +119,9 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
                 for found, expected in zip(_bytes(ctx.get(port.data)), words[-1], strict=True):
                     assert expected in (None, found)
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-9)
-    sim.add_testbench(bench)
-    sim.run()
+    with simulator_of(dut) as simulator:
+        simulator.add_clock(1e-9)
+        simulator.add_testbench(bench)
+        simulator.run()
     assert (seen_wraps > 20) == (config.scratchpad_alignment < 8)
     assert seen_holds > 20

@@ -63,6 +63,7 @@ NEEDS: dict[str, set[str]] = {
     "mrf solve costs.npy --on rtl": SIMULATOR,
     "mrf denoise grey.png --labels 4 --iterations 1": {"PIL"},
     "mrf segment left.png seeds.png --iterations 1": {"PIL"},
+    "mrf flow left.png right.png --iterations 1": {"PIL"},
     "mrf solve costs.npy --output labels.png": {"PIL"},
     "nn check model.onnx": {"onnx", "onnxruntime"},
     "nn compile model.onnx --calibrate data.npy -o new": {"onnx", "onnxruntime"},

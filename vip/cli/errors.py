@@ -29,7 +29,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "model certify": {"--kind": "--only"},
     **{
         f"mrf {name}": {"--plot": "--energies, which draws into .png and .svg"}
-        for name in ("stereo", "denoise", "segment", "solve")
+        for name in ("stereo", "denoise", "segment", "flow", "solve")
     },
     "nn evaluate": {"--data": "--input"},
     "trim": {"--fit": "--device"},

@@ -208,6 +208,8 @@ def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
     """
     code = [row for row in map(decode, words) if row is not None]
     first, last = _main_loop(code)
+    # Registers that change the vector length in the loop contain constants.
+    numbers = {values[0]: values[1] for row, values in code[:first] if row.key == "mov.imm"}
     front = begun = free = 0
     marks = []
     for _ in range(_BEFORE + _MEASURED + 1):
@@ -222,6 +224,8 @@ def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
                 front = max(front, begun + 1)
                 begun = max(front + 1, free)
                 free = begun + beats(row, vl, mr)
+            elif row.opcode == Opcode.SET_VL:
+                vl = numbers[values[0]]
             elif place == last:
                 front += TAKEN
             elif _wraps(row, values):

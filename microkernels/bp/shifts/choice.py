@@ -6,14 +6,17 @@ from typing import Literal
 
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import COLUMN_BYTES
 
+from ..block_frame import BLOCK_LANES
+from ..few import few_bus_cycles, few_cycles, few_fits
 from ..kernel import bp_program
 from ..plain import plain_program
 from ..problem import USUAL, BpProblem, UpdateVariant
-from ..record import block_fit
+from ..record import BLOCK, block_fit, vector_stride
 from ..runs import PAIR
 from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
-from .block_kernel import BLOCK_LANES, BlockShifts
+from .block_kernel import BlockShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
 from .transform import Transform, transform_of
@@ -95,7 +98,9 @@ def shifts_of(
             problem.bits,
             scratchpad_bytes,
             instruction_words,
-            in_blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
+            in_blocks
+            and block_fit(problem.width, problem.height, problem.labels, problem.bits)
+            and BLOCK * vector_stride(problem.labels, problem.bits) == COLUMN_BYTES,
             place,
             variant,
         )
@@ -106,11 +111,15 @@ def shifts_of(
     if form == "shifts":
         return fastest
     shape = problem.labels, problem.bits
+    by_shifts = fastest.shared_cycles(place), fastest.cycles
+    if blocks and few_fits(problem, variant, scratchpad_bytes, instruction_words):
+        few = few_cycles(*shape)
+        shared = place.cycles(PAIR, few, few_bus_cycles(*shape))
+        return None if (shared, few) <= by_shifts else fastest
     by_matrix = matrix_cycles(*shape, scratchpad_bytes, instruction_words, variant)
     if by_matrix is None:
         return fastest
     shared = place.cycles(PAIR if variant.usual else 1, by_matrix, bus_cycles(*shape, variant))
-    by_shifts = fastest.shared_cycles(place), fastest.cycles
     return None if (shared, by_matrix) <= by_shifts else fastest
 
 

@@ -222,7 +222,7 @@ def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
 @pytest.mark.parametrize(("labels", "bits"), [(8, 16), (16, 8), (16, 16), (32, 16), (16, 32)])
 def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: int) -> None:
     problem = problem_of(0, 4, 4, labels, bits)
-    job = bp_job(problem, ring=VaultRing())
+    job = bp_job(problem, ring=VaultRing(), instruction_words=512)
     assert len(job.program.words) <= 512
 
 

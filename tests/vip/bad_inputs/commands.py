@@ -34,6 +34,8 @@ _READ = {
     "mask": "picture",
     "noisy": "picture",
     "mrf segment picture": "picture",
+    "mrf flow first": "picture",
+    "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
@@ -69,12 +71,13 @@ _PARTS = {
     "network": "4x4",
     "networks": "little",
     "vault": "open-page",
-    "vault_bp": "open-page",
+    "memory_variants": "open-page",
 }
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "board": tuple(BOARDS),
+    "tool": ("fusesoc", "litex", "vivado"),
     "application": ("bp",),
     "port": ("/dev/ttyUSB0",),
     "unit": ("scalar",),

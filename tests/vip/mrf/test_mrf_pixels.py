@@ -1,4 +1,4 @@
-"""``vip mrf denoise``, ``segment`` and ``solve``."""
+"""``vip mrf denoise``, ``segment``, ``flow`` and ``solve``."""
 
 import json
 from pathlib import Path
@@ -68,6 +68,24 @@ def test_segmentation_keeps_seeds_and_parts(vip, noisy, parts) -> None:
     assert (labels[seeds > 0] + 1 == seeds[seeds > 0]).all()
     assert ((labels == 1) != (parts == 180)).mean() < 0.02
     assert len(json.loads(Path("energies.json").read_text())["energies"]) == 6
+
+
+def test_flow_finds_two_motions_on_a_machine(vip) -> None:
+    """A square moves right and up before a scene that moves left; 25 labels in bytes."""
+    scene = np.random.default_rng(7).integers(0, 256, (16, 20), np.uint8)
+    moved = np.roll(scene, -1, 1)
+    moved[3:9, 7:15] = scene[5:11, 5:13]
+    code, _, err = vip(
+        *("mrf", "flow", save("first.png", scene), save("second.png", moved), "-o", "motion.npy"),
+        *("--bits", 8, "--cut", 60, "--weight", 3, "--on", "model", "--json", "run.json"),
+    )
+    assert code == 0, err
+    motion = np.load("motion.npy")
+    assert motion.shape == (16, 20, 2)
+    assert (motion[6:9, 8:12] == (2, -2)).all()
+    assert (motion[12:, 2:-1] == (-1, 0)).all()
+    assert json.loads(Path("run.json").read_text())["match"]
+    assert vip("mrf", "flow", "first.png", "second.png", "--window", 4)[0] == 2
 
 
 @pytest.mark.parametrize("edges", [None, [5, 0, 1, 9, 2]])

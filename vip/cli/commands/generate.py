@@ -7,6 +7,7 @@ import typer
 
 import vip
 from hdl.config import SramKind
+from soc.generate.generate import ExportTool
 from vip.cli.console import console, shown
 from vip.output import write_json
 
@@ -22,16 +23,23 @@ def generate(
         SramKind | None,
         typer.Option(help="How to build memories (default: as configured).", show_default=False),
     ] = None,
+    tool: Annotated[
+        ExportTool | None,
+        typer.Option("--for", help="Write files for this tool, too.", show_default=False),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Write Verilog, one file per module, with its configuration and lint waivers.
+
+    With --for fusesoc a core file; with litex a module, and with vivado a wrapper, a script and
+    IP-XACT of chips with AXI memory.
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
     design = chosen(preset_name, file)
     with shown() as progress:
         progress("generate", part=str(design))
-        generated = vip.generate(design, output, memories=memories)
+        generated = vip.generate(design, output, memories=memories, tool=tool)
     write_json(json, generated.to_json())
     console.print(
         f"{generated.directory}: {len(generated.modules)} modules, {generated.lines:,} lines of "

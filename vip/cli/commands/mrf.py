@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
 from microkernels.data.pictures import need_decoder
-from microkernels.mrf.disparities import ENDINGS
-from microkernels.mrf.matching import Cost
+from microkernels.mrf.disparities import ENDINGS, encoded_flow
+from microkernels.mrf.matching import Cost, displacements
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
     file_problem,
+    flow_problem,
     grey_levels,
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
 from sim_tb.runner.build import need_simulator
 from support.extras import need, together
+from support.files import write_atomically
 from support.picture import check_picture
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
@@ -326,6 +328,60 @@ def segment(
     )
 
 
+@app.command()
+@grouped
+def flow(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Image.", callback=reading())],
+    second: Annotated[
+        Path, typer.Argument(metavar="SECOND", help="The next image.", callback=reading())
+    ],
+    solve: SolveOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the motions (right, down) as .npy or .flo.",
+            callback=writing(".npy", ".flo"),
+        ),
+    ] = None,
+    window: Annotated[
+        int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
+    ] = 5,
+    cost: Annotated[
+        Cost, typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census.")
+    ] = "ad",
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:3",
+    weight: WeightOption = 20,
+    bits: BitsOption = 16,
+    json: JsonOption = None,
+) -> None:
+    """Compute the motion of each pixel from one image to the next (optical flow).
+
+    A label is a motion of whole pixels; smoothness costs are of the distance across plus that down.
+
+    Example: vip mrf flow first.png second.png --window 7 --bits 8 --cut 60 --weight 5 -o motion.flo
+    """
+    _check_extras(solve, None, first, second)
+    motions = displacements(window)
+    problem = flow_problem(
+        first,
+        second,
+        window=window,
+        cost=cost,
+        truncation=cut,
+        smooth=smooth,
+        weight=weight,
+        bits=bits,
+    )
+    coarse = coarse_costs(problem.labels, smooth, weight, solve.levels, window)
+    run = _solve(problem, solve, None, json, coarse=coarse)
+    if output is not None:
+        write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
+
+
 @app.command("solve")
 @grouped
 def solve_costs(
@@ -389,7 +445,7 @@ def _solve(
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
     coarse: Sequence[NDArray[np.integer]] | None = None,
-) -> None:
+) -> MrfRun:
     with shown() as progress:
         run = solve_mrf(
             problem,
@@ -409,6 +465,7 @@ def _solve(
     _write_energies(run, solve)
     write_json(json, run.to_json(), picture=output)
     _show(run, {})
+    return run
 
 
 def _write_energies(run: MrfRun, solve: SolveOptions) -> None:

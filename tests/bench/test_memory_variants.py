@@ -1,0 +1,46 @@
+"""Belief propagation and VGG-16 on the variants of a vault's memory."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from bench import vault as experiments
+from microkernels.nn.pool_shape import PoolShape
+from sim_tb.cosim.engine import CosimError
+from sim_tb.workloads.tiles import TileLayer
+from sim_tb.workloads.traffic import Variant
+from soc.generate.presets import tile_preset
+
+SMALL = tile_preset("vault-small")
+BASE = Variant(name="base", text="as it is", config=SMALL.dram)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    crossbar = replace(BASE, name="crossbar", requesters=3)
+    monkeypatch.setattr(experiments, "VARIANTS", [BASE, crossbar])
+    monkeypatch.setattr(experiments, "_TILE", "vault-small")
+    pool = TileLayer(name="pool", pool=PoolShape(width=8, height=4, channels=16))
+    monkeypatch.setattr(experiments, "LAYERS", [pool])
+
+
+def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "_WIDTH", 6)
+    monkeypatch.setattr(experiments, "_HEIGHT", 4)
+    figures = {item.name: item.value for item in experiments.memory_variants()}
+    assert 0 < figures["bp_base_gbs"] < 10
+    assert figures["bp_base_cycles_per_update"] > 80
+    assert 0 < figures["bp_base_row_hits"] < 1
+    assert 0 <= figures["bp_base_late"] < 0.5
+    assert figures["vgg_base_pooling_cycles"] > 100
+    # Data of a memory beyond a link come later, so nothing is faster.
+    assert figures["bp_beyond_100_ns_cycles_per_update"] > figures["bp_base_cycles_per_update"]
+    assert figures["vgg_beyond_100_ns_ms"] > figures["vgg_base_ms"]
+    assert not any("crossbar" in name for name in figures)
+
+
+def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "run_on", lambda job, config, on: SimpleNamespace(match=False))
+    with pytest.raises(CosimError, match=r"^base: outputs differ"):
+        list(experiments.memory_variants())

@@ -1,0 +1,58 @@
+"""Lines of hardware that Amaranth's simulator executes, for ``vip bench coverage``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from amaranth.hdl import Elaboratable, Fragment
+from amaranth.sim import Simulator
+
+from hdl.lines import mark_lines
+from support.coverage import coverage_folder
+from support.files import write_file
+
+
+@contextmanager
+def simulator_of(design: Elaboratable | Fragment) -> Iterator[Simulator]:
+    """A simulator of ``design``. If coverage is measured, its lines are noted at the end.
+
+    A line is executed if its condition holds at an edge of a clock, or ever if there is none.
+    """
+    folder = coverage_folder()
+    if not folder:
+        yield Simulator(design)
+        return
+    fragment = Fragment.get(design, None)
+    marks = mark_lines(fragment)
+    simulator: Any = Simulator(fragment)
+    state = simulator._engine._state
+    true: set[int] = set()
+    executed: set[int] = set()
+
+    domains = simulator._design.fragment.domains.values()
+
+    def follow(number: int) -> Callable[[int, int], bool]:
+        def change(before: int, after: int) -> bool:
+            if after and not domains:
+                executed.add(number)
+            (true.add if after else true.discard)(number)
+            return number not in executed
+
+        return change
+
+    def edge(before: int, after: int) -> bool:
+        if after and true:
+            executed.update(true)
+            true.clear()
+        return True
+
+    for number, mark in enumerate(marks):
+        state.add_signal_waker(mark, follow(number))
+    for domain in domains:
+        state.add_signal_waker(domain.clk, edge)
+    yield simulator
+    ran = {marks[number].name for number in executed}
+    lines = sorted(f"{'-+'[mark in ran]}{mark}\n" for mark in {mark.name for mark in marks})
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / f"{uuid4()}.lines", "".join(lines))

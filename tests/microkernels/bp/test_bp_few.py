@@ -1,0 +1,82 @@
+"""The kernel for few labels on blocks of pixels against the golden model, and where it is used."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microkernels.bp.few import few_cycles, few_fits
+from microkernels.bp.golden import iterate, labels
+from microkernels.bp.jobs import bp_job
+from microkernels.bp.labels import split_outputs
+from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
+from microkernels.bp.shifts.choice import matrix_cycles, shifts_of
+from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import simulate
+from microkernels.runtime.ring import VaultRing
+
+ENGINE = (4096, 1024)
+
+
+def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:
+    """Costs that are not symmetric; sums saturate now and then."""
+    rng = np.random.default_rng([seed, width, height, count])
+    limit = min(2 ** rng.integers(3, bits), (1 << (bits - 1)) - 1)
+    return BpProblem(
+        rng.integers(-limit, limit, (height, width, count)),
+        rng.integers(-limit, limit, (count, count)),
+        bits,
+    )
+
+
+@given(
+    width=st.integers(1, 5),
+    height=st.integers(1, 5),
+    shape=st.sampled_from([(1, 16), (2, 16), (4, 16), (7, 16), (3, 8), (8, 8), (2, 32), (4, 32)]),
+    pes=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=5, deadline=None, derandomize=True)
+def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> None:
+    one = random_problem(seed, 2 * width, 2 * height, *shape)
+    rng = np.random.default_rng(seed)
+    start = rng.integers(-90, 90, one.no_messages().shape).astype(one.data_costs.dtype)
+    assert few_fits(one, USUAL, *ENGINE)
+    outputs, hazards = simulate(bp_job(one, 2, pes=pes, messages=start), seed=seed)
+    assert (outputs == iterate(one, 2, start)).all()
+    assert not hazards
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_messages_and_labels_of_vaults(count: int) -> None:
+    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    rng = np.random.default_rng(count)
+    costs = rng.integers(0, 90, (14, 22, count))
+    one = BpProblem(costs, smoothness_costs(count, "potts", 20))
+    run = execute(bp_job(one, 2, ring=ring, pes=3, choose=True))
+    assert run.match
+    messages, chosen = split_outputs(one, run.outputs)
+    assert (messages == iterate(one, 2)).all()
+    assert (chosen == labels(one, messages)).all()
+
+
+def test_where_it_is_used() -> None:
+    one = random_problem(0, 4, 2, 2, 16)
+    assert not few_fits(one, UpdateVariant(damping=1), *ENGINE)
+    assert not few_fits(one, USUAL, 4096, 512)
+    assert not few_fits(one, USUAL, 1024, 1024)
+    for width, height, count in ((5, 2, 2), (4, 3, 2), (4, 2, 9)):
+        assert not few_fits(random_problem(0, width, height, count, 16), USUAL, *ENGINE)
+
+
+@pytest.mark.parametrize(("count", "by_shifts"), [(2, False), (4, False), (5, True), (8, True)])
+def test_the_faster_form_is_chosen(count: int, by_shifts: bool) -> None:
+    rng = np.random.default_rng(count)
+    costs = rng.integers(0, 90, (8, 8, count))
+    one = BpProblem(costs, smoothness_costs(count, "linear:2", 5))
+    chosen = shifts_of(one, "auto", *ENGINE, blocks=True)
+    assert (chosen is not None) == by_shifts
+    assert (chosen.cycles if chosen else few_cycles(count, 16)) <= min(
+        few_cycles(count, 16), matrix_cycles(count, 16)
+    )
