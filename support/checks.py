@@ -45,6 +45,13 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+@cache
+def _field_hints(kind: Any) -> list[tuple[str, Any]]:
+    """Name and type of each field of a dataclass."""
+    hints = _hints(kind)
+    return [(field.name, hints[field.name]) for field in fields(kind)]
+
+
 class Checks:
     """Checks that raise ``error``.
 
@@ -69,7 +76,8 @@ class Checks:
 
     def at_least(self, name: str, value: object, low: int) -> None:
         """Refuse anything but a whole number of at least ``low``."""
-        self.whole(name, value)
+        if type(value) is not int:
+            self.whole(name, value)
         if isinstance(value, int) and value < low:
             raise self._error(f"{name} must be at least {low}, not {shown(value)}")
 
@@ -103,9 +111,8 @@ class Checks:
         """Refuse a dataclass with a field whose type is not its annotation's: ``int``, ``bool``, a
         class, or one of these or None; other annotations are not checked."""
         kind: Any = type(instance)
-        hints = _hints(kind)
-        for field in fields(instance):
-            self._typed(field.name, getattr(instance, field.name), hints[field.name])
+        for name, hint in _field_hints(kind):
+            self._typed(name, getattr(instance, name), hint)
 
     def arguments(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """``function``, which refuses arguments of other types than their annotations, as
@@ -122,6 +129,8 @@ class Checks:
         return checked
 
     def _typed(self, name: str, value: object, hint: object) -> None:
+        if type(value) is hint:
+            return
         if hint is int:
             self.whole(name, value)
         elif hint is bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan
-from microkernels.nn.conv_search import filter_overflow, plan_conv
+from microkernels.nn.conv_search import filter_overflow, least_cycles, plan_conv
 from microkernels.nn.conv_shape import (
     MOST_BYTE_FRACTION,
     ConvShape,
@@ -121,6 +121,7 @@ class Conv(SumLayer, _Filter):
         """Whether its windows may be contiguous in memory."""
         return max(self.gaps) == 1
 
+    @lru_cache(maxsize=1 << 12)  # noqa: B019
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size``, which includes the padding."""
         (across, down), gaps = self.taps, self.gaps
@@ -170,6 +171,16 @@ class Conv(SumLayer, _Filter):
             return inf
         cycles = [predict_conv(plan, engines.pes) for plan in plans]
         return min(*cycles, self._point_cycles(shape, depth, out_depth, engines))
+
+    def least_slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines
+    ) -> float:
+        shape = self.shape(source)
+        if (depth, out_depth) == (shape.channels, shape.filters):
+            # The kernel for single pixels may be faster.
+            return 0.0
+        together = min(round_up(shape.filters, self.packed), out_depth * self.packed)
+        return least_cycles(shape, depth, together) / engines.pes
 
     def _point_cycles(
         self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines

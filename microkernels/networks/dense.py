@@ -42,6 +42,10 @@ def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
     return np.where(outside, 0, vectors[:, np.where(outside, 0, order)])
 
 
+#: Weights converted at a time.
+_CONVERTED = 1 << 20
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dense(SumLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
@@ -146,7 +150,10 @@ class Dense(SumLayer):
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         real = parameters.real[self.name]
         flat = sources[0].transpose(0, 3, 1, 2).reshape(len(sources[0]), -1)
-        sums: Reals = (flat @ real.weights.T + real.bias).reshape(-1, 1, 1, self.outputs)
+        # Millions of weights of another type are converted in small parts.
+        parts = np.array_split(real.weights, -(-real.weights.size // _CONVERTED))
+        products = np.concatenate([flat @ part.astype(flat.dtype).T for part in parts], axis=1)
+        sums: Reals = (products + real.bias).reshape(-1, 1, 1, self.outputs)
         return np.maximum(sums, 0) if self.relu else sums
 
 

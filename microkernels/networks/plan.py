@@ -103,6 +103,14 @@ class _Slices:
                 )
         return self._estimated[layer.name, *depths]
 
+    def least(self, layer: Layer) -> float:
+        """A lower bound of :meth:`cycles`."""
+        sources = self.network.sources[layer.name]
+        if not sources:
+            return 0.0
+        depths = (self.depths[self.group[sources[0]]], self.depths[self.group[layer.name]])
+        return layer.least_slice_cycles(self.network.stored[sources[0]], *depths, self.engines)
+
     def neighbours(self, name: str) -> set[str]:
         """Other groups that a group's readers and writers use."""
         layers = self.users[name]
@@ -130,12 +138,18 @@ class _Slices:
         Returns:
             Whether the slices have changed.
         """
-        before = self.depths[name]
+        before, users = self.depths[name], self.users[name].values()
         cycles: dict[int, float] = {}
+        least: dict[int, float] = {}
         for depth in _candidates(self.channels[name], 1):
             self.depths[name] = depth
+            least[depth] = sum(map(self.least, users))
+        for depth in sorted(least, key=least.__getitem__):
+            if least[depth] > _SIMILAR * min(cycles.values(), default=inf):
+                break
+            self.depths[name] = depth
             if not self.overflow(name, depth):
-                cycles[depth] = sum(self.cycles(layer) for layer in self.users[name].values())
+                cycles[depth] = sum(map(self.cycles, users))
         limit = _SIMILAR * min(cycles.values(), default=inf)
         similar = (depth for depth, value in cycles.items() if value <= limit)
         whole = COLUMN_BYTES // ELEMENT_BYTES

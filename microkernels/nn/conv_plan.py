@@ -378,6 +378,12 @@ class ConvPlan:
             for turn in range(by_group)
         ]
 
+    def least_cycles(self, sharers: int) -> float:
+        """A lower bound of :meth:`cycles`: equal shares that wait for nothing."""
+        windows = self.shape.out_width * self.shape.out_height * self.groups * self.slices
+        # Estimates are rounded.
+        return self.vector_cycles * windows / sharers * (1 - 1e-9)
+
     def cycles(self, sharers: int) -> float:
         """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
         complete layer; used for choosing."""

@@ -129,13 +129,20 @@ def plan_conv(
             pairs=pairs,
             narrow=narrow,
         )
-        plans = (
-            _with_slots(replace(ringless, filters=count), scratchpad_bytes)
+        plans = [
+            replace(ringless, filters=count)
             for count in candidates
             if shape.groups == 1 or ringless.read_filters % count == 0
-        )
-        if fitting := [plan for plan in plans if plan is not None]:
-            best.append(min(fitting, key=lambda plan: (plan.cycles(sharers), -plan.slots)))
+        ]
+        fastest: tuple[float, int, int, ConvPlan] | None = None
+        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers)):
+            if fastest is not None and plan.least_cycles(sharers) > fastest[0]:
+                break
+            if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
+                cost = (ringed.cycles(sharers), -ringed.slots, ringed.filters, ringed)
+                fastest = cost if fastest is None or cost[:3] < fastest[:3] else fastest
+        if fastest is not None:
+            best.append(fastest[3])
     if not best:
         raise KernelError(
             f"{counted(candidates[0], 'filter')} of {shape.kernel} x {rows} pixels of "
@@ -167,7 +174,7 @@ def best_depth(
     limit = min(MAX_VL // shape.kernel_rows, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
-        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
+        (least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
     ):
         if best is not None and least > best[0]:
             break
@@ -199,7 +206,7 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
     )
 
 
-def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
+def least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
     """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
     beats of all products, and two additions per group of filters."""
     column = shape.kernel_rows * depth

@@ -5,6 +5,7 @@ import pytest
 from microkernels.common.errors import KernelError
 from microkernels.networks.layer import ChipWork, LayerPlan
 from microkernels.networks.network import (
+    INPUT,
     Activation,
     Add,
     Conv,
@@ -15,7 +16,7 @@ from microkernels.networks.network import (
     Network,
     Pool,
 )
-from microkernels.networks.plan import plan_network
+from microkernels.networks.plan import plan_network, slice_depths
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
@@ -159,3 +160,26 @@ def test_plans_with_and_without_strips_fail_alone(
     monkeypatch.setattr(Conv, "planned", failing_plan)
     first = Network(input=MapSize(8, 8, 3), layers=LITTLE.layers[:1])
     assert plan_network(first, engines=engines(2, 1)).layers["conv1"].strips != failing
+
+
+def test_lower_bounds_don_t_change_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Network(
+        input=MapSize(12, 10, 3),
+        layers=(
+            Conv(name="stem", filters=40, kernel=5, fraction=12),
+            Conv(name="narrow", filters=24, kernel=1, fraction=12),
+            Conv(name="wide", filters=100, padding=1, fraction=12),
+            Conv(name="last", filters=30, kernel=1, fraction=12),
+        ),
+    )
+    bounded = slice_depths(given, engines(2, 1))
+    bounds = [
+        conv.least_slice_cycles(given.stored[source], depth, out_depth, engines(2, 1))
+        <= conv.slice_cycles(given.stored[source], depth, out_depth, engines(2, 1), first=False)
+        for conv, source in zip(given.layers, (INPUT, "stem", "narrow", "wide"), strict=True)
+        for depth in (1, 3, 8, 24)
+        for out_depth in (1, 8, 30)
+    ]
+    assert all(bounds)
+    monkeypatch.setattr(Conv, "least_slice_cycles", lambda *_: 0.0)
+    assert slice_depths(given, engines(2, 1)) == bounded

@@ -34,6 +34,7 @@ _READ = {
     "noisy": "picture",
     "mrf segment picture": "picture",
     "mrf flow first": "picture",
+    "mrf graph file": "arrays",
     "mrf flow second": "picture",
     "seeds": "picture",
     "costs": "picture",

@@ -88,6 +88,33 @@ def test_flow_finds_two_motions_on_a_machine(vip) -> None:
     assert vip("mrf", "flow", "first.png", "second.png", "--window", 4)[0] == 2
 
 
+def test_graph_of_differing_lengths_is_solved(vip) -> None:
+    """A path of three variables, on which belief propagation finds the least energy."""
+    random, sizes = np.random.default_rng(11), (3, 1, 5)
+    own = [random.integers(0, 50, size) for size in sizes]
+    pairs = [random.integers(0, 50, size) for size in ((3, 1), (1, 5))]
+    np.savez(
+        "graph.npz",
+        labels=sizes,
+        costs=np.concatenate(own),
+        edges=[(0, 1), (1, 2)],
+        pairs=np.concatenate([part.ravel() for part in pairs]),
+    )
+    arguments = ("--iterations", 3, "--on", "model", "-o", "labels.npy", "--json", "run.json")
+    code, out, err = vip("mrf", "graph", "graph.npz", *arguments)
+    assert code == 0, err
+    assert "exact" in out
+    first, last = (own[0] + pairs[0][:, 0]).argmin(), (own[2] + pairs[1][0]).argmin()
+    assert np.load("labels.npy").tolist() == [first, 0, last]
+    run = json.loads(Path("run.json").read_text())
+    assert run["updates"] == 12
+    assert run["differing"] == 0
+    np.savez("bad.npz", labels=[2], costs=[1, 2], edges=[(0, 1)], pairs=[1, 2])
+    code, _, err = vip("mrf", "graph", "bad.npz")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "an edge of variable 1; there are 1 variables, from 0" in err
+
+
 @pytest.mark.parametrize("edges", [None, [5, 0, 1, 9, 2]])
 def test_costs_of_a_file_are_solved(vip, edges: list[int] | None) -> None:
     """A line is a tree, on which belief propagation finds the least energy."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
 from microkernels.data.pictures import need_decoder
+from microkernels.graphs.files import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
 from microkernels.mrf.matching import Cost, displacements
 from microkernels.mrf.pair import PairOptions
@@ -31,6 +33,7 @@ from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
+from vip.mrf.graph import solve_graph
 from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
 from vip.mrf.run import MOST_LEVELS, solve_mrf
@@ -419,6 +422,57 @@ def solve_costs(
         json,
         coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
     )
+
+
+@app.command()
+@grouped
+def graph(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="GRAPH.npz",
+            help="Arrays labels, costs, edges and pairs of integers (docs/mrf.md).",
+            callback=reading(),
+        ),
+    ],
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=1, max=1000)] = 5,
+    on: PlaceOption = "golden",
+    preset_name: PresetOption = "pe",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the labels as .npy.",
+            callback=writing(".npy"),
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Solve a graph of any shape, on one engine. Variables may have any numbers of labels.
+
+    Example: vip mrf graph graph.npz --iterations 10 --on model -o labels.npy
+    """
+    if on == "rtl":
+        need_simulator()
+    with shown() as progress:
+        field = read_graph(file)
+        run = solve_graph(field, preset_name, iterations=iterations, on=on, progress=progress)
+    if output is not None:
+        target = BytesIO()
+        np.save(target, np.array(run.labels, np.uint8))
+        write_atomically(output, target.getvalue())
+    write_json(json, run._asdict())
+    values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
+    if run.cycles is not None:
+        values["cycles"] = f"{run.cycles:,}"
+        values["cycles per update"] = f"{run.cycles / run.updates:.1f}"
+    if on != "golden":
+        values["beliefs and messages"] = f"{run.differing:,} DIFFER" if run.differing else "exact"
+    show_values(f"{len(field.costs):,} variables, {len(field.edges):,} edges", values)
+    if run.differing:
+        raise typer.Exit(1)
 
 
 def _check_extras(

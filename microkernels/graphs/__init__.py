@@ -1,0 +1,1 @@
+"""Belief propagation on graphs of any shape, with vectors of differing length."""

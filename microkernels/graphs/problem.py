@@ -1,0 +1,160 @@
+"""Graphs and the golden model of their messages: min-sum belief propagation in any order of edges.
+
+A graph has variables, each with its own number of labels, and edges with a cost for each pair of
+labels. Each variable has a *belief*, its costs plus all messages that arrived. A message from ``u``
+to ``v`` replaces the old one, ``o``, of that direction::
+
+    t = belief[u] - message[v to u]
+    m = r - r[0],  r[j] = min over i of (cost[i, j] + t[i])
+    belief[v] = (belief[v] - o) + m
+
+Nothing saturates: :class:`Graph` refuses costs with which an intermediate value could exceed 16
+bits, so the order of sums does not matter.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import HIGHEST, Elements
+
+#: Most labels of a variable.
+MOST_LABELS = 256
+
+
+class Edge(NamedTuple):
+    """Variables ``first`` and ``second``, and the ``costs [i, j]`` of their labels i and j."""
+
+    first: int
+    second: int
+    costs: NDArray[np.integer]
+
+
+class Step(NamedTuple):
+    """The message over an edge, by number, from its first variable, or ``back`` to it."""
+
+    edge: int
+    back: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Variables and edges.
+
+    Attributes:
+        costs: of the labels of each variable. edges: pairs of different variables; a pair may have
+            several.
+
+    Raises:
+        KernelError: an edge to no variable, or to its own; costs of a wrong shape; values with
+            which a message or belief could exceed 16 bits.
+    """
+
+    costs: tuple[NDArray[np.integer], ...]
+    edges: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        for number, costs in enumerate(self.costs):
+            if costs.ndim != 1 or not 1 <= len(costs) <= MOST_LABELS:
+                raise KernelError(
+                    f"variable {number}: costs of 1 to {MOST_LABELS} labels, not {costs.shape}"
+                )
+        most = [int(abs(costs.astype(np.int64)).max()) for costs in self.costs]
+        largest = 0
+        for number, edge in enumerate(self.edges):
+            ends = edge[:2]
+            for end in ends:
+                if not 0 <= end < len(self.costs):
+                    raise KernelError(
+                        f"edge {number}: variable {end}; there are {len(self.costs)}, from 0"
+                    )
+            if ends[0] == ends[1]:
+                raise KernelError(f"edge {number}: both ends are variable {ends[0]}")
+            wanted = tuple(len(self.costs[end]) for end in ends)
+            if edge.costs.shape != wanted:
+                raise KernelError(
+                    f"edge {number}: its costs must have the shape {wanted}, not {edge.costs.shape}"
+                )
+            costs = edge.costs.astype(np.int64)
+            # A message is a minimum minus another, so within the largest difference.
+            most[ends[0]] += int(abs(costs - costs[:1]).max())
+            most[ends[1]] += int(abs(costs - costs[:, :1]).max())
+            largest = max(largest, int(abs(costs).max()))
+        # A total lacks one message, which is within the bound of the belief.
+        if (bound := max(most, default=0) + largest) > HIGHEST:
+            raise KernelError(f"values may reach {bound}, more than 16 bits hold; divide the costs")
+
+    def ends(self, step: Step) -> tuple[int, int]:
+        """The variables from and to which a message goes."""
+        first, second, _ = self.edges[step.edge]
+        return (second, first) if step.back else (first, second)
+
+    def matrix(self, step: Step) -> NDArray[np.integer]:
+        """``[j, i]``: cost of label j of the variable to which the message goes."""
+        costs = self.edges[step.edge].costs
+        return costs if step.back else costs.T
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """All messages once: over all edges in order, then back in the opposite order."""
+        count = len(self.edges)
+        there = [Step(edge, False) for edge in range(count)]
+        return (*there, *(Step(edge, True) for edge in reversed(range(count))))
+
+
+@dataclass(eq=False)
+class GraphState:
+    """Beliefs by variable, and messages by step, from costs and 0 on."""
+
+    beliefs: list[Elements]
+    messages: dict[Step, Elements]
+
+    @classmethod
+    def initial(cls, graph: Graph) -> "GraphState":
+        """The state before the first message."""
+        beliefs = [costs.astype(np.int16) for costs in graph.costs]
+        sizes = {step: len(graph.costs[graph.ends(step)[1]]) for step in graph.steps}
+        return cls(beliefs, {step: np.zeros(size, np.int16) for step, size in sizes.items()})
+
+    def update(self, graph: Graph, step: Step) -> None:
+        """Replace a message, and the belief of the variable to which it goes."""
+        source, target = graph.ends(step)
+        total = self.beliefs[source] - self.messages[Step(step.edge, not step.back)]
+        raw = (graph.matrix(step) + total).min(axis=1)
+        message = raw - raw[0]
+        self.beliefs[target] = self.beliefs[target] - self.messages[step] + message
+        self.messages[step] = message
+
+    def elements(self) -> Elements:
+        """All beliefs, then all messages, one after the other."""
+        parts = [*self.beliefs, *self.messages.values()]
+        return np.concatenate(parts).astype(np.int16)
+
+
+def ordered(graph: Graph, steps: Sequence[Step], window: int) -> Iterator[Step | None]:
+    """``steps`` in an order in which none of ``window`` in a row changes a belief that another of
+    them reads or changes; None where there is no such step."""
+    left = list(steps)
+    latest: list[tuple[int, int] | None] = []
+    while left:
+        chosen = next((step for step in left if _free(graph.ends(step), latest)), None)
+        if chosen is not None:
+            left.remove(chosen)
+        yield chosen
+        latest.append(None if chosen is None else graph.ends(chosen))
+        del latest[: max(0, len(latest) - window + 1)]
+
+
+def _free(ends: tuple[int, int], latest: Sequence[tuple[int, int] | None]) -> bool:
+    return all(other is None or (ends[1] not in other and other[1] not in ends) for other in latest)
+
+
+def energy(graph: Graph, labels: Sequence[int]) -> int:
+    """Costs of a label for each variable, and of those of all edges."""
+    own = sum(int(costs[label]) for costs, label in zip(graph.costs, labels, strict=True))
+    return own + sum(int(edge.costs[labels[edge[0]], labels[edge[1]]]) for edge in graph.edges)
