@@ -72,6 +72,10 @@ NEEDS: dict[str, set[str]] = {
     "nn evaluate compiled --input data.npy": {"onnxruntime"},
     # And scikit-learn, whose digits may be in memory from an earlier test.
     "model certify": SIMULATOR | PHOTOGRAPHS,
+    "board list": set(),
+    "board build ulx3s-85f bp": YOSYS | NEXTPNR,
+    "board sim ulx3s-85f bp": SIMULATOR,
+    "board run ulx3s-85f bp --port none": set(),
     "presets": set(),
     "presets --measure": YOSYS,
     "generate --preset pe-small -o verilog": YOSYS,
@@ -115,6 +119,7 @@ EXTRAS = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
+    "board run ulx3s-85f bp --port none",
     "bench kernels --only fc8 --on model --picture a.png",
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
