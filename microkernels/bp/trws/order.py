@@ -15,9 +15,9 @@ By a matrix the new message is one instruction, ``r_c = min(S + u_c)``. By shift
 (:mod:`microkernels.bp.shifts.transform`) it is ``g_c = min(u_c + P)``, ``u_c = min(u_c, g_c)``, and
 for each shift ``t = u_c + cost``, ``w = min of t shifted both ways``, ``u_c = min(u_c, w)``. The
 first ``t`` starts from ``u_c`` without the plateau, which gives the same result. The least of
-``r_c`` is that of the first ``u_c``, as costs are 0 or more and 0 between equal labels. With edge weights
-(only by shifts), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g`` read
-them.
+``r_c`` is that of the first ``u_c``, as costs are 0 or more and 0 between equal labels. With edge
+weights (only by shifts), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g``
+read them.
 
 The path from ``h`` to the next pixel's ``h`` is the longest. :func:`body_order` is a list
 scheduler: at each place it takes, among the instructions whose operands are complete, the one with
