@@ -21,13 +21,15 @@ from support.picture import COLOURS, MARKERS, picture, tint
 from vip.cli.commands.option_groups.machine import TimedOption
 
 from .belief import measure_full_hd
-from .harness.experiment import SIMULATION, Measurement, experiment, figure, say
+from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, figure, say
 from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.runs import LaunchRun, exact
 
 _TILE = "vault"
 #: The thesis's tile (6.1) and labels, one iteration.
 _WIDTH, _HEIGHT, _LABELS = 60, 34, 16
+#: Vaults of the thesis's chip.
+_VAULTS = 32
 #: Nanoseconds by which memories beyond a link are farther.
 _LINKS = (30, 100)
 #: Cycles of waiting for the column command from which a request counts as late.
@@ -172,6 +174,52 @@ def memory_variants(
             yield Measurement(f"chip_{key}_gbs", run_of_chip.gbs, "GB/s", 0.01, True)
     if drawing is not None:
         _draw(bars, drawing)
+
+
+#: Batches of the thesis's Table 7.3, and layers that VGG-19 has twice.
+_BATCHES = (1, 16)
+_TWICE = ("conv3_2", "conv4_2", "conv5_2")
+
+
+@experiment(presets=("vault",), tools=AMARANTH, minutes=2)
+def vgg16_layers() -> Iterator[Measurement]:
+    """Time and DRAM traffic of VGG-16's layers, batches of 1 and 16 (Table 7.3 of the thesis).
+
+    All launches of one of 32 vaults on the timing model, outputs exact; MiB are those of 32 vaults.
+    Images of a batch run one after the other, but a fully connected layer reads its weights once.
+    ``conv1`` to ``conv5`` include pooling. VGG-19 as the thesis counts it, by layers that it has
+    twice. Moves between vaults are left out.
+    """
+    tile = tile_preset(_TILE)
+    totals, twice = dict.fromkeys(_BATCHES, (0.0, 0.0)), 0.0
+    groups: dict[str, tuple[float, float]] = {}
+    for layer in LAYERS:
+        say(layer.name)
+        for batch in _BATCHES:
+            alone = layer.dense is None
+            if alone and batch > 1:
+                continue
+            ms = mib = 0.0
+            for job in layer_jobs(layer, batch=batch, pes=tile.pes):
+                run = exact(run_on(job, tile, on="model"), layer.name).result
+                ms += run.cycles * run.tck_ns / 1e6
+                mib += _VAULTS * run.bytes_moved / (1 << 20)
+            twice += ms if layer.name in _TWICE else 0.0
+            for each in _BATCHES if alone else (batch,):
+                images = each if alone else 1
+                name = layer.name.replace("pool", "conv").partition("_")[0]
+                key = f"{name}_batch_{each}"
+                before = groups.get(key, (0.0, 0.0))
+                groups[key] = (before[0] + images * ms, before[1] + images * mib)
+                total = totals[each]
+                totals[each] = (total[0] + images * ms, total[1] + images * mib)
+    for key, (ms, mib) in groups.items():
+        yield Measurement(f"{key}_ms", ms, "ms", 0.01)
+        yield Measurement(f"{key}_mib", mib, "MiB", 0.01)
+    for batch, (ms, mib) in totals.items():
+        yield Measurement(f"total_batch_{batch}_ms", ms, "ms", 0.01)
+        yield Measurement(f"total_batch_{batch}_gib", mib / 1024, "GiB", 0.01)
+    yield Measurement("vgg19_ms", totals[1][0] + twice, "ms", 0.01)
 
 
 @experiment(tools=SIMULATION, minutes=60)

@@ -65,7 +65,7 @@ _UNREACHABLE = {
     r"scheduler \S+ REFRESH .* none": "no refresh is owed",
 }
 #: Designs that are mutated, by the names of ``tests.mutation``; ``sources`` are mutants of Python.
-_UNITS = ("engine", "vault", "router", "node", "host")
+_UNITS = ("engine", "vault", "router", "node", "host", "crossings", "lines", "history")
 #: Methods of a module whose ``with`` statements are conditions.
 _CONDITIONS = {"If", "Elif", "Else", "Case", "Default", "State"}
 #: A point in Verilator's file: name of a Verilog file, its lines, and how often they ran.

@@ -9,8 +9,9 @@ from amaranth.hdl import Module
 from hdl.sram_macro import SramGeometry, macro_model
 from pe.config import PeConfig
 from pe.core import Pe
-from sim_tb.harness.engine import CONTROL, HOST, WATCH_CONTROL
+from sim_tb.harness.engine import HOST, WATCH_CONTROL
 from sim_tb.harness.memory import MEMORY
+from sim_tb.harness.models import MEMORIES
 from sim_tb.runner.build import Design, build, check_tools
 from sim_tb.runner.cache import cached_verilog
 from soc.generate.designs import Configuration
@@ -68,7 +69,7 @@ def engine_design(
         EngineTop(config),
         {"pe.sv": pe},
         support=(_WATCH,) if watched else (),
-        control=WATCH_CONTROL if watched else CONTROL,
+        control=WATCH_CONTROL if watched else MEMORIES,
         trace=trace,
         trace_levels=int(ports_only),
     )

@@ -8,6 +8,7 @@ from hdl.emission import emit
 from hdl.parameters import describe
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
+from sim_tb.harness.models import ARRAYS, MEMORIES
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
 from sim_tb.runner.build import BuildError, Design, check_tools
 from sim_tb.runner.cache import cached_verilog
@@ -35,16 +36,23 @@ class VaultTop(Top):
     devices = True
 
     def __init__(
-        self, config: VaultConfig, requesters: int, clocks: ClockConfig | None = None
+        self,
+        config: VaultConfig,
+        requesters: int,
+        clocks: ClockConfig | None = None,
+        line_buffer: int = 0,
     ) -> None:
         self.config = config
         self.requesters = requesters
         self.clocks = clocks
+        self.line_buffer = line_buffer
         self.two_clocks = clocks is not None and clocks.two
         super().__init__()
 
     def surround(self, m: Module) -> Any:
-        memory = self.design(m, _memory(self.config, self.requesters, self.clocks), _DUT)
+        memory = self.design(
+            m, _memory(self.config, self.requesters, self.clocks, self.line_buffer), _DUT
+        )
         host = self.model(TRAFFIC)
         reset = host.reset
         if self.two_clocks:
@@ -71,10 +79,12 @@ class VaultTop(Top):
 
 
 def _memory(
-    config: VaultConfig, requesters: int, clocks: ClockConfig | None
+    config: VaultConfig, requesters: int, clocks: ClockConfig | None, line_buffer: int
 ) -> VaultMemory | Controller:
     if requesters:
-        return VaultMemory(config=config, requesters=requesters, clocks=clocks)
+        return VaultMemory(
+            config=config, requesters=requesters, clocks=clocks, line_buffer=line_buffer
+        )
     if clocks is not None and clocks.two:
         raise BuildError("a controller without a crossbar can't have two clocks")
     return Controller(config)
@@ -85,12 +95,17 @@ def ports_of(requesters: int) -> int:
     return max(requesters, 1)
 
 
-def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | None = None) -> Design:
+def vault_design(
+    config: VaultConfig,
+    requesters: int,
+    clocks: ClockConfig | None = None,
+    line_buffer: int = 0,
+) -> Design:
     """The simulator of a vault's memory, with ``requesters`` at the crossbar, 1..16; 0: one
     directly at the controller.
 
     Parameters:
-        clocks: of the memory at a crossbar; one by default.
+        clocks: of the memory at a crossbar; one by default. line_buffer: its lines there.
 
     Raises:
         BuildError: two clocks without a crossbar.
@@ -98,8 +113,11 @@ def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | Non
 
     def emitted() -> str:
         check_tools()
-        return "".join(emit(_memory(config, requesters, clocks), _DUT).modules.values())
+        return "".join(
+            emit(_memory(config, requesters, clocks, line_buffer), _DUT).modules.values()
+        )
 
-    identity = describe((config, requesters, clocks))
+    identity = describe((config, requesters, clocks, line_buffer))
     verilog = cached_verilog(identity, _SOURCES, emitted)
-    return surrounded(VaultTop(config, requesters, clocks), {"vault_memory.v": verilog})
+    top = VaultTop(config, requesters, clocks, line_buffer)
+    return surrounded(top, {"vault_memory.v": verilog}, support=(ARRAYS,), control=MEMORIES)

@@ -13,6 +13,7 @@ from noc.node.counters import INDEX_BITS
 from noc.node.node import Node
 from noc.topology import join_nodes
 from sim_tb.harness.memory import MEMORY
+from sim_tb.harness.models import ARRAYS, MEMORIES
 from sim_tb.harness.network import NETWORK, VAULT
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
 from sim_tb.runner.build import Design
@@ -117,4 +118,5 @@ def nodes_design(config: NetworkConfig, requesters: int) -> Design:
         hdl.config.ConfigurationError: ``requesters`` outside its range.
     """
     verilog = "".join(emit(Node(config, requesters=requesters), "node").modules.values())
-    return surrounded(NodesTop(config, requesters), {"node.v": verilog})
+    top = NodesTop(config, requesters)
+    return surrounded(top, {"node.v": verilog}, support=(ARRAYS,), control=MEMORIES)

@@ -5,7 +5,7 @@ Registers and scratchpad of the simulated engine are accessed directly, not thro
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
+from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
@@ -24,13 +24,10 @@ from pe.sequencer import overhead_cycles
 from support.schema import C, Signed
 
 from .memory import MemoryBehaviour, MemoryResult
-from .models import Library, Model
+from .models import ARRAYS, MEMORIES, Library, Model, array, arrays
 
-#: Lines of a Verilator control file that make only the memories readable.
-CONTROL = """public_flat_rd -module "sram_*" -var "words"
-"""
-#: The same for a watched engine (pe_watch.sv), whose tables can be made smaller.
-WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
+#: :data:`.models.MEMORIES` of a watched engine (pe_watch.sv), whose tables can be made smaller.
+WATCH_CONTROL = f"""{MEMORIES}public_flat_rd -module "vip_*_watch" -var "most"
 forceable -module "arc" -var "occupied"
 forceable -module "arc" -var "conflicts"
 forceable -module "load_store" -var "free"
@@ -46,33 +43,20 @@ class EngineMemories:
     """
 
     def __init__(self, simulator: ctypes.CDLL) -> None:
-        simulator.vip_host_arrays.restype = c_char_p
-        simulator.vip_host_array.restype = c_void_p
         self._simulator = simulator
-        #: Readable memories: (scope, name) -> (bits of a word, words).
-        arrays = {}
-        for line in simulator.vip_host_arrays().decode().splitlines():
-            scope, name, bits, words = line.rsplit(" ", 3)
-            arrays[scope, name] = (int(bits), int(words))
+        found = arrays(simulator)
         memories = {
-            part: [
-                self._array(scope, name, *arrays[scope, name])
-                for scope, name in sorted(arrays)
-                if f".{part}." in scope
-            ]
+            part: [found[each] for each in sorted(found) if f".{part}." in each[0]]
             for part in ("registers", "scratchpad", "counters.history")
         }
         watched = {
             part: scope.removesuffix(".watch")
-            for scope, _ in arrays
+            for scope, _ in found
             for part in ("arc", "load_store")
             if scope.endswith(f".{part}.watch")
         }
         self._watched = watched
-        self._most = {
-            part: self._array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
-            for part, scope in watched.items()
-        }
+        self._most = {part: found[f"{scope}.watch", "most"] for part, scope in watched.items()}
         self._registers = memories["registers"][:1]
         self._history = memories["counters.history"][:1]
         self._banks = memories["scratchpad"] if len(memories["scratchpad"]) == _BANKS else []
@@ -118,7 +102,9 @@ class EngineMemories:
             ("load_store", "free", False, tags),
         ):
             for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
-                force = self._array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
+                force = array(
+                    self._simulator, self._watched[part], f"{name}__Vforce{suffix}", size, 1
+                )
                 force[0] = pattern
 
     @property
@@ -135,14 +121,6 @@ class EngineMemories:
     def scratchpad(self, content: bytes) -> None:
         for number, bank in enumerate(self._banks):
             bank[:] = list(content[number::_BANKS])
-
-    def _array(self, scope: str, name: str, bits: int, words: int) -> "ctypes.Array[Any]":
-        """The words of a memory (up to 64 bits each), to read and write in place."""
-        address = self._simulator.vip_host_array(scope.encode(), name.encode())
-        kinds = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
-        kind: Any = next(kind for size, kind in kinds.items() if bits <= size)
-        memory: ctypes.Array[Any] = (kind * words).from_address(address)
-        return memory
 
 
 #: A cycle that no run reaches.
@@ -287,5 +265,5 @@ HOST = Model(
     ),
     job=HostJob,
     result=HostResult,
-    sources=("pe_host.cpp",),
+    sources=("pe_host.cpp", ARRAYS),
 )

@@ -14,7 +14,18 @@ that ends, ``out`` those in the next cycle, zero unless set.
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from ctypes import byref, c_bool, c_int32, c_int64, c_uint32, c_uint64
+from ctypes import (
+    byref,
+    c_bool,
+    c_char_p,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -28,6 +39,12 @@ from support.schema import declarations, pack, structure, unpack
 PERIOD_PS = 800
 #: Sources of the memory image, in ``sim_tb/models``.
 IMAGE = ("../../memory/model/mapped_file.h", "image.h", "image.cpp")
+
+#: Source with :func:`arrays`, in ``sim_tb/models``.
+ARRAYS = "arrays.cpp"
+#: Lines of a Verilator control file that make only the memories readable.
+MEMORIES = """public_flat_rd -module "sram_*" -var "words"
+"""
 
 _R = TypeVar("_R")
 #: Greatest width -> type of a port in SystemVerilog and in C++.
@@ -346,3 +363,27 @@ class Library:
         raw, outputs = model.inputs(**inputs), model.outputs()
         getattr(self.library, f"vip_{model.name}_cycle")(index, byref(raw), byref(outputs))
         return outputs
+
+
+def array(
+    simulator: ctypes.CDLL, scope: str, name: str, bits: int, words: int
+) -> "ctypes.Array[Any]":
+    """The ``words`` of a memory (up to 64 bits each), to read and write in place."""
+    simulator.vip_array.restype = c_void_p
+    address = simulator.vip_array(scope.encode(), name.encode())
+    kinds = {8: c_uint8, 16: c_uint16, 32: c_uint32, 64: c_uint64}
+    kind: Any = next(kind for size, kind in kinds.items() if bits <= size)
+    memory: ctypes.Array[Any] = (kind * words).from_address(address)
+    return memory
+
+
+def arrays(simulator: ctypes.CDLL) -> dict[tuple[str, str], "ctypes.Array[Any]"]:
+    """The memories of a simulator with :data:`ARRAYS` that its control file makes readable, up to
+    64 bits wide, by scope and name."""
+    simulator.vip_arrays.restype = c_char_p
+    found = {}
+    for line in simulator.vip_arrays().decode().splitlines():
+        scope, name, bits, words = line.rsplit(" ", 3)
+        if int(bits) <= 64:
+            found[scope, name] = array(simulator, scope, name, int(bits), int(words))
+    return found

@@ -49,6 +49,7 @@ def run_traffic(
     *,
     dram: DramTiming | None = None,
     clocks: ClockConfig | None = None,
+    line_buffer: int = 0,
     arguments: Sequence[str] = (),
 ) -> list[TrafficResult]:
     """Run ``jobs`` one after another, each from reset, against one vault's memory.
@@ -64,6 +65,7 @@ def run_traffic(
         dram: the DRAM's timing; by default the controller's, from ``config``.
         clocks: of the vault, by default one. With two, all cycles are those of the requesters'
             clock.
+        line_buffer: lines between crossbar and controller.
         arguments: of the simulator: the periods of two clocks
             (:func:`sim_tb.harness.models.clock_arguments`).
 
@@ -77,7 +79,7 @@ def run_traffic(
     two = clocks is not None and clocks.two
 
     def perform(runs: Sequence[TrafficRun]) -> Iterable[TrafficResult]:
-        return _simulated(vault_design(config, requesters, clocks), runs, arguments)
+        return _simulated(vault_design(config, requesters, clocks, line_buffer), runs, arguments)
 
     settle = _SLOW_SETTLE if two else _SETTLE
     return traffic_through(perform, config, requesters, jobs, dram=dram, settle=settle)

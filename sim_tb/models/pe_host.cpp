@@ -4,11 +4,7 @@
 // a run and takes the result, so that no cycle waits for an interpreter.
 
 #include <map>
-#include <string>
 
-#include "verilated.h"
-#include "verilated_sym_props.h"
-#include "verilated_syms.h"
 #include "vip_host.h"
 
 namespace {
@@ -44,7 +40,6 @@ struct Host {
 };
 
 std::map<int32_t, Host> g_hosts;
-std::string g_arrays;
 
 }  // namespace
 
@@ -140,30 +135,3 @@ void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
     out->pe_count = host.job.identity[3];
     out->idle = host.phase == Phase::kIdle;
 }
-
-extern "C" {
-
-// The public arrays of the design, one per line: scope, name, bits of an element, elements.
-const char* vip_host_arrays() {
-    g_arrays.clear();
-    for (const auto& scope : *Verilated::scopeNameMap()) {
-        const VerilatedVarNameMap* variables = scope.second->varsp();
-        if (!variables) continue;
-        for (const auto& variable : *variables) {
-            if (variable.second.udims() != 1) continue;
-            g_arrays += std::string(scope.first) + " " + variable.first + " " +
-                        std::to_string(variable.second.entBits()) + " " +
-                        std::to_string(variable.second.elements(1)) + "\n";
-        }
-    }
-    return g_arrays.c_str();
-}
-
-// Address of the elements of such an array (1, 2, 4 or 8 bytes each), or null.
-void* vip_host_array(const char* scope_name, const char* name) {
-    const VerilatedScope* scope = Verilated::scopeFind(scope_name);
-    const VerilatedVar* variable = scope ? scope->varFind(name) : nullptr;
-    return variable ? variable->datap() : nullptr;
-}
-
-}  // extern "C"

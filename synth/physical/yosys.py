@@ -35,6 +35,7 @@ class Run:
         top: name of the top module.
         sources: Verilog, module name -> text. Comments do not count as content.
         boxes: names of modules that remain black boxes.
+        cells: Yosys's names of files with cells of the device that ``sources`` instantiate.
         commands: Yosys commands after reading; ``{top}`` is replaced.
         files: name -> text of files in the folder in which the commands run.
         liberty: name of the file in ``files`` with the cells' areas; "": only count cells.
@@ -44,6 +45,7 @@ class Run:
     top: str
     sources: Mapping[str, str]
     boxes: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     liberty: str = ""
@@ -57,7 +59,7 @@ class Run:
             for name, text in self.sources.items()
         }
         content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
-        content += [dict(self.files), self.liberty, *_KEYS[self.netlist]]
+        content += [dict(self.files), self.liberty, *_KEYS[self.netlist], *self.cells]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -132,6 +134,7 @@ def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
         write_file(scratch / name, text)
     write_file(scratch / _SOURCE, "\n".join(work.sources.values()))
     commands = [f"read_verilog {_SOURCE}"]
+    commands += [f"read_verilog -lib -specify {cells}" for cells in work.cells]
     commands += [f"blackbox {box}" for box in work.boxes]
     commands += [f"hierarchy -check -top {work.top}"]
     commands += [command.format(top=work.top) for command in work.commands]

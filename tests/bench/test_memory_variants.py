@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import vault as experiments
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.pool_shape import PoolShape
 from sim_tb.cosim.engine import CosimError
 from sim_tb.workloads.tiles import TileLayer
@@ -44,3 +45,22 @@ def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiments, "run_on", lambda job, config, on: SimpleNamespace(match=False))
     with pytest.raises(CosimError, match=r"^base: outputs differ"):
         list(experiments.memory_variants())
+
+
+def test_a_batch_repeats_images_but_reads_weights_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = TileLayer(name="fc8", dense=DenseShape(inputs=64, outputs=16))
+    twice = TileLayer(name="conv3_2", pool=PoolShape(width=8, height=4, channels=16))
+    monkeypatch.setattr(experiments, "_TILE", "vault")
+    monkeypatch.setattr(experiments, "LAYERS", [dense, twice])
+    figures = {item.name: item.value for item in experiments.vgg16_layers()}
+    for unit in ("ms", "mib"):
+        one, many = (figures[f"conv3_batch_{batch}_{unit}"] for batch in (1, 16))
+        assert many == pytest.approx(16 * one)
+        one, many = (figures[f"fc8_batch_{batch}_{unit}"] for batch in (1, 16))
+        assert one < many < 12 * one
+    assert figures["total_batch_1_ms"] == pytest.approx(
+        figures["conv3_batch_1_ms"] + figures["fc8_batch_1_ms"]
+    )
+    assert figures["vgg19_ms"] == pytest.approx(
+        figures["total_batch_1_ms"] + figures["conv3_batch_1_ms"]
+    )

@@ -90,17 +90,22 @@ class Simulators:
         self._running: dict[Any, Session] = {}
         self._lent: set[Any] = set()
         self._selected = (0, 0)
+        self._most = 0
 
     def select(self, index: int, limit: int) -> None:
         """Make ``index`` active in sessions from now on, for ``limit`` cycles; 0: without limit."""
         self._selected = (index, limit)
 
     def most_cycles(self) -> int:
-        """Most cycles since the last selection in a simulator."""
-        counts = []
+        """Most cycles of a session in this process."""
         for first in self._running.values():
-            counts += first.run_many([_Select(0, 0)])  # type: ignore[list-item]
-        return max(counts, default=0)
+            self._note(first)
+        return self._most
+
+    def _note(self, session: Session) -> None:
+        """Select the mutant, and note the cycles since the last selection."""
+        jobs = [_Select(*self._selected)]
+        self._most = max(self._most, *session.run_many(jobs))  # type: ignore[arg-type]
 
     def restart(self) -> None:
         """Start simulators that ended, or whose sessions ended within a job."""
@@ -146,7 +151,8 @@ class Simulators:
 
     def _open(self, session: Session) -> Session:
         key = (session.folder, session.top, session.arguments)
-        if session.trace is not None or key in self._lent:
+        # With arguments it has clocks of its own, whose phase a run would leave to the next.
+        if session.trace is not None or session.arguments or key in self._lent:
             return self._enter(session)
         if key not in self._running:
             self._running[key] = self._started(session)
@@ -157,7 +163,7 @@ class Simulators:
         session._key = key  # type: ignore[attr-defined]
         self._lent.add(key)
         try:
-            list(session.run_many([_Select(*self._selected)]))  # type: ignore[list-item]
+            self._note(session)
         except SessionError:
             self._lent.discard(key)
             raise

@@ -1,11 +1,14 @@
 """Mutants of a unit, tried one after the other; what is known of them is cached."""
 
+import ast
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sim_tb.runner.cache import fingerprint
 from support.cache import build_folder
@@ -24,8 +27,6 @@ PROVED = "proved: the same outputs and next state in every state"
 _LONGER = 4
 #: And so many seconds, which only a deadlock between processes reaches.
 _SECONDS = 300
-#: Rooms that decide what the tests do, besides the tests.
-_ROOMS = ("sim_tb", "isa")
 
 
 def try_mutants(
@@ -60,7 +61,7 @@ def try_mutants(
     known = _Known(made, unit)
     waiting = [mutant for mutant in mutants if known.is_new(mutant)]
     if waiting:
-        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting)):
+        for done, (mutant, outcome) in enumerate(_tried(made, unit, waiting, known.tests_for)):
             progress(len(mutants) - len(waiting) + done, len(mutants))
             known.keep(mutant, outcome)
     survivors = [mutant for mutant in mutants if known.outcome(mutant).fate == "survived"]
@@ -70,7 +71,12 @@ def try_mutants(
     return {mutant: known.outcome(mutant) for mutant in mutants}
 
 
-def _tried(made: Netlist, unit: Unit, mutants: list[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
+def _tried(
+    made: Netlist,
+    unit: Unit,
+    mutants: list[Mutant],
+    tests_for: Callable[[Mutant], tuple[str, ...]],
+) -> Iterator[tuple[Mutant, Outcome]]:
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ[INDEX_VARIABLE] = "0"
     os.chdir(ROOT)
@@ -88,7 +94,7 @@ def _tried(made: Netlist, unit: Unit, mutants: list[Mutant]) -> Iterator[tuple[M
                 os.environ[INDEX_VARIABLE] = str(index)
                 simulators.select(index, limit)
 
-            yield mutant, trial(unit.tests, seconds=_SECONDS, prepare=prepare)
+            yield mutant, trial(tests_for(mutant), seconds=_SECONDS, prepare=prepare)
             simulators.restart()
 
 
@@ -109,25 +115,35 @@ def _pass_without_mutant(unit: Unit) -> None:
 
 
 class _Known:
-    """Outcomes in a file. Mutants that aren't equivalent are tried again when tests change."""
+    """Outcomes in a file. A killed mutant is tried again when the test changes that killed it, a
+    survivor with the tests that have changed or that it has not met."""
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
-        files = {ROOT / test.partition("::")[0] for test in unit.tests}
-        for room in _ROOMS:
-            files.update((ROOT / room).rglob("*.py"))
-        self._tests = fingerprint(*unit.tests, *(file.read_bytes() for file in sorted(files)))
+        self._tests = {test: _source(test) for test in unit.tests}
+        self._outcomes = self._read()
+        self._new: dict[str, Any] = {}
+
+    def _read(self) -> dict[str, Any]:
         try:
-            self._outcomes = json.loads(self._file.read_text())
+            content: dict[str, Any] = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):
-            self._outcomes = {}
+            return {}
+        return content
 
     def is_new(self, mutant: Mutant) -> bool:
         """Whether it has to be tried."""
-        content = self._outcomes.get(mutant.name)
-        return content is None or (
-            content["fate"] != "equivalent" and content["tests"] != self._tests
-        )
+        fate = self._outcomes.get(mutant.name, {}).get("fate")
+        return fate != "equivalent" and bool(self.tests_for(mutant))
+
+    def tests_for(self, mutant: Mutant) -> tuple[str, ...]:
+        """The tests to try it with."""
+        content = self._outcomes.get(mutant.name, {"tests": {}})
+        known = content["tests"]
+        if content.get("fate") in ("killed", "hung"):
+            same = all(_source(test) == source for test, source in known.items())
+            return () if same else tuple(self._tests)
+        return tuple(test for test, source in self._tests.items() if known.get(test) != source)
 
     def outcome(self, mutant: Mutant) -> Outcome:
         """How its trial ended."""
@@ -136,21 +152,40 @@ class _Known:
 
     def proof_failed(self, mutant: Mutant) -> bool:
         """Whether a proof that it is equivalent was tried in vain."""
-        return "proof" in self._outcomes[mutant.name]
+        return "proof" in self._outcomes.get(mutant.name, {})
 
     def keep_proof(self, mutant: Mutant, proved: bool) -> None:
         """Note that a survivor is equivalent, or could not be proved to be."""
-        content = self._outcomes[mutant.name]
-        self._outcomes[mutant.name] = {**content, "proof": "none"}
+        content = {**self._outcomes[mutant.name], "proof": "none"}
         if proved:
-            self._outcomes[mutant.name] |= {"fate": "equivalent", "reason": PROVED}
-        self._write()
+            content |= {"fate": "equivalent", "reason": PROVED}
+        self._write(mutant, content)
 
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
-        self._outcomes[mutant.name] = {**asdict(outcome), "tests": self._tests}
-        self._write()
+        # One that is killed has met only the test that kills it, for certain.
+        tests = {outcome.test: _source(outcome.test)} if outcome.test else self._tests
+        proof = {"proof": "none"} if self.proof_failed(mutant) else {}
+        self._write(mutant, {**asdict(outcome), "tests": tests, **proof})
 
-    def _write(self) -> None:
+    def _write(self, mutant: Mutant, content: dict[str, Any]) -> None:
+        self._outcomes[mutant.name] = self._new[mutant.name] = content
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._file, json.dumps(self._outcomes, indent=1).encode())
+        # Another unit may be of the same Verilog.
+        every = {**self._read(), **self._new}
+        write_atomically(self._file, json.dumps(every, indent=1).encode())
+
+
+@cache
+def _source(test: str) -> str:
+    """A hash of the function of ``test``, or of its file; "" if there is none."""
+    path, _, name = test.partition("::")
+    try:
+        tree = ast.parse((ROOT / path).read_text())
+    except FileNotFoundError:
+        return ""
+    if not name:
+        return fingerprint(ast.dump(tree))
+    name = name.partition("[")[0]
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return next((fingerprint(ast.dump(each)) for each in functions if each.name == name), "")

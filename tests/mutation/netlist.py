@@ -147,7 +147,9 @@ def _mutants(lines: list[str], count: int) -> tuple[Mutant, ...]:
         fields = dict(reversed(_FIELD.findall(line)))
         own = re.search(r"\w+\.v:\d+", fields["cell"])
         cell = fields["cell"]
-        if fields["port"] in _CLOCKS or _LEFT_OUT.search(cell):
+        # Yosys can't write the enable of a read without a clock.
+        enable = cell.startswith("$memrd") and fields["port"] == "EN"
+        if fields["port"] in _CLOCKS or enable or _LEFT_OUT.search(cell):
             continue
         kind = re.sub(r"\W?[\w./]+\.v:\d+|\d+", "", cell).strip("$\\_")
         place = own[0] if own else re.split(r"[.-](?=\d)", fields.get("src", ""))[0]

@@ -17,7 +17,7 @@ from .trial import Outcome, TrialError, trial
 
 _COPIED = shutil.ignore_patterns(".*", "build", "images", "__pycache__")
 #: Limits of a trial: its time, and processor time without the processes that it starts.
-_SECONDS, _PROCESSOR = 3000, 240
+_SECONDS, _PROCESSOR = 3000, 600
 #: Parts of the cache that hold what a mutant made.
 _MADE = ("simulators", "verilog", "locks")
 

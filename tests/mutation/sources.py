@@ -1,7 +1,9 @@
 """Mutants of the hardware's Python: one changed place in the source of a component."""
 
 import ast
+import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,20 +63,26 @@ class SourceMutant:
 
 
 def source_mutants(root: Path, *, count: int, seed: int) -> list[SourceMutant]:
-    """``count`` mutants of the components in ``root``, drawn evenly over files and then places."""
-    rng = random.Random(seed)
-    files = {}
+    """``count`` mutants of the components in ``root``, drawn evenly over files and then places.
+
+    What is drawn from a file hardly depends on the others.
+    """
+    drawn = []
     for room in _ROOMS:
         for path in sorted((root / room).rglob("*.py")):
             name = path.relative_to(root).as_posix()
-            if not name.startswith(_SOFTWARE) and (places := list(_places(path.read_text()))):
-                files[name] = places
-    drawn: dict[str, SourceMutant] = {}
-    while len(drawn) < count:
-        name = rng.choice(list(files))
-        mutant = _changed(root, name, *rng.choice(files[name]))
-        drawn[mutant.name] = mutant
-    return list(drawn.values())
+            if name.startswith(_SOFTWARE):
+                continue
+            places = list(_places(path.read_text()))
+            alike = Counter[str]()
+            for node, after in places:
+                change = f"{ast.unparse(node)} {after}"
+                alike[change] += 1
+                number = random.Random(f"{seed} {name} {change} {alike[change]}").random()
+                # The least of n times 1 of these is as probable as that of 1 times n.
+                drawn.append((-math.log(number) * len(places), name, node, after))
+    drawn.sort(key=lambda one: one[0])
+    return [_changed(root, *one[1:]) for one in drawn[:count]]
 
 
 def _changed(root: Path, name: str, node: ast.AST, after: str) -> SourceMutant:

@@ -10,11 +10,18 @@ from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design, nodes_design
 from sim_tb.workloads.stress import random_case
 from tests.sim_tb.cosim.test_cosim import SMALL
+from tests.sim_tb.cosim.test_history_cosim import KERNEL
+from tests.sim_tb.test_clock_stress import CLOCKS, KEPT, LINES, WITH_LINES
 from tests.sim_tb.test_vault import SEED
 from tests.soc.host_dut import HostDut, small
 
 _COSIM = "tests/sim_tb/cosim/test_cosim.py::"
 _TIMED = "tests/sim_tb/timed/"
+_WIDE = "tests/sim_tb/test_wide_counters.py::"
+_KEPT = tuple(
+    f"tests/sim_tb/test_clock_stress.py::test_lines_and_crossings_keep_data_counts_and_cycles[{one}]"
+    for one in KEPT
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ def _node() -> str:
     return nodes_design(config, 2).verilog["node.v"]
 
 
+def _with_lines() -> str:
+    return vault_design(WITH_LINES, 3, CLOCKS, LINES).verilog["vault_memory.v"]
+
+
 def _host() -> str:
     return "".join(emit(HostDut(small()), "host_dut").modules.values())
 
@@ -65,13 +76,16 @@ UNITS = {
         (),
         (
             f"{_COSIM}test_random_programs[config1-350]",
+            f"{_COSIM}test_programs_that_compute_all_the_time",
             f"{_TIMED}test_timed_model.py::"
             "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
             "tests/sim_tb/test_random_interrupted.py::"
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
+            "tests/sim_tb/test_workspace_ends.py",
+            f"{_WIDE}test_counters_of_an_engine",
         ),
         400,
-        100,
+        400,
     ),
     "vault": Unit(
         "memory",
@@ -81,10 +95,12 @@ UNITS = {
         (
             "tests/sim_tb/test_traces.py::test_a_replay_is_the_same_on_verilog_and_model",
             f"{_TIMED}test_timed_traffic.py::test_equals_the_verilog_of_a_random_vault",
+            f"{_TIMED}test_timed_traffic.py::test_equals_the_verilog_whose_queues_are_full",
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
+            f"{_WIDE}test_counters_of_a_vault",
         ),
         250,
-        140,
+        250,
     ),
     "router": Unit(
         "noc",
@@ -94,9 +110,10 @@ UNITS = {
         (
             "tests/sim_tb/test_network.py::"
             "test_all_traffic_arrives_in_order_under_back_pressure[2-2]",
+            "tests/sim_tb/test_network.py::test_traffic_takes_the_cycles_that_it_took",
         ),
         120,
-        80,
+        120,
     ),
     "node": Unit(
         "noc",
@@ -106,9 +123,12 @@ UNITS = {
         (
             "tests/sim_tb/test_network.py::"
             "test_accesses_between_nodes_keep_their_order_and_are_counted",
+            "tests/sim_tb/test_network.py::"
+            "test_accesses_between_nodes_take_the_cycles_that_they_took",
+            f"{_WIDE}test_counters_of_nodes",
         ),
         120,
-        80,
+        120,
     ),
     "host": Unit(
         "soc",
@@ -124,6 +144,36 @@ UNITS = {
         ),
         ("tests/soc/test_host_cosim.py",),
         120,
-        40,
+        30,
+    ),
+    "crossings": Unit(
+        "memory",
+        "vault_memory",
+        _with_lines,
+        ("stream_crossing", "memory_crossing", "counter_mirror"),
+        _KEPT,
+        80,
+        32,
+    ),
+    "lines": Unit(
+        "memory",
+        "vault_memory",
+        _with_lines,
+        ("line_",),
+        _KEPT,
+        80,
+        32,
+    ),
+    "history": Unit(
+        "pe",
+        "pe",
+        lambda: configuration_verilog(KERNEL),
+        ("history",),
+        (
+            f"{_TIMED}test_timed_history.py::test_random_programs_take_the_cycles_of_the_verilog",
+            "tests/sim_tb/cosim/test_history_cosim.py::test_random_programs",
+        ),
+        60,
+        20,
     ),
 }

@@ -5,8 +5,12 @@ from fractions import Fraction
 import pytest
 
 from memory.config import VaultConfig
+from memory.controller.counters import VaultCounter
+from memory.line_buffer.layout import LineCounter
 from sim_tb.dut.memory import vault_design
-from sim_tb.harness.traffic_runs import TrafficError
+from sim_tb.harness.models import clock_arguments
+from sim_tb.harness.traffic import Pattern, TrafficJob, Walk
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.runner.build import BuildError
 from sim_tb.workloads import stress
 from sim_tb.workloads.stress import RATIOS, clocks_of, run_clock_stress
@@ -56,3 +60,81 @@ def test_random_accesses_at_every_ratio() -> None:
     assert report.accesses >= 60_000
     assert len(report.runs) == len(RATIOS)
     assert min(report.reads, report.writes) > 10_000
+
+
+#: A vault of two clocks with a line buffer, small to be built quickly.
+LINES = 8
+CLOCKS = ClockConfig(domains="two", request_depth=4, response_depth=4)
+WITH_LINES = VaultConfig(
+    banks=2, rows=16, row_bytes=128, transaction_queue=4, command_queue=2, tag_bits=5
+)
+#: For each ratio: cycles and the sum of latencies in each run, and of all runs the line buffer's
+#: counters.
+KEPT = {
+    0: (
+        [(4694, 21773), (6849, 41888), (12605, 97305), (5915, 37734)],
+        [1019, 242, 1084, 94, 337],
+    ),
+    9: (
+        [(6363, 62168), (19143, 276432), (12444, 99354), (13462, 200036)],
+        [947, 267, 965, 70, 513],
+    ),
+    20: (
+        [(34267, 667490), (173874, 2808075), (15130, 184631), (97402, 1815989)],
+        [856, 304, 941, 72, 596],
+    ),
+}
+
+
+@pytest.mark.parametrize("ratio", [0, 9, 20])
+def test_lines_and_crossings_keep_data_counts_and_cycles(ratio: int) -> None:
+    """A change that costs or gains a cycle is seen, too; if it is intended, so are its figures."""
+    periods = RATIOS[ratio]
+    jobs = [
+        TrafficJob(
+            patterns=tuple(
+                Pattern(
+                    walk=walk,
+                    accesses=250,
+                    hot=hot,
+                    writes=writes,
+                    partial=writes > 0,
+                    offer=offer,
+                    take=take,
+                    burst=60,
+                    seed=seed,
+                )
+                for seed in range(3)
+            ),
+            begin=0,
+            span=32 * 3 * 40,
+            patience=100_000,
+            max_cycles=1_000_000,
+        )
+        for walk, hot, writes, offer, take in (
+            (Walk.HOT, 2, 0.1, 1.0, 1.0),
+            (Walk.RANDOM, 1, 0.3, 0.7, 0.4),
+            (Walk.HOT, 1, 0.0, 1.0, 0.2),
+            (Walk.SEQUENTIAL, 1, 0.02, 1.0, 1.0),
+        )
+    ]
+    results = run_traffic(
+        WITH_LINES,
+        3,
+        jobs,
+        clocks=CLOCKS,
+        line_buffer=LINES,
+        arguments=clock_arguments(**vars(periods)),
+    )
+    for result in results:
+        count = result.counters
+        fetched = count[LineCounter.LINE_FILLS] + count[LineCounter.LINE_PASSED]
+        answered = count[LineCounter.LINE_HITS] + count[LineCounter.LINE_MERGED]
+        assert result.commands["read"] == count[VaultCounter.READS] == fetched
+        assert result.reads == fetched + answered
+        assert result.commands["write"] == count[VaultCounter.WRITES] == result.writes
+    found = (
+        [(result.cycles, result.latency_sum) for result in results],
+        [sum(result.counters[item] for result in results) for item in LineCounter],
+    )
+    assert found == KEPT[ratio]

@@ -1,5 +1,7 @@
 """Networks in Verilator: flits of random traffic, and accesses between nodes."""
 
+from dataclasses import replace
+
 import pytest
 
 from noc.config import NetworkConfig
@@ -7,7 +9,7 @@ from noc.node.counters import INDEX_BITS, NetworkCounter
 from noc.router.router import HOP_CYCLES
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.harness.network import Destinations, FlitJob, NetworkError
-from sim_tb.harness.traffic import Pattern
+from sim_tb.harness.traffic import Pattern, Walk
 from sim_tb.harness.traffic_runs import run_network, run_nodes
 
 
@@ -90,3 +92,33 @@ def test_accesses_between_nodes_keep_their_order_and_are_counted():
         # On a ring of three every route is one link long.
         links = total[NetworkCounter.EAST_FLITS] + total[NetworkCounter.WEST_FLITS]
         assert links == total[NetworkCounter.SENT_FLITS]
+
+
+def test_traffic_takes_the_cycles_that_it_took():
+    """A change that costs or gains a cycle, or serves another first, is seen; if it is intended,
+    so are its figures."""
+    jobs = [
+        replace(pressed(destinations, answers=answers), flits=10_000, take=take)
+        for destinations in (Destinations.UNIFORM, Destinations.HOT_SPOT)
+        for answers, take in ((True, 0.9), (False, 0.5))
+    ]
+    found = [
+        (result.cycles, result.longest, *result.flits)
+        for result in run_network(NetworkConfig(columns=2, rows=2), jobs)
+    ]
+    assert found == [
+        (4347, 624, 4994, 5106),
+        (4086, 458, 4924, 5078),
+        (5149, 452, 5092, 5014),
+        (4108, 432, 4877, 5127),
+    ]
+
+
+def test_accesses_between_nodes_take_the_cycles_that_they_took():
+    config = NetworkConfig(columns=3, rows=1, address_bits=11, tag_bits=4)
+    runs = [
+        (Pattern(accesses=1000, writes=0.4, partial=True, take=0.8), MemoryBehaviour(latency=3)),
+        (Pattern(accesses=1000, writes=0.5, walk=Walk.SEQUENTIAL), MemoryBehaviour(latency=1)),
+    ]
+    found = [(result.cycles, result.latency_sum) for result in run_nodes(config, 2, runs)]
+    assert found == [(7062, 484169), (9309, 528692)]

@@ -21,6 +21,8 @@ from soc.host.transport import BusError, HostError
 
 PERIOD_NS = 2
 OKAY, SLVERR, DECERR = 0, 2, 3
+#: No case takes a quarter of this; a bus that hangs takes all of it.
+_LIMIT = {"timeout_time": 200, "timeout_unit": "us"}
 
 #: Doubles the word at the parameters and stores the engine's index after it.
 DOUBLE = """
@@ -78,7 +80,7 @@ def _pauses(rng, chance):
         yield rng.random() < chance
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 @cocotb.parametrize(pauses=[0.0, 0.5])
 async def programs_run_from_load_to_result(dut, pauses):
     host, _, _ = await start(dut, pauses)
@@ -102,7 +104,7 @@ async def programs_run_from_load_to_result(dut, pauses):
     assert await host.faults() == ()
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def each_pe_has_its_program_and_its_launch(dut):
     host, _, _ = await start(dut)
     await host.load(assemble(DOUBLE), [1, 2])
@@ -124,7 +126,7 @@ async def each_pe_has_its_program_and_its_launch(dut):
     assert int.from_bytes(await host.read(64, 8), "little") == 1
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 @cocotb.parametrize(pauses=[0.0, 0.5])
 async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     host, _, _ = await start(dut, pauses)
@@ -154,7 +156,7 @@ async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     assert await host.read(0, 64) == expected
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def a_memory_error_beside_another_fault_is_told_too(dut):
     host, lite, _ = await start(dut)
     end = (await host.identify()).memory_bytes
@@ -178,7 +180,7 @@ async def a_memory_error_beside_another_fault_is_told_too(dut):
     assert not (await host.status(2)).memory_error
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def what_does_not_end_is_told_and_stopped(dut):
     host, lite, _ = await start(dut)
     await host.load(assemble(ENDLESS))
@@ -206,7 +208,7 @@ async def what_does_not_end_is_told_and_stopped(dut):
     assert await host.faulted() == (0, 1, 3)
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def the_driver_refuses_what_the_chip_cant_do(dut):
     host, _, _ = await start(dut)
     words = (await host.identify()).instruction_words
@@ -246,7 +248,7 @@ async def read(lite, address):
     return answer.resp, int.from_bytes(answer.data, "little")
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 @cocotb.parametrize(pauses=[0.0, 0.5])
 async def no_access_hangs_either_bus(dut, pauses):
     host, lite, data = await start(dut, pauses)
@@ -295,7 +297,7 @@ async def no_access_hangs_either_bus(dut, pauses):
         assert (await with_timeout(operation, 20, "us")).resp == response
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def counters_are_those_of_their_vault(dut):
     host, _, _ = await start(dut)
     counters = await host.vault_counters(1)
@@ -310,7 +312,7 @@ def cycles():
     return get_sim_time("ns") / PERIOD_NS
 
 
-@cocotb.test()
+@cocotb.test(**_LIMIT)
 async def programs_and_data_move_fast(dut):
     host, _, data = await start(dut)
     await host.identify()

@@ -40,7 +40,7 @@ def test_the_driver_and_the_masters_on_a_small_chip(simulator, tmp_path):
             build_dir=simulator,
             test_dir=tmp_path,
             results_xml=str(tmp_path / "results.xml"),
-            extra_env={"PYTHONPATH": str(ROOT)},
+            extra_env={"PYTHONPATH": str(ROOT), "COCOTB_MAX_FAILURES": "1"},
             log_file=tmp_path / "log",
         )
     log = (tmp_path / "log").read_text()

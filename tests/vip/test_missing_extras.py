@@ -64,6 +64,7 @@ NEEDS: dict[str, set[str]] = {
     "mrf denoise grey.png --labels 4 --iterations 1": {"PIL"},
     "mrf segment left.png seeds.png --iterations 1": {"PIL"},
     "mrf flow left.png right.png --iterations 1": {"PIL"},
+    "mrf graph graph.npz --on rtl": SIMULATOR,
     "mrf solve costs.npy --output labels.png": {"PIL"},
     "nn check model.onnx": {"onnx", "onnxruntime"},
     "nn compile model.onnx --calibrate data.npy -o new": {"onnx", "onnxruntime"},
@@ -72,6 +73,10 @@ NEEDS: dict[str, set[str]] = {
     "nn evaluate compiled --input data.npy": {"onnxruntime"},
     # And scikit-learn, whose digits may be in memory from an earlier test.
     "model certify": SIMULATOR | PHOTOGRAPHS,
+    "board list": set(),
+    "board build ulx3s-85f bp": YOSYS | NEXTPNR,
+    "board sim ulx3s-85f bp": SIMULATOR,
+    "board run ulx3s-85f bp --port none": set(),
     "presets": set(),
     "presets --measure": YOSYS,
     "generate --preset pe-small -o verilog": YOSYS,
@@ -115,6 +120,7 @@ EXTRAS = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
+    "board run ulx3s-85f bp --port none",
     "bench kernels --only fc8 --on model --picture a.png",
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
@@ -156,6 +162,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         seeds = np.repeat(np.array([[1], [2]], np.uint8), 12, 0) * np.ones(32, np.uint8)
         imsave(folder / name, seeds, check_contrast=False)
     np.save(folder / "costs.npy", random.integers(0, 50, (6, 8, 4)))
+    field = {"labels": [2, 1], "costs": [1, 0, 3], "edges": [(0, 1)], "pairs": [0, 4]}
+    np.savez(folder / "graph.npz", **{name: np.array(part) for name, part in field.items()})
     np.save(folder / "data.npy", random.standard_normal((4, 4, 8, 8), np.float32))
     np.save(folder / "one.npy", random.standard_normal((1, 4, 8, 8), np.float32))
     shapes = [helper.make_tensor_value_info(name, 1, ["n", 4, 8, 8]) for name in ("x", "y")]

@@ -100,6 +100,9 @@ class Commands(LazyGroup):
                 "trim",
                 "Rebuild the engine with only what programs need and compare it with the full one.",
             ),
+            "board": CommandEntry(
+                "board", "app", "Build, simulate and run an engine on an FPGA board."
+            ),
             "prove": CommandEntry(
                 "prove",
                 "prove_command",

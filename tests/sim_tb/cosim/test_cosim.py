@@ -28,6 +28,8 @@ from sim_tb.random.comparison import check_programs
 from sim_tb.random.configs import random_config
 from sim_tb.runner.build import BuildError
 
+from .computing import computing_program
+
 CONFIG = PeConfig()
 #: As small as it gets, so that whatever can fill up does, with the optional instructions.
 SMALL = PeConfig(
@@ -252,6 +254,12 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
     assert report.different == ()
     assert report.programs == programs
     assert 0.1 < report.faulting / programs < 0.4
+
+
+def test_programs_that_compute_all_the_time(tmp_path: Path) -> None:
+    report = check_programs(SMALL, programs=300, seed=1, folder=tmp_path, make=computing_program)
+    assert report.different == ()
+    assert report.programs == 300
 
 
 def test_an_engine_may_fill_a_scratchpad_that_nothing_reads() -> None:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import typer
 
+from soc.board.boards import BOARDS
 from soc.generate.presets import PRESETS
 from synth.physical.devices import DEVICES, PLACED
 from synth.physical.targets import TARGETS
@@ -76,6 +77,10 @@ _PARTS = {
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
+    "board": tuple(BOARDS),
+    "tool": ("fusesoc", "litex", "vivado"),
+    "application": ("bp",),
+    "port": ("/dev/ttyUSB0",),
     "unit": ("scalar",),
     "units": ("engine",),
     "synth target": (*TARGETS, "nangate45"),

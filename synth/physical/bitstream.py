@@ -1,0 +1,163 @@
+"""Bit files of boards: clock, mapping, placing at the board's pins and packing, cached by the
+content of their inputs."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.emission import Emission
+from soc.board.boards import FpgaBoard
+from soc.board.design import PLL, TOP, constraints, top_verilog
+from support.files import read_bytes, write_file
+from support.scratch import owned_folder, scratch_folder
+from synth.errors import SynthesisError
+
+from .nextpnr import Placement, clock_of, nextpnr_version, placement_of, run_packaged
+from .targets import ecp5_commands, find_target
+from .yosys import Run, cache_folder, run
+
+#: Part of every key: changes with the format of the cached result.
+_FORMAT = "1"
+_CELLS = ("+/lattice/cells_bb_ecp5.v",)
+#: Cells of the pins and of the clock, which no measure counts.
+_PINS = ("EHXPLLL",)
+_NETLIST, _PINS_FILE, _REPORT, _CONFIG, _BITS = (
+    "netlist.json",
+    "pins.lpf",
+    "report.json",
+    "board.config",
+    "board.bit",
+)
+_PLL_FILE, _PLACEMENT = "pll.v", "placement.json"
+_PACKED_MHZ = 62.0
+_MOST_BIT_BYTES = 1 << 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedBoard:
+    """A design that is mapped for a board.
+
+    Attributes:
+        board: it. mhz: of the design's clock.
+        netlist: gzipped Yosys JSON. used: measure of ECP5 -> number.
+    """
+
+    board: FpgaBoard
+    mhz: float
+    netlist: Path
+    used: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitFile:
+    """A bit file.
+
+    Attributes:
+        content: its bytes. placement: of the design, whose only clock is the PLL's.
+    """
+
+    content: bytes
+    placement: Placement
+
+    @property
+    def mhz(self) -> float:
+        """Highest rate of the design's clock."""
+        return self.placement.fmax_mhz
+
+
+def pll_verilog(board: FpgaBoard, mhz: float) -> str:
+    """Verilog of module :data:`soc.board.design.PLL`, which makes ``mhz`` of the board's clock.
+
+    Raises:
+        SynthesisError: the PLL can't make it.
+        MissingExtraError: nextpnr's package is not installed.
+    """
+    key = _key("pll", f"{board.clock_mhz:g}", f"{mhz:g}")
+    file = cache_folder() / f"{key}.pll.v"
+    if not file.is_file():
+        options = ["-i", f"{board.clock_mhz:g}", "-o", f"{mhz:g}", "-f", _PLL_FILE]
+        with scratch_folder("pll") as folder:
+            what = f"{mhz:g} MHz from {board.clock_mhz:g}"
+            run_packaged("ecppll", [*options, "--module", PLL], folder, _PLL_FILE, what=what)
+            text = (folder / _PLL_FILE).read_text(encoding="utf-8")
+        made = re.search(r"output clkout0, // ([\d.]+) MHz", text)
+        if made is None or abs(float(made[1]) - mhz) > mhz / 200:
+            raise SynthesisError(f"the PLL can't make {what}; nearest is {made and made[1]} MHz")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, text)
+    return file.read_text(encoding="utf-8")
+
+
+def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> MappedBoard:
+    """Map the design of a board (:func:`soc.board.design.board_verilog`).
+
+    Raises:
+        SynthesisError: a tool fails, or the design does not fit the device.
+        MissingExtraError: a tool is not installed.
+    """
+    label = f"{emission.top} on {board.name}"
+    work = Run(
+        top=TOP,
+        sources={**emission.modules, PLL: pll_verilog(board, mhz), TOP: top_verilog()},
+        cells=_CELLS,
+        commands=ecp5_commands(),
+        netlist="json",
+    )
+    mapped = run(work, what=f"synthesis of {label}")
+    counted = {name: number for name, number in mapped.cells.items() if name not in _PINS}
+    used = find_target("ecp5").count(type(mapped)(counted, 0.0), frozenset())
+    if used["brams"] > board.block_rams:
+        raise SynthesisError(
+            f"{label}: it does not fit: it needs {used['brams']:g} block RAMs of "
+            f"{board.block_rams} ({used['brams'] - board.block_rams:g} too many)"
+        )
+    assert mapped.netlist is not None
+    return MappedBoard(board=board, mhz=mhz, netlist=mapped.netlist, used=used)
+
+
+def bit_file(mapped: MappedBoard, seed: int) -> BitFile:
+    """Place, route and pack; minutes, unless it is cached.
+
+    Raises:
+        SynthesisError: nextpnr refuses the design.
+        MissingExtraError: it is not installed.
+    """
+    board = mapped.board
+    pins = constraints(board)
+    key = _key("bit", mapped.netlist.parent.name, pins, *board.placer, f"{mapped.mhz:g}", str(seed))
+    target = cache_folder() / f"{key}.board"
+    if not target.is_dir():
+        what = f"{board.name}, seed {seed}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(target.parent, ".placing-") as own:
+            folder = own / "run"
+            folder.mkdir()
+            write_file(folder / _NETLIST, gzip.decompress(mapped.netlist.read_bytes()))
+            write_file(folder / _PINS_FILE, pins)
+            options = [*board.placer, "--json", _NETLIST, "--lpf", _PINS_FILE]
+            options += ["--textcfg", _CONFIG, "--report", _REPORT, "--seed", str(seed), "--quiet"]
+            options += ["--freq", f"{mapped.mhz:g}", "--timing-allow-fail"]
+            run_packaged("nextpnr_ecp5", options, folder, _REPORT, what=what)
+            packing = ["--compress", "--freq", f"{_PACKED_MHZ}", "--input", _CONFIG]
+            run_packaged("ecppack", [*packing, "--bit", _BITS], folder, _BITS, what=what)
+            report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+            # Yosys names the clock's net after any of the modules that it reaches.
+            aims = {clock_of(net): mapped.mhz for net in report["fmax"]}
+            placement = placement_of(report, seed, aims, what)
+            write_file(folder / _PLACEMENT, json.dumps(placement.to_json(), indent=1) + "\n")
+            for name in (_NETLIST, _REPORT):
+                (folder / name).unlink()
+            shutil.rmtree(target, ignore_errors=True)
+            folder.rename(target)
+    placement = Placement.from_json(json.loads((target / _PLACEMENT).read_text(encoding="utf-8")))
+    return BitFile(content=read_bytes(target / _BITS, _MOST_BIT_BYTES), placement=placement)
+
+
+def _key(*parts: str) -> str:
+    content = json.dumps([_FORMAT, nextpnr_version(), *parts])
+    return hashlib.sha256(content.encode()).hexdigest()[:24]

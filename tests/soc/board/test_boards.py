@@ -1,0 +1,89 @@
+"""The table of boards against amaranth-boards, and boards of users."""
+
+from dataclasses import fields
+from importlib import import_module
+
+import pytest
+
+from soc.board.boards import BOARDS, BoardError, FpgaBoard, find_board
+from soc.board.design import constraints
+
+_PACKAGES = {"BG256": "CABGA256", "BG381": "CABGA381", "BG554": "CABGA554"}
+FILE = """
+device = "LFE5U-25F"
+package = "CABGA381"
+grade = "6"
+clk = "G2"
+clock_mhz = 25
+rx = "M1"
+tx = "L4"
+led = "B2"
+"""
+
+
+@pytest.mark.parametrize("board", [board for board in BOARDS.values() if board.platform])
+def test_pins_are_those_of_amaranth_boards(board):
+    module, name = board.platform.split(":")
+    platform = getattr(import_module(f"amaranth_boards.{module}"), name)
+    resources = {(one.name, one.number): one for one in platform.resources}
+    clock = resources[platform.default_clk, 0]
+    uart = {part.name: part.ios[0] for part in resources["uart", 0].ios if hasattr(part, "name")}
+    lamps = {
+        pin
+        for (kind, _), one in resources.items()
+        if "led" in kind
+        for io in one.ios
+        for pins in ([io] if hasattr(io, "names") else getattr(io, "ios", []))
+        for pin in getattr(pins, "names", [])
+    }
+    assert (platform.device, platform.speed) == (board.device, board.grade)
+    assert _PACKAGES[platform.package] == board.package
+    assert (clock.ios[0].names, clock.clock.period) == ([board.clk], _period(board.clock_mhz))
+    assert (uart["rx"].names, uart["rx"].dir) == ([board.rx], "i")
+    assert (uart["tx"].names, uart["tx"].dir) == ([board.tx], "o")
+    assert board.led in lamps
+
+
+def _period(mhz):
+    # As Amaranth's Clock keeps it.
+    clock = import_module("amaranth.build").Clock(mhz * 1e6)
+    return clock.period
+
+
+def test_a_board_of_a_user(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    board = find_board(str(path))
+    assert board == FpgaBoard(
+        **{field.name: getattr(find_board("ulx3s-25f"), field.name) for field in fields(FpgaBoard)}
+        | {"name": "mine", "platform": ""}
+    )
+    assert 'LOCATE COMP "rx" SITE "M1";\n' in constraints(board)
+    assert 'FREQUENCY PORT "clk" 25 MHZ;\n' in constraints(board)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"L4"', '"M1"', r"^board mine: tx and rx are both pin M1$"),
+        ('"L4"', '"4L"', r"^board mine: tx must be a pin of the package, such as G2, not '4L'$"),
+        ('"L4"', "4", r"^board mine: tx must be a pin of the package, such as G2, not 4$"),
+        ("-25F", "-99F", r"^board mine: device must be one of LFE5U-25F, .*, not 'LFE5U-99F'$"),
+        ('grade = "6"', "grade = 6", r"^board mine: grade must be one of 6, 7, 8, not 6$"),
+        ("= 25", "= 1000", r"^board mine: clock_mhz must be from 8 to 400, not 1000$"),
+        ("led", "lamp", r"mine.toml: unknown field 'lamp'; there are: device, "),
+        ('led = "B2"', "", r"mine.toml: the field led is missing; there are: device, "),
+        ("clk =", "clk", r"mine.toml: not a TOML file: "),
+    ],
+)
+def test_bad_files(tmp_path, old, new, message):
+    assert old in FILE
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE.replace(old, new))
+    with pytest.raises(BoardError, match=message):
+        find_board(str(path))
+
+
+def test_an_unknown_board():
+    with pytest.raises(BoardError, match=r"^unknown board 'ulx3s'; there are: ulx3s-25f, "):
+        find_board("ulx3s")

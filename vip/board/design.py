@@ -1,0 +1,126 @@
+"""The chip of a board: an engine trimmed to an application, with memory on the chip and a serial
+line."""
+
+from dataclasses import dataclass, replace
+
+from hdl.config import SramKind
+from memory.on_chip import BANK_BYTES, OnChipConfig
+from noc.config import NetworkConfig
+from pe.config import PeConfig
+from sim_tb.cosim.applications import Application, choose
+from soc.board.boards import BoardError, FpgaBoard, find_board
+from soc.board.terminal import line_rate
+from soc.chip.config import ChipConfig
+from soc.generate.presets import preset
+from soc.tile.config import VaultTileConfig
+from vip.progress import Progress, silent
+from vip.trimming.runs import Sizes
+from vip.trimming.trim import trim
+
+#: Memory on the chip answers in a few cycles, so more requests in flight gain nothing.
+_MOST_REQUESTS = 16
+#: Rate of the design's clock in MHz, if the user does not choose one.
+CLOCK_MHZ = 60.0
+_SRAM: SramKind = "fpga"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardDesign:
+    """What a bit file is made for.
+
+    Attributes:
+        board: it. application: that it runs. chip: its configuration.
+        mhz: of the chip's clock. rate: of the serial line in bits per second. divisor: cycles of a
+            bit.
+    """
+
+    board: FpgaBoard
+    application: Application
+    chip: ChipConfig
+    mhz: float
+    rate: int
+    divisor: int
+
+    @property
+    def what(self) -> str:
+        """Names the design."""
+        return f"{self.application.name} on {self.board.name}"
+
+    def to_json(self) -> dict[str, object]:
+        """The design as plain JSON data."""
+        vault = self.chip.tile.vault
+        return {
+            "board": self.board.name,
+            "application": self.application.name,
+            "device": f"{self.board.device}-{self.board.grade}",
+            "memory_bytes": vault.size_bytes,
+            "clock_mhz": self.mhz,
+            "bits_per_second": self.rate,
+            "digest": f"{self.chip.digest:016x}",
+        }
+
+
+def board_design(
+    board: str,
+    application: str,
+    *,
+    memory_kib: int | None = None,
+    whole: bool = False,
+    mhz: float = CLOCK_MHZ,
+    progress: Progress = silent,
+) -> BoardDesign:
+    """The design of ``application``, one of the suite, on a board.
+
+    Parameters:
+        board: see :func:`soc.board.boards.find_board`.
+        memory_kib: KiB of memory on the chip, a multiple of 16; None: as many as the application's
+            data need.
+        whole: keep the whole engine of the application's preset instead of trimming it, with sizes
+            that are proved for every input.
+        mhz: of the chip's clock.
+        progress: called with each stage.
+
+    Raises:
+        BoardError: an unknown board, or memory that the application or the board does not allow.
+        VipError: an unknown application, or a clock without a rate for the serial line.
+    """
+    chosen = find_board(board)
+    (work,) = choose([application])
+    rate, divisor = line_rate(mhz)
+    needed = max(job.end for job in work.jobs)
+    size = -(-needed // BANK_BYTES) * BANK_BYTES if memory_kib is None else memory_kib << 10
+    # A block RAM of ECP5 is 2 KiB.
+    most = chosen.block_rams * 2048 // BANK_BYTES * BANK_BYTES
+    if not needed <= size <= most or size % BANK_BYTES:
+        raise BoardError(
+            f"{application} on {chosen.name}: memory must be a multiple of 16 KiB from "
+            f"{-(-needed // BANK_BYTES) * BANK_BYTES >> 10}, which its data need, to {most >> 10}, "
+            f"all of the device's, not {size >> 10} KiB"
+        )
+    engine = preset(work.preset)
+    if not whole:
+        bits = (size - 1).bit_length()
+        sizes = Sizes(basis="proved", address_bits=bits)
+        engine = trim(
+            application, engine, check=False, area=False, sizes=sizes, progress=progress
+        ).cut.trimmed
+    return BoardDesign(
+        board=chosen,
+        application=work,
+        chip=board_chip(engine, size),
+        mhz=mhz,
+        rate=rate,
+        divisor=divisor,
+    )
+
+
+def board_chip(engine: PeConfig, size: int) -> ChipConfig:
+    """A chip of one engine with ``size`` bytes of memory, behind a serial line."""
+    bits = (size - 1).bit_length()
+    queue = min(engine.load_store_queue, _MOST_REQUESTS)
+    pe = replace(engine, sram=_SRAM, address_bits=bits, load_store_queue=queue)
+    # A bit more numbers the requester: engine or host.
+    vault = OnChipConfig(bytes=size, tag_bits=pe.tag_bits + 1, sram=_SRAM)
+    network = NetworkConfig(columns=1, rows=1, address_bits=bits, tag_bits=pe.tag_bits, sram=_SRAM)
+    tile = VaultTileConfig(pe=pe, vault=vault, pes=1, extra_ports=1)
+    return ChipConfig(tile=tile, network=network, remote=False, host_data="serial")

@@ -1,0 +1,181 @@
+"""``vip board``: bit files of boards, their simulation, and their runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from soc.board.boards import BOARDS, DEVICES
+from support.command import USER_ERROR
+from support.files import write_atomically
+from vip.board.build import build_board
+from vip.board.design import CLOCK_MHZ, BoardDesign, board_design
+from vip.board.run import BoardRun, run_board, simulate_board
+from vip.cli.console import console, shown, table
+from vip.cli.groups import grouped
+from vip.cli.lazy import CommandGroup
+from vip.output import write_json
+
+from .options import JsonOption, reading, writing
+
+app = typer.Typer(
+    cls=CommandGroup,
+    help="Build, simulate and run an engine on an FPGA board.",
+    no_args_is_help=True,
+)
+
+
+def _board_files(name: str) -> list[Path]:
+    return [Path(name)] if name.endswith(".toml") else []
+
+
+BoardArgument = Annotated[
+    str,
+    typer.Argument(
+        help="One of vip board list, or a TOML file with the same fields.",
+        metavar="BOARD",
+        callback=reading(_board_files),
+    ),
+]
+ApplicationArgument = Annotated[
+    str, typer.Argument(help="Application of the suite.", metavar="APPLICATION")
+]
+
+
+@app.command("list")
+def list_boards(json: JsonOption = None) -> None:
+    """List the boards, with their devices and pins.
+
+    Example: vip board list
+    """
+    rows = table(
+        "board", "device", "KiB", "MHz", "clk", "rx", "tx", "led", left=("board", "device")
+    )
+    for board in BOARDS.values():
+        device = f"{board.device}-{board.grade} {board.package}"
+        memory = f"{2 * board.block_rams}"
+        rows.add_row(board.name, device, memory, f"{board.clock_mhz:g}", *board.pins.values())
+    console.print(rows)
+    console.print("KiB: of block RAM; MHz: of the oscillator, at pin clk", style="dim")
+    write_json(
+        json,
+        {
+            "boards": {name: dict(vars(board)) for name, board in BOARDS.items()},
+            "devices": [*DEVICES],
+        },
+    )
+
+
+def _design(
+    *,
+    board: BoardArgument,
+    application: ApplicationArgument,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            help="KiB of memory on the chip, a multiple of 16 (default: as the data need).",
+            min=16,
+            max=1 << 14,
+            metavar="KIB",
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Keep the whole engine instead of trimming it.")
+    ] = False,
+    clock: Annotated[
+        float, typer.Option(help="Clock of the design in MHz.", min=8, max=400, metavar="MHZ")
+    ] = CLOCK_MHZ,
+) -> BoardDesign:
+    """What the bit file is made for."""
+    return board_design(board, application, memory_kib=memory, whole=whole, mhz=clock)
+
+
+DesignOption = Annotated[BoardDesign, _design]
+
+
+@app.command()
+@grouped
+def build(
+    design: DesignOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Bit file to write (default: BOARD-APPLICATION.bit).",
+            callback=writing(".bit"),
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(help="Placements, of which the fastest is packed.", min=1, max=100)
+    ] = 1,
+    json: JsonOption = None,
+) -> None:
+    """Make a board's bit file with an engine that is trimmed to an application.
+
+    The engine, its memory on the chip and the serial line are mapped with Yosys, placed with
+    nextpnr and packed. Nothing of this has run on hardware yet; vip board sim runs the same
+    Verilog.
+
+    Example: vip board build ulx3s-85f bp
+    """
+    with shown() as progress:
+        built = build_board(design, seeds=seeds, progress=progress)
+    file = output or Path(f"{design.board.name}-{design.application.name}.bit")
+    write_atomically(file, built.content)
+    write_json(json, built.to_json())
+    used = ", ".join(f"{number:,g} {name}" for name, number in built.used.items())
+    console.print(f"{file}: {len(built.content):,} bytes; {used}")
+    console.print(
+        f"{built.seeds[built.seed]:.1f} MHz (seed {built.seed} of {seeds}) where the clock is "
+        f"{design.mhz:g}: a margin of {built.margin:.0%}"
+    )
+
+
+@app.command()
+@grouped
+def sim(design: DesignOption, json: JsonOption = None) -> None:
+    """Run an application on a board's Verilog at its pins, and compare with the golden model.
+
+    The serial line is a pseudo-terminal, and the program that talks to it is that of vip board run.
+    Only the PLL is replaced: the board's clock is the chip's.
+
+    Example: vip board sim ulx3s-85f bp
+    """
+    with shown() as progress:
+        result = simulate_board(design, progress=progress)
+    _show(result, json)
+
+
+@app.command("run")
+@grouped
+def run_on_board(
+    design: DesignOption,
+    port: Annotated[
+        str, typer.Option(help="Serial port of the board, such as /dev/ttyUSB0.", metavar="TTY")
+    ],
+    json: JsonOption = None,
+) -> None:
+    """Run an application on a board and compare with the golden model.
+
+    The board is loaded with the bit file of the same design; another one is refused by name.
+
+    Example: vip board run ulx3s-85f bp --port /dev/ttyUSB0
+    """
+    with shown() as progress:
+        result = run_board(design, port, progress=progress)
+    _show(result, json)
+
+
+def _show(result: BoardRun, json: Path | None) -> None:
+    write_json(json, result.to_json())
+    design = result.design
+    cycles = "" if result.cycles is None else f", {result.cycles:,} cycles"
+    console.print(
+        f"{design.what}: {result.values:,} values, "
+        + ("all equal to the golden model's" if result.match else f"{result.differing:,} wrong")
+    )
+    console.print(f"{result.seconds:.1f} s{cycles}, {result.resent} requests sent again")
+    if not result.match:
+        raise SystemExit(USER_ERROR)
