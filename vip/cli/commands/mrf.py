@@ -1,7 +1,7 @@
 """``vip mrf``: Markov random fields of the user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated
@@ -122,6 +122,13 @@ class SolveOptions:
     ] = None
 
 
+#: Help of the kind of data costs.
+_COST_HELP = (
+    "Data cost: absolute difference or Birchfield-Tomasi, the mean of the channels or (-sum) their "
+    "sum, or census."
+)
+
+
 def _pair(
     *,
     labels: Annotated[int, typer.Option(help="Number of disparities.", min=2, max=256)] = 16,
@@ -134,7 +141,7 @@ def _pair(
     ] = 1.0,
     cost: Annotated[
         Cost,
-        typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census."),
+        typer.Option(help=_COST_HELP),
     ] = "ad",
     cut: CutOption = None,
     smooth: SmoothOption = "linear:2",
@@ -352,9 +359,7 @@ def flow(
     window: Annotated[
         int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
     ] = 5,
-    cost: Annotated[
-        Cost, typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census.")
-    ] = "ad",
+    cost: Annotated[Cost, typer.Option(help=_COST_HELP)] = "ad",
     cut: CutOption = None,
     smooth: SmoothOption = "linear:3",
     weight: WeightOption = 20,
@@ -463,7 +468,7 @@ def graph(
         target = BytesIO()
         np.save(target, np.array(run.labels, np.uint8))
         write_atomically(output, target.getvalue())
-    write_json(json, run._asdict())
+    write_json(json, asdict(run))
     values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
     if run.cycles is not None:
         values["cycles"] = f"{run.cycles:,}"
