@@ -152,7 +152,7 @@ class _Known:
 
     def proof_failed(self, mutant: Mutant) -> bool:
         """Whether a proof that it is equivalent was tried in vain."""
-        return "proof" in self._outcomes[mutant.name]
+        return "proof" in self._outcomes.get(mutant.name, {})
 
     def keep_proof(self, mutant: Mutant, proved: bool) -> None:
         """Note that a survivor is equivalent, or could not be proved to be."""
@@ -165,7 +165,8 @@ class _Known:
         """Add an outcome."""
         # One that is killed has met only the test that kills it, for certain.
         tests = {outcome.test: _source(outcome.test)} if outcome.test else self._tests
-        self._write(mutant, {**asdict(outcome), "tests": tests})
+        proof = {"proof": "none"} if self.proof_failed(mutant) else {}
+        self._write(mutant, {**asdict(outcome), "tests": tests, **proof})
 
     def _write(self, mutant: Mutant, content: dict[str, Any]) -> None:
         self._outcomes[mutant.name] = self._new[mutant.name] = content

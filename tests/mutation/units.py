@@ -81,6 +81,7 @@ UNITS = {
             "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
             "tests/sim_tb/test_random_interrupted.py::"
             "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
+            "tests/sim_tb/test_workspace_ends.py",
             f"{_WIDE}test_counters_of_an_engine",
         ),
         400,
@@ -94,6 +95,7 @@ UNITS = {
         (
             "tests/sim_tb/test_traces.py::test_a_replay_is_the_same_on_verilog_and_model",
             f"{_TIMED}test_timed_traffic.py::test_equals_the_verilog_of_a_random_vault",
+            f"{_TIMED}test_timed_traffic.py::test_equals_the_verilog_whose_queues_are_full",
             "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
             f"{_WIDE}test_counters_of_a_vault",
         ),

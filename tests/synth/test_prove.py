@@ -57,12 +57,11 @@ def failed(found: Proof) -> set[str]:
     return {goal for failure in found.failures for goal in failure.goals}
 
 
+# 40 seconds of a processor each. test_prove_sizes.py proves parts of such engines, and make prove
+# whole ones.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "sizes",
-    [
-        {"register_width": 24, "scratchpad_bytes": 64, "address_bits": 12},
-        pytest.param({}, marks=pytest.mark.slow),
-    ],
+    "sizes", [{"register_width": 24, "scratchpad_bytes": 64, "address_bits": 12}, {}]
 )
 def test_what_is_kept_is_the_same(sizes: dict[str, int]) -> None:
     steps: list[str] = []

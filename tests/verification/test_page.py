@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "verification.md"
 HERE = Path(__file__).parent
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
-UNITS = ("engine", "vault", "router", "node", "host")
+UNITS = ("engine", "history", "vault", "lines", "crossings", "router", "node", "host")
 #: Ways in which a bug was found: key in ``bugs.toml`` -> text.
 WAYS = {
     "random runs": "random programs, engines and traffic",

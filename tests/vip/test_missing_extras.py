@@ -64,6 +64,7 @@ NEEDS: dict[str, set[str]] = {
     "mrf denoise grey.png --labels 4 --iterations 1": {"PIL"},
     "mrf segment left.png seeds.png --iterations 1": {"PIL"},
     "mrf flow left.png right.png --iterations 1": {"PIL"},
+    "mrf graph graph.npz --on rtl": SIMULATOR,
     "mrf solve costs.npy --output labels.png": {"PIL"},
     "nn check model.onnx": {"onnx", "onnxruntime"},
     "nn compile model.onnx --calibrate data.npy -o new": {"onnx", "onnxruntime"},
@@ -161,6 +162,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         seeds = np.repeat(np.array([[1], [2]], np.uint8), 12, 0) * np.ones(32, np.uint8)
         imsave(folder / name, seeds, check_contrast=False)
     np.save(folder / "costs.npy", random.integers(0, 50, (6, 8, 4)))
+    field = {"labels": [2, 1], "costs": [1, 0, 3], "edges": [(0, 1)], "pairs": [0, 4]}
+    np.savez(folder / "graph.npz", **{name: np.array(part) for name, part in field.items()})
     np.save(folder / "data.npy", random.standard_normal((4, 4, 8, 8), np.float32))
     np.save(folder / "one.npy", random.standard_normal((1, 4, 8, 8), np.float32))
     shapes = [helper.make_tensor_value_info(name, 1, ["n", 4, 8, 8]) for name in ("x", "y")]

@@ -8,6 +8,7 @@ from bench.harness.record import values
 from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
+from sim_tb.harness.traffic import Pattern, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.traffic_model import run_traffic_model
 from sim_tb.workloads.stress import random_case
@@ -42,6 +43,28 @@ def check_traffic(config, requesters, jobs):
 
 def test_equals_the_verilog_of_a_random_vault():
     check_equal(SEED, 6000)
+
+
+def test_equals_the_verilog_whose_queues_are_full():
+    """All tags in flight, on few rows and on many; responses wait, too."""
+    case = random_case(SEED, 1)
+    jobs = [
+        replace(
+            case.jobs[0],
+            patterns=tuple(
+                Pattern(walk=walk, accesses=1200, hot=6, writes=writes, take=take, seed=seed)
+                for seed in range(case.requesters)
+            ),
+            span=span,
+        )
+        for walk, writes, take, span in (
+            (Walk.RANDOM, 0.5, 1.0, 4 << 10),
+            (Walk.HOT, 0.3, 1.0, case.jobs[0].span),
+            (Walk.RANDOM, 0.1, 0.3, case.jobs[0].span),
+            (Walk.SEQUENTIAL, 0.05, 1.0, 8 << 10),
+        )
+    ]
+    check_traffic(case.config, case.requesters, jobs)
 
 
 @pytest.mark.slow

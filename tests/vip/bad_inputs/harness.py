@@ -35,7 +35,7 @@ MOST_BYTES = 1 << 30
 #: the clock on the wall, than :data:`_ALIVE_SECONDS`, goes on: machines may be busy with other
 #: things.
 _GIVEN_UP_SECONDS = 60
-_ALIVE_SECONDS = 0.1
+_ALIVE_SECONDS = 0.005
 _CARETS = re.compile(
     r"vip: ([^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n)+(and [\d,]+ more [^\n]*\n)?"
 )
