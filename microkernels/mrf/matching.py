@@ -6,6 +6,7 @@ column is outside the right picture, the cost is the largest of its kind.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -15,8 +16,8 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.data.pictures import Photograph
 
 #: ``ad``: absolute differences. ``bt``: those of Birchfield and Tomasi. ``census``: Hamming
-#: distance of census transforms.
-Cost = Literal["ad", "bt", "census"]
+#: distance of census transforms. ``ad-sum``, ``bt-sum``: sums of the channels instead of means.
+Cost = Literal["ad", "bt", "census", "ad-sum", "bt-sum"]
 #: Side of the census transform's window in pixels.
 CENSUS_SIDE = 5
 #: Weights of red, green and blue in the luminance of ITU-R BT.709, of 10,000.
@@ -43,6 +44,7 @@ def matching_costs(
     - ``ad``: the mean of the channels' absolute differences, 0 to 255, rounded.
     - ``bt``: the same with the dissimilarity of Birchfield and Tomasi (1998), which compares each
       pixel with the range of values within half a pixel of the other, in both directions.
+    - ``ad-sum``, ``bt-sum``: the sums of the channels' differences, 0 to 255 for each channel.
     - ``census``: number of differing bits in the census transforms of the luminances, 0 to
       :data:`CENSUS_SIDE` squared minus 1; a bit is set if a neighbour is darker than the middle.
 
@@ -148,23 +150,28 @@ class _Comparison(Protocol):
 
 
 class _Differences:
-    largest = 255
+    """Absolute differences, divided by ``parts``: the number of channels, or 1 if ``summed``."""
 
-    def __init__(self, left: Photograph, right: Photograph) -> None:
+    def __init__(self, left: Photograph, right: Photograph, *, summed: bool = False) -> None:
         self._left, self._right = _values(left), _values(right)
+        channels = left.shape[2]
+        self._parts = 1 if summed else channels
+        self.largest = 255 * channels // self._parts
 
     def at(self, here: _Place, there: _Place) -> _Plane:
         differences = np.abs(self._left[here] - self._right[there])
-        return _mean(differences, self._left.shape[2])
+        return _mean(differences, self._parts)
 
 
 class _BirchfieldTomasi:
-    """Birchfield and Tomasi's dissimilarity, computed in half grey levels, which are exact."""
+    """Birchfield and Tomasi's dissimilarity, computed in half grey levels, which are exact;
+    otherwise as :class:`_Differences`."""
 
-    largest = 255
-
-    def __init__(self, left: Photograph, right: Photograph) -> None:
+    def __init__(self, left: Photograph, right: Photograph, *, summed: bool = False) -> None:
         self._left, self._right = _Range(left), _Range(right)
+        channels = left.shape[2]
+        self._parts = 1 if summed else channels
+        self.largest = 255 * channels // self._parts
 
     def at(self, here: _Place, there: _Place) -> _Plane:
         left, right = self._left, self._right
@@ -172,7 +179,7 @@ class _BirchfieldTomasi:
             right.distance(left.value[here], there),
             left.distance(right.value[there], here),
         )
-        return _mean(np.minimum(*ways), 2 * left.value.shape[2])
+        return _mean(np.minimum(*ways), 2 * self._parts)
 
 
 class _Range:
@@ -226,6 +233,8 @@ _COMPARISONS: dict[Cost, Callable[[Photograph, Photograph], _Comparison]] = {
     "ad": _Differences,
     "bt": _BirchfieldTomasi,
     "census": _Census,
+    "ad-sum": partial(_Differences, summed=True),
+    "bt-sum": partial(_BirchfieldTomasi, summed=True),
 }
 
 

@@ -4,7 +4,7 @@ Pixels are visited in raster order, then backwards. A pixel sends a message to e
 With ``h`` the sum of the data cost and all messages that arrive at a pixel, and ``n`` the larger of
 its numbers of earlier and later neighbours, the message to a neighbour ``w`` is
 
-    ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - r[0]``,
+    ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - min(r)``,
 
 with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`, times the edge's
 weight. On a grid ``n`` is 1 or 2. Numbers are integers with :data:`FRACTION` fraction bits; the
@@ -60,8 +60,8 @@ class TrwsStep:
 def check_costs(problem: BpProblem) -> None:
     """Check that every sum of TRW-S fits an element.
 
-    A message is at most the spread ``D`` of a column of the smoothness costs ``S``, so sums are at
-    most ``|data cost| + 5 D + |S|``.
+    A message is at least 0 and at most the largest difference ``D`` in a column of the smoothness
+    costs ``S``, so sums are at most ``|data cost| + 5 D + |S|``.
 
     Raises:
         KernelError: a sum might not fit.
@@ -69,7 +69,7 @@ def check_costs(problem: BpProblem) -> None:
     matrix = problem.smoothness.astype(np.int64)
     if problem.weights is not None:
         matrix *= problem.weights.most
-    spread = max(int(np.abs(one - one[0]).max()) for one in (matrix, matrix.T))
+    spread = max(int(np.ptp(one, axis=0).max()) for one in (matrix, matrix.T))
     costs = int(np.abs(problem.data_costs.astype(np.int64)).max())
     largest = costs + 5 * spread + int(np.abs(matrix).max())
     limit = (1 << problem.bits - 1 - FRACTION) - 1
@@ -185,13 +185,13 @@ class TrwsField:
             sent = part[begin - first :] - left[diagonal, begin:end]
             weights = self._weight(False, diagonal, slice(begin, end))
             raw = self._minima.forwards(sent, weights)
-            right[diagonal + 1, begin:end] = raw - raw[:, :1]
+            right[diagonal + 1, begin:end] = raw - raw.min(axis=1, keepdims=True)
         last = min(end, self.problem.height - 1)
         if first < last:
             sent = part[: last - first] - up[diagonal, first:last]
             weights = self._weight(True, diagonal, slice(first, last))
             raw = self._minima.forwards(sent, weights)
-            down[diagonal + 1, first + 1 : last + 1] = raw - raw[:, :1]
+            down[diagonal + 1, first + 1 : last + 1] = raw - raw.min(axis=1, keepdims=True)
 
     def _backwards(self, diagonal: int) -> None:
         first, end = self._rows(diagonal)
@@ -202,13 +202,13 @@ class TrwsField:
             sent = part[: last - first] - right[diagonal, first:last]
             weights = self._weight(False, diagonal - 1, slice(first, last))
             raw = self._minima.backwards(sent, weights)
-            left[diagonal - 1, first:last] = raw - raw[:, :1]
+            left[diagonal - 1, first:last] = raw - raw.min(axis=1, keepdims=True)
         begin = max(first, 1)
         if begin < end:
             sent = part[begin - first :] - down[diagonal, begin:end]
             weights = self._weight(True, diagonal - 1, slice(begin - 1, end - 1))
             raw = self._minima.backwards(sent, weights)
-            up[diagonal - 1, begin - 1 : end - 1] = raw - raw[:, :1]
+            up[diagonal - 1, begin - 1 : end - 1] = raw - raw.min(axis=1, keepdims=True)
 
     def step(self) -> TrwsStep:
         """Labels, their energy, and the bound."""

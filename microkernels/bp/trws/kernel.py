@@ -88,6 +88,8 @@ class _TrwsKernel:
             ("inputs", inputs, "elements of a slot"),
             ("m_a", pad["m_a"], "message along"),
             ("m_x", pad["m_x"], "message across"),
+            ("e_a", pad["e_a"], "least of the message along"),
+            ("e_x", pad["e_x"], "least of the message across"),
             ("u_a", pad["u_a"], "total along"),
             ("u_x", pad["u_x"], "total across"),
             ("ring_end", pad.ring + pad.slots * pad.slot, "end of the ring"),
@@ -348,4 +350,12 @@ class _TrwsKernel:
             if self.transform is None:
                 raw = self.x
                 w.op("mov", raw, p[f"r_{lane}"])
-            w.vector("v.s.sub", message, raw, raw, note="m = r - r[0]")
+            if kind == "m":
+                w.vector("v.s.sub", message, raw, f"e_{lane}", note="m = r - e")
+                return
+            by_matrix = self.transform is None
+            if by_matrix:
+                w.op("set.mr", "one")
+            w.vector("m.v.nop.min", f"e_{lane}", raw, raw, note="e = min(r)")
+            if by_matrix:
+                w.op("set.mr", "labels")

@@ -8,15 +8,16 @@ When a pixel is visited, the sums of its loaded vectors are already computed; it
     n = h * gamma        h / 2 or h
     u_c = n - opposite   less the message of the neighbour that it goes to
     ...                  the new message: by a matrix of all pairs of labels, or by shifts
-    m_c = r_c - r_c[0]
+    m_c = r_c - e_c      e_c is the least of r_c
     q' p' s'             sums of the next pixel: cost + other + opposite_a + opposite_x
 
 By a matrix the new message is one instruction, ``r_c = min(S + u_c)``. By shifts
 (:mod:`microkernels.bp.shifts.transform`) it is ``g_c = min(u_c + P)``, ``u_c = min(u_c, g_c)``, and
 for each shift ``t = u_c + cost``, ``w = min of t shifted both ways``, ``u_c = min(u_c, w)``. The
-first ``t`` starts from ``u_c`` without the plateau, which gives the same result. With edge weights
-(only by shifts), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g`` read
-them.
+first ``t`` starts from ``u_c`` without the plateau, which gives the same result. The least of
+``r_c`` is that of the first ``u_c``, as costs are 0 or more and 0 between equal labels. With edge
+weights (only by shifts), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g``
+read them.
 
 The path from ``h`` to the next pixel's ``h`` is the longest. :func:`body_order` is a list
 scheduler: at each place it takes, among the instructions whose operands are complete, the one with
@@ -57,7 +58,7 @@ class BodyOrder:
 
     Attributes:
         names: of the instructions in order: ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``, ``r_c``,
-            ``g_c``, ``b_c``, ``m_c``, ``k_c``, ``j_c``, or with a shift's number ``t_c0``,
+            ``g_c``, ``b_c``, ``e_c``, ``m_c``, ``k_c``, ``j_c``, or with a shift's number ``t_c0``,
             ``w_c0``, ``v_c0``; :data:`PAD`.
         cycles: of the vector unit per pixel.
         stored: the previous pixel's messages may be stored after the instruction with this number.
@@ -142,7 +143,7 @@ def _names(transform: Transform | None, weighted: bool) -> Iterator[str]:
                 yield from (f"t_{lane}{number}", f"w_{lane}{number}", f"v_{lane}{number}")
             if transform.plateau is not None:
                 yield from (f"g_{lane}", f"b_{lane}")
-        yield f"m_{lane}"
+        yield from (f"e_{lane}", f"m_{lane}")
 
 
 def _needs(
@@ -166,7 +167,15 @@ def _needs(
         if transform is None:
             yield result_of(last, f"r_{lane}")
             last = f"r_{lane}"
+            yield result_of(last, f"e_{lane}")
         else:
+            # The message along is urgent: its least is found first; that across where others wait.
+            before, after = f"b_{lane}", f"v_{lane}0"
+            if lane == "x" and before in beats and after in beats:
+                yield result_of(before, f"e_{lane}")
+                before = after
+            yield result_of(last, f"e_{lane}")
+            yield from ((f"e_{lane}", name, beat) for name in (before, after) if name in beats)
             if transform.plateau is not None:
                 yield result_of(last, f"g_{lane}")
                 if f"j_{lane}" in beats:
@@ -189,6 +198,7 @@ def _needs(
             if transform.plateau is not None and not transform.shifts:
                 last = f"b_{lane}"
         yield result_of(last, f"m_{lane}")
+        yield result_of(f"e_{lane}", f"m_{lane}", beat - 1)
 
 
 def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -> dict[str, int]:
@@ -264,6 +274,7 @@ class TrwsShape:
             ("j", vector if limited and self.weighted else 0),
             ("w", vector if shifts else 0),
             ("g", size if limited else 0),
+            ("e", size),
             ("u", vector),
             ("r", vector if by_matrix else 0),
             ("m", vector),

@@ -52,7 +52,13 @@ def census(left: np.ndarray, right: np.ndarray, y: int, x: int, other: int) -> f
 
 @pytest.mark.parametrize(
     ("cost", "model", "most"),
-    [("ad", differences, 255), ("bt", birchfield_tomasi, 255), ("census", census, 24)],
+    [
+        ("ad", differences, 255),
+        ("bt", birchfield_tomasi, 255),
+        ("census", census, 24),
+        ("ad-sum", lambda *place: 3 * differences(*place), 765),
+        ("bt-sum", lambda *place: 3 * birchfield_tomasi(*place), 765),
+    ],
 )
 @pytest.mark.parametrize(("first", "truncation"), [(0, None), (2, 20)])
 def test_data_costs(cost, model, most, first, truncation) -> None:

@@ -83,7 +83,7 @@ def by_pixel(one: BpProblem, iterations: int) -> list[np.ndarray]:
                             min(edge(p, a, q, b) + total[a] - back[a] for a in range(labels))
                             for b in range(labels)
                         ]
-                        sent[p, q] = [value - new[0] for value in new]
+                        sent[p, q] = [value - min(new) for value in new]
         result.append(decode())
     return result
 
@@ -104,6 +104,12 @@ def test_labels_are_those_of_the_raster_order(
     for state, labelling in zip(found, expected, strict=True):
         assert (state.labels == labelling).all()
         assert state.energy == energy(one, labelling)
+
+
+def test_the_least_of_a_message_is_0() -> None:
+    field = TrwsField(problem(5, 6, 5, 4, weights=True))
+    field.iterate()
+    assert (field.messages.min(axis=-1) == 0).all()
 
 
 @given(st.integers(0, 999), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.booleans())

@@ -47,7 +47,7 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
     assert run_on(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
 
 
-@pytest.mark.parametrize(("form", "limit"), [("shifts", 53), ("matrix", 95)])
+@pytest.mark.parametrize(("form", "limit"), [("shifts", 56), ("matrix", 103)])
 def test_an_engine_with_ideal_memory(form, limit: float) -> None:
     job = trws_job(problem(240, 12, 16, 16, "linear:2"), 1, form=form)
     outcome = run_on(job, PE, on="model")

@@ -122,6 +122,13 @@ class SolveOptions:
     ] = None
 
 
+#: Help of the kind of data costs.
+_COST_HELP = (
+    "Data cost: absolute difference or Birchfield-Tomasi, the mean of the channels or (-sum) their "
+    "sum, or census."
+)
+
+
 def _pair(
     *,
     labels: Annotated[int, typer.Option(help="Number of disparities.", min=2, max=256)] = 16,
@@ -134,7 +141,7 @@ def _pair(
     ] = 1.0,
     cost: Annotated[
         Cost,
-        typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census."),
+        typer.Option(help=_COST_HELP),
     ] = "ad",
     cut: CutOption = None,
     smooth: SmoothOption = "linear:2",
@@ -352,9 +359,7 @@ def flow(
     window: Annotated[
         int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
     ] = 5,
-    cost: Annotated[
-        Cost, typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census.")
-    ] = "ad",
+    cost: Annotated[Cost, typer.Option(help=_COST_HELP)] = "ad",
     cut: CutOption = None,
     smooth: SmoothOption = "linear:3",
     weight: WeightOption = 20,
