@@ -172,7 +172,6 @@ UNITS = {
         (
             f"{_TIMED}test_timed_history.py::test_random_programs_take_the_cycles_of_the_verilog",
             "tests/sim_tb/cosim/test_history_cosim.py::test_random_programs",
-            f"{_TIMED}test_timed_history.py::test_a_source_is_overwritten_before_it_is_copied",
         ),
         60,
         20,
