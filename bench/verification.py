@@ -51,6 +51,7 @@ _TESTS = (
     "tests/memory/test_controller.py::test_random_accesses",
     "tests/noc/test_crossbar.py",
     *(f"tests/soc/test_{name}.py" for name in ("control_races", "host_control", "host_data")),
+    *(f"tests/soc/board/test_{name}.py" for name in ("serial_host", "uart")),
 )
 #: First words of bins (:func:`hdl.lines.cover`).
 _CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")

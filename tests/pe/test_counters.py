@@ -1,6 +1,12 @@
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES, Counters
-from pe.interface import PeCounter
+from pe.interface import HistoryCounter, PeCounter
+
+EVENTS = {
+    HistoryCounter.HISTORY_PROBES: "probed",
+    HistoryCounter.HISTORY_HITS: "copied",
+    HistoryCounter.WORKSPACE_COLUMNS: "asked",
+}
 
 
 async def _clear(ctx, dut):
@@ -69,6 +75,31 @@ def test_without_counters_every_value_is_zero(simulate):
             assert ctx.get(dut.value) == 0
 
     simulate(dut, bench, combinational=True)
+
+
+def test_events_of_a_load_history_are_counted(simulate, rng):
+    config = PeConfig(instructions=PeConfig().instructions | {"set.ws"}, load_history=8)
+    dut = Counters(config)
+
+    async def bench(ctx):
+        await _clear(ctx, dut)
+        expected = dict.fromkeys(EVENTS, 0)
+        for _ in range(100):
+            for counter, event in EVENTS.items():
+                happens = rng.random() < 0.3
+                ctx.set(getattr(dut, event), happens)
+                expected[counter] += happens
+            await ctx.tick()
+        for event in EVENTS.values():
+            ctx.set(getattr(dut, event), 0)
+        for _ in range(FLUSH_CYCLES):
+            await ctx.tick()
+        for counter, count in expected.items():
+            ctx.set(dut.index, counter)
+            await ctx.tick()
+            assert ctx.get(dut.value) == count
+
+    simulate(dut, bench)
 
 
 def test_relaunch_starts_from_zero_at_every_phase(simulate):

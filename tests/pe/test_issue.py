@@ -137,6 +137,26 @@ def test_faults_of_the_instruction_at_issue(what, operands, values, cause):
     Bench().run(work)
 
 
+@pytest.mark.parametrize(
+    ("address", "cause"),
+    [
+        (1 << 16, FaultCause.DRAM_RANGE),
+        (1 << 63, FaultCause.DRAM_RANGE),
+        (1 << 16 | 8, FaultCause.MISALIGNED),
+        ((1 << 16) - 32, NONE),
+    ],
+)
+def test_a_descriptor_lies_on_columns_of_the_memory(address, cause):
+    config = PeConfig(instructions=WIDE.instructions | {"set.ws"}, address_bits=16)
+
+    async def work(bench):
+        await bench.issue("set.ws", 3, a=address)
+        assert bench.get("cause") == cause
+        await bench.tick()
+
+    Bench(config).run(work)
+
+
 @pytest.mark.parametrize("config", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_a_result_too_large_for_a_register_faults_where_registers_are_narrow(config):
     async def work(bench):

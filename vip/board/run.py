@@ -83,7 +83,7 @@ def run_board(design: BoardDesign, port: Path | str, *, progress: Progress = sil
             line breaks, or an engine faults or does not end.
     """
     with Terminal(port, design.rate) as line:
-        return _run(design, SerialTransport(line, patience=_PATIENCE), progress)
+        return run_over(SerialTransport(line, patience=_PATIENCE), design, progress)
 
 
 def simulate_board(design: BoardDesign, *, progress: Progress = silent) -> BoardRun:
@@ -101,11 +101,15 @@ def simulate_board(design: BoardDesign, *, progress: Progress = silent) -> Board
     progress("building the simulator")
     with BoardSimulation(design.chip, design.divisor) as simulation:
         with Terminal(simulation.terminal, design.rate) as line:
-            result = _run(design, SerialTransport(line, patience=_SIMULATED_PATIENCE), progress)
+            transport = SerialTransport(line, patience=_SIMULATED_PATIENCE)
+            result = run_over(transport, design, progress)
         return BoardRun(**{**vars(result), "cycles": simulation.cycles()})
 
 
-def _run(design: BoardDesign, transport: SerialTransport, progress: Progress) -> BoardRun:
+def run_over(
+    transport: SerialTransport, design: BoardDesign, progress: Progress = silent
+) -> BoardRun:
+    """:func:`run_board` over a transport that is open."""
     started = time.monotonic()
     values = differing = 0
     transport.check(design.chip.digest, design.what)

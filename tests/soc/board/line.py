@@ -9,6 +9,29 @@ from collections.abc import Callable
 CYCLES = 1000
 
 
+class Damage:
+    """Changes, loses or doubles a ``share`` of the bytes; ``number`` so far."""
+
+    def __init__(self, rng: random.Random | None, share: float) -> None:
+        self._rng = rng
+        self._share = share
+        self.number = 0
+
+    def __call__(self, content: bytes) -> bytes:
+        passed = bytearray()
+        for byte in content:
+            if self._rng is None or self._rng.random() >= self._share:
+                passed.append(byte)
+                continue
+            self.number += 1
+            kind = self._rng.randrange(3)
+            if kind == 0:
+                passed.append(byte ^ 1 << self._rng.randrange(8))
+            elif kind == 1:
+                passed += bytes([byte, byte])
+        return bytes(passed)
+
+
 class Line:
     """A :class:`soc.board.serial_transport.ByteStream`; :meth:`bench` is the port's side.
 
@@ -16,11 +39,9 @@ class Line:
     """
 
     def __init__(self, rng: random.Random | None = None, damage: float = 0.0) -> None:
-        self._rng = rng
-        self._damage = damage
+        self.damage = Damage(rng, damage)
         self._asked: queue.Queue = queue.Queue()
         self._told: queue.Queue = queue.Queue()
-        self.damaged = 0
 
     def send(self, content: bytes) -> None:
         self._ask("send", content)
@@ -31,20 +52,6 @@ class Line:
     def _ask(self, *what):
         self._asked.put(what)
         return self._told.get()
-
-    def _through(self, content: bytes) -> bytes:
-        passed = bytearray()
-        for byte in content:
-            if self._rng is None or self._rng.random() >= self._damage:
-                passed.append(byte)
-                continue
-            self.damaged += 1
-            kind = self._rng.randrange(3)
-            if kind == 0:
-                passed.append(byte ^ 1 << self._rng.randrange(8))
-            elif kind == 1:
-                passed += bytes([byte, byte])
-        return bytes(passed)
 
     def bench(self, dut, host: Callable[[], None], clock):
         """A testbench that runs ``host`` in a thread; ``clock(ctx)`` lets a cycle pass, and is for
@@ -74,7 +81,7 @@ class Line:
                 if kind == "end":
                     break
                 if kind == "send":
-                    for byte in self._through(rest[0]):
+                    for byte in self.damage(rest[0]):
                         ctx.set(dut.received.valid, 1)
                         ctx.set(dut.received.payload, byte)
                         await cycle()
@@ -85,7 +92,7 @@ class Line:
                     if arrived:
                         break
                     await cycle()
-                self._told.put(self._through(bytes(arrived)))
+                self._told.put(self.damage(bytes(arrived)))
                 arrived.clear()
             thread.join()
             if failed:

@@ -124,7 +124,7 @@ def test_no_access_is_lost_doubled_or_wrong(simulate, rng, damage):
 
     dropped = []
     transport, line = play(simulate, rng, host, damage)
-    assert (transport.resent > 0) == (line.damaged > 0) == (damage > 0)
+    assert (transport.resent > 0) == (line.damage.number > 0) == (damage > 0)
     assert (dropped[0] > 0) == (damage > 0)
 
 
