@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .models.compile import CompileReport, compile_model
     from .models.evaluate import Evaluation, evaluate_model
     from .models.run import ModelRun, run_model
+    from .mrf.graph import GraphRun, solve_graph
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
@@ -56,6 +57,7 @@ __all__ = [
     "Dump",
     "Evaluation",
     "Generated",
+    "GraphRun",
     "KernelBuilder",
     "Launches",
     "MemoryBehaviour",
@@ -97,6 +99,7 @@ __all__ = [
     "report_run",
     "run",
     "run_model",
+    "solve_graph",
     "solve_mrf",
     "stereo_pair",
     "sweep",
@@ -120,6 +123,7 @@ _MODULES = {
     "vip.diagrams.draw": ("Diagram", "diagram"),
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
+    "vip.mrf.graph": ("GraphRun", "solve_graph"),
     "vip.mrf.result": ("MrfRun",),
     "vip.mrf.run": ("solve_mrf",),
     "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),

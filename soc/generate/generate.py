@@ -262,19 +262,8 @@ def _readme(
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = second = launch = shown = ""
-    if runs:
-        built_in = config.pe.program is not None
-        assemble = "" if built_in else "    vip asm FILE.s -o program.mem\n"
-        shown = (
-            f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
-            " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
-            " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters,"
-            " `-P example.WORDS=N` a memory of other than 4096 words, a multiple of 4.\n\n"
-            f"{assemble}    python3 -c '{_WORDS}' FILE.bin > memory.mem\n"
-            f"    iverilog -c filelist.f -s example -o example.vvp {_EXAMPLE}"
-            " && vvp example.vvp\n\n"
-        )
+    macros = stubs = second = launch = ""
+    shown = _example_manual(config) if runs else ""
     if config.kind == "chip":
         launch = (
             " To run a program, write its words to `PROGRAM` and their number to `START`, then wait"
@@ -316,6 +305,21 @@ def _readme(
         f" in a module.{launch}\n\n"
         f"{port_table(design, clocks)}\n{shown}"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
+
+
+def _example_manual(config: Configuration) -> str:
+    """How to run :data:`_EXAMPLE`."""
+    built_in = config.pe.program is not None
+    assemble = "" if built_in else "    vip asm FILE.s -o program.mem\n"
+    return (
+        f"## Example\n\n`{_EXAMPLE}` runs {'the program' if built_in else '`program.mem`'}"
+        " on `memory.mem`, a 64-bit word per line in hexadecimal, and writes `memory.out`."
+        " `iverilog -P example.PARAMETERS=N` gives it the launch's parameters,"
+        " `-P example.WORDS=N` a memory of other than 4096 words, a multiple of 4.\n\n"
+        f"{assemble}    python3 -c '{_WORDS}' FILE.bin > memory.mem\n"
+        f"    iverilog -c filelist.f -s example -o example.vvp {_EXAMPLE}"
+        " && vvp example.vvp\n\n"
     )
 
 

@@ -1,6 +1,6 @@
 """The verb ``solve_graph``: belief propagation on a graph of any shape."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,11 +9,13 @@ from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Graph, energy
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
+from support.errors import Shown
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
 
-class GraphRun(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class GraphRun(Shown):
     """A solved graph.
 
     Attributes:
@@ -43,6 +45,7 @@ def solve_graph(
     Parameters:
         graph: variables and edges. config: the engine's. on: where to compute.
         iterations: 1 or more; each has all messages, over all edges and back.
+        progress: called with the machine's cycles.
 
     Raises:
         VipError: a value is out of range, an edge does not fit the scratchpad, a run faults, or a

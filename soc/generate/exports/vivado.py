@@ -4,7 +4,7 @@ of it, and the same as IP-XACT. No Vivado has read them.
 Attributes: UG994, "List of Supported X_ Attributes"; IP-XACT: IEEE 1685-2009.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -188,31 +188,8 @@ close_project
             ("version", self._design.version),
         ):
             _element(component, tag, text)
-        buses = _element(component, "busInterfaces")
         ports = list(self._ports())
-        for bus in self._buses():
-            library, name, version = bus.kind
-            interface = _element(buses, "busInterface")
-            _element(interface, "name", bus.name)
-            for tag, kind in (("busType", name), ("abstractionType", f"{name}_rtl")):
-                vlnv = zip(
-                    ("vendor", "library", "name", "version"),
-                    ("xilinx.com", library, kind, version),
-                    strict=True,
-                )
-                _element(interface, tag, **dict(vlnv))
-            _element(interface, bus.mode)
-            maps = _element(interface, "portMaps")
-            for port in ports:
-                if port.bus == bus.name:
-                    pair = _element(maps, "portMap")
-                    _element(_element(pair, "logicalPort"), "name", port.logical)
-                    _element(_element(pair, "physicalPort"), "name", port.name)
-            parameters = _element(interface, "parameters")
-            for key, value in bus.parameters.items():
-                parameter = _element(parameters, "parameter")
-                _element(parameter, "name", key)
-                _element(parameter, "value", value)
+        self._interfaces(component, ports)
         model = _element(component, "model")
         view = _element(_element(model, "views"), "view")
         _element(view, "name", "verilog")
@@ -243,6 +220,33 @@ close_project
         _element(component, "description", f"VIP {self._design.title}")
         ElementTree.indent(component)
         return ElementTree.tostring(component, "unicode", xml_declaration=True) + "\n"
+
+    def _interfaces(self, component: ElementTree.Element, ports: Sequence[_WrapperPort]) -> None:
+        """Add the bus interfaces to IP-XACT."""
+        buses = _element(component, "busInterfaces")
+        for bus in self._buses():
+            library, name, version = bus.kind
+            interface = _element(buses, "busInterface")
+            _element(interface, "name", bus.name)
+            for tag, kind in (("busType", name), ("abstractionType", f"{name}_rtl")):
+                vlnv = zip(
+                    ("vendor", "library", "name", "version"),
+                    ("xilinx.com", library, kind, version),
+                    strict=True,
+                )
+                _element(interface, tag, **dict(vlnv))
+            _element(interface, bus.mode)
+            maps = _element(interface, "portMaps")
+            for port in ports:
+                if port.bus == bus.name:
+                    pair = _element(maps, "portMap")
+                    _element(_element(pair, "logicalPort"), "name", port.logical)
+                    _element(_element(pair, "physicalPort"), "name", port.name)
+            parameters = _element(interface, "parameters")
+            for key, value in bus.parameters.items():
+                parameter = _element(parameters, "parameter")
+                _element(parameter, "name", key)
+                _element(parameter, "value", value)
 
 
 def _element(

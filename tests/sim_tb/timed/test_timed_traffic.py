@@ -7,7 +7,7 @@ import pytest
 from bench.harness.record import values
 from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
 from memory.agent.config import AgentConfig
-from memory.controller.counters import LAG_CYCLES, VaultCounter
+from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from sim_tb.harness.traffic import Pattern, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.traffic_model import run_traffic_model
@@ -38,6 +38,8 @@ def check_traffic(config, requesters, jobs):
             late = item.name in LATE
             difference = model.counters[item] - verilog.counters[item]
             assert abs(difference) <= (LAG_CYCLES if late else 0), item.name
+        buckets = slice(VaultCounter.LATENCY_0, VaultCounter.LATENCY_0 + len(LATENCY_LIMITS) + 1)
+        assert model.counters[buckets] == verilog.counters[buckets]
         assert sum(verilog.latencies) == verilog.reads + verilog.writes > 0
 
 
@@ -46,7 +48,7 @@ def test_equals_the_verilog_of_a_random_vault():
 
 
 def test_equals_the_verilog_whose_queues_are_full():
-    """All tags in flight, on few rows and on many; responses wait, too."""
+    """All tags in flight, on few rows and on many, with latencies in all counters' ranges."""
     case = random_case(SEED, 1)
     jobs = [
         replace(

@@ -1,7 +1,7 @@
 """``vip mrf``: Markov random fields of the user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated
@@ -468,7 +468,7 @@ def graph(
         target = BytesIO()
         np.save(target, np.array(run.labels, np.uint8))
         write_atomically(output, target.getvalue())
-    write_json(json, run._asdict())
+    write_json(json, asdict(run))
     values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
     if run.cycles is not None:
         values["cycles"] = f"{run.cycles:,}"
