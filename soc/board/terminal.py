@@ -13,8 +13,8 @@ from soc.host.transport import HostError
 
 #: Rates of serial lines in bits per second, fastest first, that a clock may make.
 RATES = (3_000_000, 2_000_000, 1_000_000, 500_000, 115_200)
-#: Most deviation of a rate: half of a bit within ten, at both ends.
-_TOLERANCE = 0.02
+#: Most deviation of a rate: half of a bit within ten, at both ends, less that of the other's clock.
+_TOLERANCE = 0.015
 _REMEDIES = {
     errno.ENOENT: "there is no such port; is the board plugged in?",
     errno.EACCES: "no permission; join its group (ls -l), often dialout, and log in again",

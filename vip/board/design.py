@@ -20,7 +20,7 @@ from vip.trimming.trim import trim
 #: Memory on the chip answers in a few cycles, so more requests in flight gain nothing.
 _MOST_REQUESTS = 16
 #: Rate of the design's clock in MHz, if the user does not choose one.
-CLOCK_MHZ = 60.0
+CLOCK_MHZ = 50.0
 _SRAM: SramKind = "fpga"
 
 

@@ -86,7 +86,8 @@ def overwriting(start: int, delay: int, image: DramImage) -> Run:
     )
     image.write(_DESCRIPTOR, workspace.pack())
     image.write(_IMAGE, bytes(range(32)))
-    return Launch(program=program, max_cycles=10_000, parameters=_DESCRIPTOR), {}
+    launch = Launch(program=program, max_cycles=10_000, parameters=_DESCRIPTOR)
+    return launch, {"scratchpad": bytes(CONFIG.scratchpad_bytes)}
 
 
 def test_a_source_is_overwritten_before_it_is_copied() -> None:

@@ -39,9 +39,9 @@ def test_no_serial_port(tmp_path, name, message):
 
 def test_rates():
     assert line_rate(60) == (3_000_000, 20)
-    assert line_rate(50) == (3_000_000, 17)
+    assert line_rate(50) == (2_000_000, 25)
     assert line_rate(25) == (1_000_000, 25)
     assert line_rate(10) == (1_000_000, 10)
     for mhz in range(8, 200):
         rate, divisor = line_rate(mhz)
-        assert abs(mhz * 1e6 / divisor / rate - 1) <= 0.02
+        assert abs(mhz * 1e6 / divisor / rate - 1) <= 0.015
