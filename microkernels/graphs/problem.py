@@ -136,22 +136,42 @@ class GraphState:
         return np.concatenate(parts).astype(np.int16)
 
 
+#: Steps among which the next one is looked for.
+_LOOK_AHEAD = 512
+
+
 def ordered(graph: Graph, steps: Sequence[Step], window: int) -> Iterator[Step | None]:
     """``steps`` in an order in which none of ``window`` in a row changes a belief that another of
-    them reads or changes; None where there is no such step."""
-    left = list(steps)
+    them reads or changes; None where there is no such step. A pass over the edges may begin before
+    the pass ahead is complete, but overtakes none of its steps that share a belief."""
+    passes = max(1, len(graph.edges))
+    left = [(graph.ends(step), number // passes, step) for number, step in enumerate(steps)]
     latest: list[tuple[int, int] | None] = []
     while left:
-        chosen = next((step for step in left if _free(graph.ends(step), latest)), None)
-        if chosen is not None:
-            left.remove(chosen)
-        yield chosen
-        latest.append(None if chosen is None else graph.ends(chosen))
+        number = _next([one[:2] for one in left[:_LOOK_AHEAD]], latest)
+        ends, _, step = (None, 0, None) if number is None else left.pop(number)
+        yield step
+        latest.append(ends)
         del latest[: max(0, len(latest) - window + 1)]
 
 
-def _free(ends: tuple[int, int], latest: Sequence[tuple[int, int] | None]) -> bool:
-    return all(other is None or (ends[1] not in other and other[1] not in ends) for other in latest)
+def _next(
+    left: Sequence[tuple[tuple[int, int], int]], latest: Sequence[tuple[int, int] | None]
+) -> int | None:
+    """Number of the first step, of which ``left`` has ends and pass, that may follow ``latest``."""
+    touched = {end for ends in latest if ends is not None for end in ends}
+    changed = {ends[1] for ends in latest if ends is not None}
+    turn, waiting = 0, list[tuple[int, int]]()
+    for number, (ends, of_pass) in enumerate(left):
+        if of_pass != turn:
+            touched.update(end for other in waiting for end in other)
+            changed.update(target for _, target in waiting)
+            turn, waiting = of_pass, []
+        source, target = ends
+        if source not in changed and target not in touched:
+            return number
+        waiting.append(ends)
+    return None
 
 
 def energy(graph: Graph, labels: Sequence[int]) -> int:

@@ -75,6 +75,22 @@ def test_cycles_are_near_the_bound() -> None:
     assert bus < outcome.cycles < 1.35 * bus
 
 
+def test_no_pass_overtakes_the_pass_ahead_at_a_belief() -> None:
+    """Three variables in a line, whose messages were sent five times without those in reply."""
+    graph = Graph(
+        (np.array([0, 2, 7]), np.array([1, 0]), np.array([3])),
+        (
+            Edge(0, 1, np.array([[0, 9], [9, 0], [5, 5]])),
+            Edge(1, 2, np.array([[4], [0]])),
+        ),
+    )
+    order = [step for step in ordered(graph, 5 * graph.steps, WINDOW) if step is not None]
+    for ahead, step in zip(5 * graph.steps, order, strict=True):
+        assert ahead.back == step.back
+    job = graph_job(graph, 5)
+    assert job.expected[:6].tolist() == [0, -3, 7, 1, -2, 3]
+
+
 def test_no_window_shares_a_belief_that_changes() -> None:
     graph = random_graph(8, 12, 3, 2)
     order = list(ordered(graph, 3 * graph.steps, WINDOW))
