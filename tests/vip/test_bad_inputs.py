@@ -51,6 +51,7 @@ def test_every_command_and_parameter_is_called_with_something_wrong() -> None:
     groups = {
         "cosim": "cosim bp",
         "bench": "bench vault",
+        "board": "board list",
         "model": "model certify",
         "nn": "nn check",
         "mrf": "mrf stereo",

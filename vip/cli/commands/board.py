@@ -16,7 +16,7 @@ from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.output import write_json
 
-from .options import JsonOption, reading, writing
+from .options import JsonOption, PlacementsOption, reading, writing
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -107,28 +107,26 @@ def build(
             callback=writing(".bit"),
         ),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option(help="Placements, of which the fastest is packed.", min=1, max=100)
-    ] = 1,
+    placements: PlacementsOption = 1,
     json: JsonOption = None,
 ) -> None:
     """Make a board's bit file with an engine that is trimmed to an application.
 
     The engine, its memory on the chip and the serial line are mapped with Yosys, placed with
-    nextpnr and packed. Nothing of this has run on hardware yet; vip board sim runs the same
-    Verilog.
+    nextpnr and packed, the fastest of several placements. Nothing of this has run on hardware
+    yet; vip board sim runs the same Verilog.
 
     Example: vip board build ulx3s-85f bp
     """
     with shown() as progress:
-        built = build_board(design, seeds=seeds, progress=progress)
+        built = build_board(design, seeds=placements, progress=progress)
     file = output or Path(f"{design.board.name}-{design.application.name}.bit")
     write_atomically(file, built.content)
     write_json(json, built.to_json())
     used = ", ".join(f"{number:,g} {name}" for name, number in built.used.items())
     console.print(f"{file}: {len(built.content):,} bytes; {used}")
     console.print(
-        f"{built.seeds[built.seed]:.1f} MHz (seed {built.seed} of {seeds}) where the clock is "
+        f"{built.seeds[built.seed]:.1f} MHz (seed {built.seed} of {placements}) where the clock is "
         f"{design.mhz:g}: a margin of {built.margin:.0%}"
     )
 
