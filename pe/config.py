@@ -245,6 +245,11 @@ class PeConfig(Shown, line=False):
         return None
 
     @property
+    def on_board(self) -> bool:
+        """Whether only a simulation at a board's pins runs the design: it is not."""
+        return False
+
+    @property
     def rows(self) -> tuple[Instruction, ...]:
         """The instructions' table rows, in the table's order."""
         return tuple(row for row in INSTRUCTIONS if row.key in self.instructions)

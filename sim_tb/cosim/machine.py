@@ -6,7 +6,6 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from isa.compiled.machine import SimulatedMachine
 from isa.run import Machine
-from memory.on_chip import OnChipConfig
 from pe.config import PeConfig
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.timed.chip.chip_model import ChipModel
@@ -97,7 +96,7 @@ def check_machine(design: Configuration, on: On, **options: Unpack[MachineOption
         raise CosimError(
             f"{_NAMES[on]} of {_DESIGNS[design.kind]} can't run, only that of one engine"
         )
-    if on != "iss" and design.kind != "engine" and _needs_board(design):
+    if on != "iss" and design.on_board:
         raise CosimError(
             f"{_NAMES[on]} of {_DESIGNS[design.kind]} with on-chip memory or without an AXI4 data "
             "port can't run here; vip board sim runs one with a serial host port"
@@ -107,12 +106,6 @@ def check_machine(design: Configuration, on: On, **options: Unpack[MachineOption
         if value and name not in takes and name in _REFUSALS:
             names = {"machine": _NAMES[on], "design": _DESIGNS[design.kind]}
             raise CosimError(_REFUSALS[name].format(value=value, **names))
-
-
-def _needs_board(design: Configuration) -> bool:
-    tile = design.tile if isinstance(design, ChipConfig) else design
-    on_chip = isinstance(tile, VaultTileConfig) and isinstance(tile.vault, OnChipConfig)
-    return on_chip or (isinstance(design, ChipConfig) and design.host_data != "axi")
 
 
 def _simulated(design: Configuration) -> Machine:

@@ -123,6 +123,11 @@ class ChipConfig(Shown, line=False):
         return self.tile.dram_timing
 
     @property
+    def on_board(self) -> bool:
+        """Whether only a simulation at a board's pins runs the design."""
+        return self.tile.on_board or self.host_data != "axi"
+
+    @property
     def grid(self) -> tuple[int, int]:
         """Columns and rows of vaults."""
         return self.network.columns, self.network.rows

@@ -156,6 +156,11 @@ class VaultTileConfig(Shown, line=False):
         return self.vault.timing if isinstance(self.vault, VaultConfig) else None
 
     @property
+    def on_board(self) -> bool:
+        """Whether only a simulation at a board's pins runs the design."""
+        return isinstance(self.vault, OnChipConfig)
+
+    @property
     def dram(self) -> VaultConfig:
         """``vault`` of a vault with a DRAM controller.
 

@@ -82,9 +82,14 @@ class _TrwsKernel:
         if weighted:
             self.weight = reg("weight", "row: offset in a slot of the weights forward")
             inputs += WEIGHTS
+        self._set_constants(inputs)
+
+    def _set_constants(self, inputs: int) -> None:
+        """Set the places of the scratchpad, and the ``inputs`` of a slot."""
+        w, pad = self.writer, self.pad
         for name, value, purpose in (
             ("one", 1, "1"),
-            ("labels", labels, "labels"),
+            ("labels", self.labels, "labels"),
             ("inputs", inputs, "elements of a slot"),
             ("m_a", pad["m_a"], "message along"),
             ("m_x", pad["m_x"], "message across"),

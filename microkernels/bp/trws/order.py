@@ -244,12 +244,7 @@ class TrwsShape:
         Raises:
             KernelError: not even the minimum number of slots fits, or edge weights without shifts.
         """
-        if self.weighted and self.transform is None:
-            raise KernelError(
-                "TRW-S with edge weights works only by shifts, which need smoothness costs that "
-                "depend on the labels' difference, start at 0 and are convex up to an "
-                "optional plateau"
-            )
+        self._check_form()
         size = element_type(self.bits).itemsize
         vector = round_up(self.labels * size, _ALIGN)
         shifts = () if self.transform is None else self.transform.shifts
@@ -294,3 +289,11 @@ class TrwsShape:
                 f"{places + _FEWEST_SLOTS * pad.slot}"
             )
         return pad
+
+    def _check_form(self) -> None:
+        if self.weighted and self.transform is None:
+            raise KernelError(
+                "TRW-S with edge weights works only by shifts, which need smoothness costs that "
+                "depend on the labels' difference, start at 0 and are convex up to an "
+                "optional plateau"
+            )
