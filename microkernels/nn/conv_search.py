@@ -93,6 +93,7 @@ def plan_conv(
     """
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)
+    CHECK.at_least("sharers", sharers, 1)
     rows, inner = shape.kernel_rows, shape.group_channels
     column = rows * depth
     if column > MAX_VL:

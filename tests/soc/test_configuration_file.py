@@ -54,7 +54,10 @@ def test_what_is_left_out_has_its_default() -> None:
     ("change", "message"),
     [
         ({"tile": 3}, r"^tile must be an object, not 3$"),
-        ({"colour": "red"}, r"^a configuration has no field 'colour'; there are: axi_id_bits, n"),
+        (
+            {"colour": "red"},
+            r"^a configuration has no field 'colour'; there are: axi_id_bits, host_d",
+        ),
         ({"axi_id_bits": 99}, r"^axi_id_bits must be a whole number from 1 to 16, not 99$"),
         ({"axi_id_bits": True}, r"^axi_id_bits can't be true$"),
         ({"network": {"columns": 3, "hue": 1}}, r"^network has no field 'hue'; there are: add"),
