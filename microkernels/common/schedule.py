@@ -74,7 +74,7 @@ class ScheduleModel:
             numbers: operand fields as encoded (register numbers, immediates), in assembly order.
             values: register operands' values before it; immediates unchanged.
             vl, mr: the vector settings.
-            taken: whether the branch was taken.
+            branched: whether it is a branch that was taken.
         """
         time = self._issue
         for operand, number in zip(instruction.operands, numbers, strict=True):

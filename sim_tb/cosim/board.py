@@ -74,7 +74,7 @@ class BoardSimulation:
     Time passes from the host's first byte on, until it closes the terminal.
 
     Parameters:
-        chip, divisor: see :class:`soc.board.design.BoardDesign`.
+        chip, divisor: see :class:`soc.board.design.SerialChip`.
 
     Attributes:
         terminal: name of its file.

@@ -19,7 +19,7 @@ PLL = "pll"
 DESIGN = "board"
 
 
-class BoardDesign(Component):
+class SerialChip(Component):
     """A chip and its serial line.
 
     Parameters:
@@ -35,7 +35,7 @@ class BoardDesign(Component):
     """
 
     def __init__(self, config: ChipConfig, *, divisor: int) -> None:
-        if config.host_data != "serial" or config.dram_timing or hasattr(config.tile.vault, "bus"):
+        if config.host_data != "serial" or not config.tile.on_board:
             raise ConfigurationError(
                 "a board needs a chip with host_data 'serial' and vaults of on-chip memory"
             )
@@ -59,8 +59,8 @@ class BoardDesign(Component):
 
 
 def board_verilog(config: ChipConfig, *, divisor: int) -> Emission:
-    """Verilog of :data:`DESIGN`; raises as :class:`BoardDesign`."""
-    return emit(BoardDesign(config, divisor=divisor), DESIGN)
+    """Verilog of :data:`DESIGN`; raises as :class:`SerialChip`."""
+    return emit(SerialChip(config, divisor=divisor), DESIGN)
 
 
 def top_verilog() -> str:

@@ -53,23 +53,6 @@ class MappedBoard:
     used: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class BitFile:
-    """A bit file.
-
-    Attributes:
-        content: its bytes. placement: of the design, whose only clock is the PLL's.
-    """
-
-    content: bytes
-    placement: Placement
-
-    @property
-    def mhz(self) -> float:
-        """Highest rate of the design's clock."""
-        return self.placement.fmax_mhz
-
-
 def pll_verilog(board: FpgaBoard, mhz: float) -> str:
     """Verilog of module :data:`soc.board.design.PLL`, which makes ``mhz`` of the board's clock.
 
@@ -120,8 +103,9 @@ def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> MappedBoard:
     return MappedBoard(board=board, mhz=mhz, netlist=mapped.netlist, used=used)
 
 
-def bit_file(mapped: MappedBoard, seed: int) -> BitFile:
-    """Place, route and pack; minutes, unless it is cached.
+def bit_file(mapped: MappedBoard, seed: int) -> tuple[bytes, float]:
+    """Place, route and pack: the bit file, and the highest clock in MHz; minutes, unless it is
+    cached.
 
     Raises:
         SynthesisError: nextpnr refuses the design.
@@ -155,7 +139,7 @@ def bit_file(mapped: MappedBoard, seed: int) -> BitFile:
             shutil.rmtree(target, ignore_errors=True)
             folder.rename(target)
     placement = Placement.from_json(json.loads((target / _PLACEMENT).read_text(encoding="utf-8")))
-    return BitFile(content=read_bytes(target / _BITS, _MOST_BIT_BYTES), placement=placement)
+    return read_bytes(target / _BITS, _MOST_BIT_BYTES), placement.fmax_mhz
 
 
 def _key(*parts: str) -> str:

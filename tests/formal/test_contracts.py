@@ -19,26 +19,16 @@ from memory.preload import Preload
 from noc.config import NetworkConfig
 from noc.crossbar import Crossbar
 from noc.node.demux import Demux
-from pe.config import PeConfig
 from soc.host.burst import BurstWalker
-from soc.host.config import HostConfig
 from soc.host.read import HostRead
 from soc.host.write import HostWrite
 
 from .contracts import axi_rules, keeps_contracts
+from .host_bursts import HOST
 from .proof import Watch, proved, seeded
 
 _VAULT = VaultConfig(
     banks=2, rows=4, row_bytes=64, transaction_queue=4, command_queue=2, tag_bits=2
-)
-_HOST = HostConfig(
-    pe=PeConfig(address_bits=13),
-    columns=2,
-    rows=1,
-    pes=1,
-    vault_address_bits=12,
-    tag_bits=2,
-    id_bits=1,
 )
 _AXI = AxiConfig(address_bits=8, tag_bits=2, data_bits=64, outstanding=4)
 
@@ -158,7 +148,7 @@ UNITS: dict[
     ),
     "burst walker": (
         BurstWalker,
-        lambda kind: kind(_HOST),
+        lambda kind: kind(HOST),
         keeps_contracts,
         (
             (
@@ -171,7 +161,7 @@ UNITS: dict[
     ),
     "host write": (
         HostWrite,
-        lambda kind: kind(_HOST),
+        lambda kind: kind(HOST),
         keeps_contracts,
         (
             ("request.words.eq(end - place)", "request.words.eq(end)"),
@@ -184,7 +174,7 @@ UNITS: dict[
     ),
     "host read": (
         HostRead,
-        lambda kind: kind(_HOST),
+        lambda kind: kind(HOST),
         keeps_contracts,
         (
             ("request.words.eq(high - low)", "request.words.eq(high)"),

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from amaranth.hdl import Array, Cat, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Mux, Signal, signed
 from amaranth.lib import data
 
-from hdl.axi import AxiBurst, AxiResponse
 from hdl.quad_reducer import QuadReducer
 from hdl.simd import LaneAdder, LaneReducer, lane_joins
 from isa.table import ReductionOp
@@ -24,8 +23,8 @@ from pe.frontend.arc import UNIT_BYTES, Arc
 from pe.frontend.register_file import RegisterFile
 from pe.scratchpad import Scratchpad
 from soc.host.burst import BurstWalker
-from soc.host.config import HostConfig
 
+from .host_bursts import HOST, WALKER_BUGS, burst_walker
 from .proof import Watch, proved, seeded
 
 _SMALL = PeConfig(registers=8, scratchpad_bytes=64, arc_entries=2)
@@ -494,72 +493,6 @@ QUEUE_BUGS = (
     ("new_place = Cat(new.bank, new.entry.row, new.entry.column)", "new_place = Cat(new.bank, 0)"),
 )
 
-# The beats of a burst of the host, by the formulas of AXI.
-
-_HOST = HostConfig(
-    pe=PeConfig(address_bits=13),
-    columns=2,
-    rows=1,
-    pes=1,
-    vault_address_bits=12,
-    tag_bits=2,
-    id_bits=1,
-)
-
-
-def burst_walker(dut: BurstWalker, watch: Watch) -> None:
-    """Each beat of a burst, which may be any that AXI has, comes once, with its column and word;
-    the bursts of a run are alike."""
-    m, beat = watch.m, dut.beat.payload
-    burst = data.View(dut.burst.payload.shape(), watch.any_constant(dut.burst.payload.shape().size))
-    watch.assume(~dut.burst.valid | (~watch.first & (dut.burst.payload == burst)))
-    number, span = Signal(9), Signal(12)
-    with m.If(dut.beat.valid & dut.beat.ready):
-        m.d.sync += number.eq(Mux(beat.last, 0, number + 1))
-    m.d.comb += span.eq(((burst.length + 1) << burst.size[:2]) - 1)
-    start, kind = burst.address, burst.burst
-    aligned = start >> burst.size[:2] << burst.size[:2]
-
-    def place(number: Any) -> Value:
-        """Address of a beat of a burst."""
-        found, after = Signal(48), Signal(48)
-        m.d.comb += [
-            after.eq(aligned + (number << burst.size[:2])),
-            found.eq(Mux((number == 0) | (kind == AxiBurst.FIXED.value), start, after)),
-        ]
-        with m.If(kind == AxiBurst.WRAP.value):
-            m.d.comb += found.eq(start - (start & span) + (after & span))
-        return found
-
-    here, following, end = place(number), place(number + 1), place(burst.length)
-    whole = Cat(burst.length == length for length in (1, 3, 7, 15)).any() & (start == aligned)
-    legal = Mux(kind == AxiBurst.WRAP.value, whole, start[12:] == end[12:])
-    legal &= (burst.size <= 3) & (kind != 3)
-    outside = start >= dut.config.memory_bytes
-    right = Mux(legal, AxiResponse.OKAY.value, AxiResponse.SLVERR.value)
-    answer = Mux(outside, AxiResponse.DECERR.value, right)
-    wrong = [
-        beat.id != burst.id,
-        beat.last != (number == burst.length),
-        Value.cast(beat.response) != answer,
-    ]
-    where = [
-        beat.column != here[5:],
-        beat.word != here[3:5],
-        beat.closes != (beat.last | (here[5:] != following[5:])),
-    ]
-    okay = legal & ~outside
-    watch.never(dut.beat.valid & (Cat(wrong).any() | (okay & Cat(where).any())))
-
-
-WALKER_BUGS = (
-    ("narrow.eq((1 << burst.size) - 1)", "narrow.eq(1 << burst.size)"),
-    ("(offset & ~span) | (stepped & span)", "stepped"),
-    ("done.eq(Mux(beat.last, 0, done + 1))", "done.eq(done + 1)"),
-    ("(following[COLUMN_ADDRESS_BITS:] != offset[COLUMN_ADDRESS_BITS:])", "0"),
-    ("end[_PAGE_BITS])", "end[_PAGE_BITS - 1])"),
-)
-
 _Make = Callable[[Any], Any]
 _UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[tuple[str, str], ...]]] = {
     "arc": (Arc, lambda kind: kind(_SMALL), arc, ARC_BUGS),
@@ -590,7 +523,7 @@ _UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[tuple[s
         transaction_queue,
         QUEUE_BUGS,
     ),
-    "burst walker": (BurstWalker, lambda kind: kind(_HOST), burst_walker, WALKER_BUGS),
+    "burst walker": (BurstWalker, lambda kind: kind(HOST), burst_walker, WALKER_BUGS),
     "lane adder": (LaneAdder, lambda kind: kind(4, 4), lane_adder, ADDER_BUGS),
     "lane reducer": (
         LaneReducer,

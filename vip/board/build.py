@@ -81,7 +81,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
         files = dict(
             zip(numbers, pool.map(lambda seed: bit_file(mapped, seed), numbers), strict=True)
         )
-    rates = {seed: file.mhz for seed, file in files.items()}
+    rates = {seed: mhz for seed, (_, mhz) in files.items()}
     best = max(rates, key=lambda seed: rates[seed])
     if rates[best] < design.mhz:
         raise SynthesisError(
@@ -89,7 +89,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
             f"{_slower(rates[best])}"
         )
     return BoardBuild(
-        design=design, content=files[best].content, used=mapped.used, seeds=rates, seed=best
+        design=design, content=files[best][0], used=mapped.used, seeds=rates, seed=best
     )
 
 
