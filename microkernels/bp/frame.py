@@ -182,6 +182,24 @@ class BpFrame(ABC):
             self.flags.wait_for(run.wait)
 
 
+class SumFrame(BpFrame):
+    """Frame of a kernel with sums one axis ahead (:mod:`microkernels.bp.sums`): the last iteration,
+    which stores all messages and makes no sums for another one, has runs of its own. In it the word
+    ``costs`` is 0 during a run."""
+
+    def _begin_run(self) -> None:
+        # The costs are loaded.
+        self.writer.op("sub", self.run.costs, self.iterations, 1)
+        super()._begin_run()
+
+    def first_again(self) -> None:
+        """Return to an iteration's first run. Those of the last iteration follow."""
+        w = self.writer
+        w.op("mov", self.scratch, 2)
+        with w.unless("beq", self.iterations, self.scratch):
+            super().first_again()
+
+
 class LaneFrame(BpFrame):
     """Frame of a kernel that interleaves several lines, called lanes, and keeps its slots'
     addresses in registers.
@@ -347,6 +365,22 @@ class LaneFrame(BpFrame):
         """Begin a run whose words match the number of lanes: load all slots."""
         w, run = self.writer, self.run
         self._find_weight()
+        self.first_target()
+        w.op("mov", self.left, run.updates)
+        w.op("mov", self.store_left, run.updates)
+        w.note("Fill the ring.")
+        w.op("mov", self.load_groups, run.groups)
+        self.start_line()
+        self.fill()
+
+    def fill(self) -> None:
+        """Load all slots."""
+        for update in range(self.pad.slots):
+            self.load(update)
+
+    def first_target(self) -> None:
+        """Set the address that the first update stores to."""
+        w, run = self.writer, self.run
         w.op("add", self.target[0], run.first_message, run.pixel_pitch)
         with w.unless("bne", run.updates, "one"):
             w.op(
@@ -356,13 +390,6 @@ class LaneFrame(BpFrame):
                 run.last_pitch,
                 note="the first message is the last",
             )
-        w.op("mov", self.left, run.updates)
-        w.op("mov", self.store_left, run.updates)
-        w.note("Fill the ring.")
-        w.op("mov", self.load_groups, run.groups)
-        self.start_line()
-        for update in range(self.pad.slots):
-            self.load(update)
 
     def spread(self) -> None:
         """Write the first code of a run, which adapts its words to the number of lanes."""
@@ -419,7 +446,7 @@ class LaneFrame(BpFrame):
         lane, slot = self.lane(update), self.slot(update)
         done = w.new_label("loaded")
         w.op("beq", self.load_groups, self.zero, done)
-        w.load(slot, self.source[lane > 0], "inputs", note=f"a, b, c of lane {lane}")
+        self.load_inputs(lane, slot)
         if self._replaced is not None:
             w.op("add", self.x, self.source[lane > 0], self.old)
             w.op("add", self.y, slot, self._replaced)
@@ -445,6 +472,10 @@ class LaneFrame(BpFrame):
                 w.seldom("beq", self.load_left, "one", self._old_at_end)
             w.seldom("beq", self.load_left, self.zero, self.load_next_line)
         w.label(done)
+
+    def load_inputs(self, lane: int, slot: str) -> None:
+        """Load the inputs of an update of ``lane``, except messages of its line, into ``slot``."""
+        self.writer.load(slot, self.source[lane > 0], "inputs", note=f"a, b, c of lane {lane}")
 
     def load_next_line(self) -> None:
         """Move the load stream to its next line."""

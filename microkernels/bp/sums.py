@@ -37,11 +37,13 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from .frame import BpFrame
+from .frame import SumFrame
 from .layout import BpLayout
 from .problem import element_type
 from .record import COST_PLACE, PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
 from .runs import PAIR, SUM_LANES
+from .shifts import sums as by_shifts
+from .shifts.base import bus_cycles
 
 #: Vectors of a slot, and slots of the ring.
 _VECTORS = 4
@@ -62,31 +64,45 @@ def with_sums(
     Raises:
         KernelError: they are wanted, but the program or its vectors don't suit.
     """
-    if wanted is False or (wanted is None and not _faster(layout)):
+    if wanted is False:
         return layout
-    shape = layout.labels, layout.bits
-    beats = -(-layout.labels * element_type(layout.bits).itemsize // WORD_BYTES)
-    suits = layout.shifts is None and layout.variant.usual
-    # Shorter vectors need pads.
-    suits &= 3 * beats >= VECTOR_LATENCY and layout.labels * beats >= VECTOR_LATENCY
-    suits &= _pad(*shape).used <= scratchpad_bytes and _words(*shape) <= instruction_words
-    if suits:
-        return replace(layout, sums=True)
+    cycles, ahead = _CYCLES, _CYCLES_AHEAD
+    if layout.shifts is not None:
+        shifts = by_shifts.with_sums(layout.shifts)
+        suits = shifts is not None
+        if shifts is not None:
+            bus = layout.sharers * bus_cycles(layout.labels, layout.bits)
+            cycles, ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
+    else:
+        shifts = None
+        suits = layout.variant.usual and _fits(layout, scratchpad_bytes, instruction_words)
+    if suits and (wanted or _faster(layout, cycles, ahead)):
+        return replace(layout, shifts=shifts, sums=True)
     if wanted:
         raise KernelError(
-            "sums one axis ahead need messages by the matrix without weights and damping, vectors "
-            f"of at least {VECTOR_LATENCY // 3 * WORD_BYTES} bytes, and an engine with room for "
+            "sums one axis ahead need messages by the matrix, or by shifts of a record per pixel, "
+            "without weights and damping, vectors of at least "
+            f"{VECTOR_LATENCY // 3 * WORD_BYTES} bytes by the matrix, and an engine with room for "
             f"them: not {layout.labels} labels of {layout.bits} bits with {scratchpad_bytes} bytes "
             f"of scratchpad and {instruction_words} words of instructions"
         )
     return layout
 
 
-def _faster(layout: BpLayout) -> bool:
+def _fits(layout: BpLayout, scratchpad_bytes: int, instruction_words: int) -> bool:
+    """Whether the kernel with a matrix fits an engine, and needs no pads."""
+    shape = layout.labels, layout.bits
+    beats = -(-layout.labels * element_type(layout.bits).itemsize // WORD_BYTES)
+    hidden = 3 * beats >= VECTOR_LATENCY and layout.labels * beats >= VECTOR_LATENCY
+    return hidden and _pad(*shape).used <= scratchpad_bytes and _words(*shape) <= instruction_words
+
+
+def _faster(layout: BpLayout, cycles: float, ahead: float) -> bool:
+    """Whether a launch is faster with ``ahead`` cycles per update than with ``cycles``."""
     width, height = layout.grid.tile_width, layout.grid.tile_height
     # A lone line takes as long as a pair.
     pairs = [round_up(side, PAIR) * other for side, other in ((width, height), (height, width))]
-    saved = _CYCLES * width * height - _CYCLES_AHEAD * sum(pairs) / len(pairs)
+    saved = cycles * width * height - ahead * sum(pairs) / len(pairs)
     return saved * len(PLACE) / layout.sharers > _STARTS
 
 
@@ -112,7 +128,7 @@ def sum_program(labels: int, bits: int, vault_bits: int | None) -> Program:
     return kernel.build().program(f"bp_m_sums_{labels}x{bits}.s")
 
 
-class SumKernel(BpFrame):
+class SumKernel(SumFrame):
     """The program with a matrix of smoothness costs and sums made one axis ahead."""
 
     def __init__(self, labels: int, bits: int, pad: ScratchpadPlan, vault_bits: int | None) -> None:
@@ -178,18 +194,6 @@ class SumKernel(BpFrame):
     def load_costs(self) -> None:
         """Load the matrix."""
         self.writer.load(self.zero, self.run.costs, "matrix_elements")
-
-    def _begin_run(self) -> None:
-        # The costs are loaded; their word is 0 from here on in the last iteration.
-        self.writer.op("sub", self.run.costs, self.iterations, 1)
-        super()._begin_run()
-
-    def first_again(self) -> None:
-        """Return to an iteration's first run. Those of the last iteration follow."""
-        w = self.writer
-        w.op("mov", self.scratch, 2)
-        with w.unless("beq", self.iterations, self.scratch):
-            super().first_again()
 
     def emit_streams(self) -> None:
         """Write the streams of second visits and pairs, and of first visits."""

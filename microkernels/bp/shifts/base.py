@@ -199,15 +199,16 @@ def bus_cycles(labels: int, bits: int, variant: UpdateVariant = USUAL) -> float:
 
 
 @lru_cache(maxsize=64)
-def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
+def update_cycles(words: tuple[int, ...], vl: int, mr: int, number: int = 0) -> float:
     """Engine cycles per message stored by the program's main loop.
 
     Parameters:
         words: of a BP-M program, whose main loop is the innermost loop with the most stores.
         vl, mr: elements per vector, and rows per matrix.
+        number: of the main loop, if several have as many stores.
     """
     code = [row for row in map(decode, words) if row is not None]
-    first, last = _main_loop(code)
+    first, last = _main_loops(code)[number]
     # Registers that change the vector length in the loop contain constants.
     numbers = {values[0]: values[1] for row, values in code[:first] if row.key == "mov.imm"}
     front = begun = free = 0
@@ -248,8 +249,8 @@ def _wraps(row: Instruction, values: tuple[int, ...]) -> bool:
     return row.mnemonic == "blt" and _distance(row, values) == 2
 
 
-def _main_loop(code: list[tuple[Instruction, tuple[int, ...]]]) -> tuple[int, int]:
-    """First and last word of the innermost loop with the most stores."""
+def _main_loops(code: list[tuple[Instruction, tuple[int, ...]]]) -> list[tuple[int, int]]:
+    """First and last word of each of the innermost loops with the most stores."""
     loops = [
         (place + distance, place)
         for place, (row, values) in enumerate(code)
@@ -260,4 +261,5 @@ def _main_loop(code: list[tuple[Instruction, tuple[int, ...]]]) -> tuple[int, in
     def stores(loop: tuple[int, int]) -> int:
         return sum(row.opcode == Opcode.ST_SRAM for row, _ in code[loop[0] : loop[1]])
 
-    return max(inner, key=stores)
+    most = max(map(stores, inner))
+    return [loop for loop in inner if stores(loop) == most]

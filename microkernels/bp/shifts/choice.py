@@ -19,6 +19,7 @@ from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
 from .block_kernel import BlockShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
+from .sums import with_sums
 from .transform import Transform, transform_of
 from .wide import WideShifts
 
@@ -71,7 +72,8 @@ def shifts_of(
 
     Parameters:
         form: of the job. scratchpad_bytes, instruction_words: per engine.
-        blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits.
+        blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits, or have
+            sums (:mod:`microkernels.bp.sums`).
         pes: engines that share a vault's bus. vaults: of a ring that shares the image.
         damping: as for :func:`microkernels.bp.golden.iterate`.
 
@@ -112,6 +114,9 @@ def shifts_of(
         return fastest
     shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(place), fastest.cycles
+    ahead = with_sums(fastest) if blocks and pes > 1 else None
+    if ahead is not None:
+        by_shifts = min(by_shifts, (ahead.shared_cycles(place), ahead.cycles))
     if blocks and few_fits(problem, variant, scratchpad_bytes, instruction_words):
         few = few_cycles(*shape)
         shared = place.cycles(PAIR, few, few_bus_cycles(*shape))
@@ -145,7 +150,7 @@ def _best(
             continue
         kind = {_BLOCKS: BlockShifts, 0: WideShifts}.get(lanes, LaneShifts)
         shifts = kind(
-            transform=transform,
+            transform=transform if kind is WideShifts else transform.flat,
             labels=labels,
             bits=bits,
             slots=slots,

@@ -20,6 +20,7 @@ the vector is complete or has been read.
 """
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..runs import PAIR
 from .base import BUS_BYTES, SharedImage, Shifts, bus_cycles, update_cycles
-from .rhythm import Rhythm, beats_of, dependences, rhythm
+from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 
 #: Numbers of lines that a kernel may interleave.
 LANES = (1, 2, 4)
@@ -44,17 +45,32 @@ _ALIGN = 16
 #: lines in a ring, whose steps have few lines.
 _LATENCY, _RING_LATENCY = 52, 77
 LINE_ENDS, _STEPS = 1.5, 1.3
-#: Maximum shifts whose addresses a kernel on blocks keeps in registers.
-_HELD_IN_BLOCKS = 2
+#: Maximum shifts whose addresses a kernel on blocks, or on one or two lanes, keeps in registers.
+_HELD = 2
 
 
 class LaneShifts(Shifts):
-    """The kernel that interleaves several lines: 1, 2 or 4."""
+    """The kernel that interleaves several lines: 1, 2 or 4.
+
+    Attributes:
+        vectors_before: vectors of a slot before the address that names it.
+    """
+
+    vectors_before: ClassVar[int] = 0
 
     @cached_property
     def rhythm(self) -> Rhythm:
         """Order of the instructions."""
-        return rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant)
+        return self._rhythm("inputs")
+
+    def _rhythm(self, adds: Additions) -> Rhythm:
+        shape = self.labels, self.bits, self.lanes, self.variant
+        return rhythm(self.transform, *shape, adds=adds)
+
+    @property
+    def padded(self) -> bool:
+        """Whether the order has pads."""
+        return None in map(self.rhythm.at, range(self.rhythm.period))
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
@@ -79,14 +95,15 @@ class LaneShifts(Shifts):
         pad.take("constants_end", 0)
         pad.take_each("x", len(shifts), vector)
         pad.take("g", size)
-        padded = vector if None in map(beat.at, range(beat.period)) else 0
+        padded = vector if self.padded else 0
         pad.take("pad", padded)
         pad.take("idle", padded)
         pad.take_each("m", beat.lanes, vector)
         # An update is loaded before its q, after its slot's previous update has been read.
-        fewest = beat.freed // beat.period - beat.places["q"] // beat.period + 1
+        fewest = beat.freed // beat.period - beat.places.get("q", 0) // beat.period + 1
+        pad.take("before", self.vectors_before * vector_stride(self.labels, self.bits))
         slots = pad.take_ring(
-            LOADED_VECTORS + 1 + self.variant.damped,
+            LOADED_VECTORS + 1 + self.variant.damped + self.vectors_before,
             vector_stride(self.labels + self.variant.tail, self.bits),
             room=self.scratchpad_bytes,
             most=self.slots,
@@ -136,7 +153,7 @@ class LaneShifts(Shifts):
         """Cycles per update that the loads of slots allow: a slot is loaded when its last update is
         over, and must be complete for q of the next one."""
         beat = self.rhythm
-        lead = self.pad.slots - (beat.freed - beat.places["q"]) / beat.period
+        lead = self.pad.slots - (beat.freed - beat.places.get("q", 0)) / beat.period
         if place.pes > 1 and self.lanes > PAIR:
             # Loads of four lines by several engines wait longer for banks.
             lead /= 2
@@ -146,7 +163,11 @@ class LaneShifts(Shifts):
 
 
 class TransformKernel(LaneFrame):
-    """The program of :class:`LaneShifts`; registers are named as in its comments."""
+    """The program of :class:`LaneShifts`; registers are named as in its comments.
+
+    Attributes:
+        beat, needs: order of the instructions, and what they need.
+    """
 
     def __init__(self, shifts: LaneShifts, vault_bits: int | None) -> None:
         labels, bits, transform, variant = (
@@ -176,8 +197,8 @@ class TransformKernel(LaneFrame):
         self.first_place = LOADED_VECTORS * pad.vector
         self.transform = transform
         self.constant_bytes = shifts.constant_bytes
-        # With two shifts, a kernel on blocks has registers for both addresses.
-        most_shifts = _HELD_IN_BLOCKS if self.in_blocks else 1
+        # With two shifts, a kernel on blocks or few lanes has registers for both addresses.
+        most_shifts = _HELD if self.in_blocks or beat.lanes <= PAIR else 1
         self.in_registers = variant.usual and len(transform.shifts) <= most_shifts
         if not self.in_registers:
             self.z = self.writer.register("z", "a result")
@@ -198,7 +219,7 @@ class TransformKernel(LaneFrame):
         for number in range(len(transform.shifts) if self.in_registers else 0):
             constant(self._sum(number), pad[f"s{number}"], "total and cost of the shift")
             constant(self._window(number), pad[f"x{number}"], "least of two shifted sums")
-        if None in map(beat.at, range(beat.period)):
+        if shifts.padded:
             constant("pad", pad["pad"], "result of pads")
             if not scarce:
                 constant(self.idle, pad["idle"], "operand of pads")
@@ -216,18 +237,12 @@ class TransformKernel(LaneFrame):
         self.spread()
         self.begin()
         self.start_messages(0)
-        w.note("First update of each lane.")
-        straight = _Straight(self)
-        straight.ahead()
-        for n in range(lanes):
-            self._body(n, straight)
-        w.op("v.drain")
-        self.end_of_group(lanes - 1)
+        self.first_bodies()
         w.note("One body for each slot.")
         for n in range(lanes, slots + lanes):
             if n % lanes == 0:
                 w.label(f"body_{n % slots}")
-            self._body(n)
+            self.body(n)
             if n % lanes == lanes - 1:
                 self.end_of_group(n)
         w.op("jmp", f"body_{lanes % slots}")
@@ -235,13 +250,24 @@ class TransformKernel(LaneFrame):
         for end in range(lanes - 1, slots, lanes):
             self.finish(end)
 
+    def first_bodies(self) -> None:
+        """Write the bodies before the loop, and the end of their group."""
+        w, lanes = self.writer, self.beat.lanes
+        w.note("First update of each lane.")
+        straight = _Straight(self)
+        straight.ahead()
+        for n in range(lanes):
+            self.body(n, straight)
+        w.op("v.drain")
+        self.end_of_group(lanes - 1)
+
     def start_messages(self, update: int) -> None:
         """Begin a line of each lane with the message in its slot."""
         w = self.writer
         for lane in range(self.beat.lanes):
             w.op("add", self.incoming[lane], self.slot(update + lane), self.first_place)
 
-    def _body(self, n: int, straight: "_Straight | None" = None) -> None:
+    def body(self, n: int, straight: "_Straight | None" = None) -> None:
         """Write body ``n``; ``straight`` is for the bodies before the loop, where earlier updates
         are missing."""
         w, beat = self.writer, self.beat
@@ -264,18 +290,25 @@ class TransformKernel(LaneFrame):
                 if straight is not None:
                     straight.drain()
                 self.load(freed + self.pad.slots)
+            self.after(n, place)
+
+    def after(self, n: int, place: int) -> None:
+        """Nothing; kernels may add instructions after a place of body ``n``."""
 
     def end_of_group(self, n: int) -> None:
         """End the last lane's update, and its line if this was the last."""
-        finish = f"finish_{n % self.pad.slots}"
-        self.end_of_update(finish, lambda: self.start_messages(n + 1))
+        self.end_of_update(self.finish_label(n), lambda: self.start_messages(n + 1))
+
+    def finish_label(self, end: int) -> str:
+        """Label of the end of a run whose last update is ``end``."""
+        return f"finish_{end % self.pad.slots}"
 
     def complete(self, end: int) -> range:
         """Write the remaining instructions of the last updates, the last of which is in slot
         ``end``. Returns the updates whose messages have yet to be stored."""
         w, beat = self.writer, self.beat
         w.note("Last messages.")
-        w.label(f"finish_{end}")
+        w.label(self.finish_label(end))
         last = end + self.pad.slots
         straight = _Straight(self)
         straight.after(last)

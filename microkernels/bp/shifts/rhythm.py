@@ -12,9 +12,9 @@ plateau times the weight, ``k`` and ``w``, replace ``b`` and ``c`` in the slot o
 read; ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n`` and ``f = d *
 damping`` precede ``m = n + f``, replacing ``c`` and ``a``.
 
-The first ``s`` starts from ``t`` instead of ``u``, which gives the same result
-(:mod:`microkernels.bp.shifts.transform`) and is known earlier. ``g`` is one instruction,
-``m.v.add.min`` with one row, as minimum and saturated sum commute.
+The first ``s``, and with parallel shifts every one, starts from ``t`` instead of ``u``, which gives
+the same result (:mod:`microkernels.bp.shifts.transform`) and is known earlier. ``g`` is one
+instruction, ``m.v.add.min`` with one row, as minimum and saturated sum commute.
 
 The line's next update needs ``m``, and results take :data:`isa.timing.VECTOR_LATENCY` cycles.
 Several lines are therefore interleaved (*lanes*): every ``period`` places, a place being one vector
@@ -27,6 +27,7 @@ result is not used.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
@@ -34,6 +35,9 @@ from microkernels.common.errors import KernelError
 from ..problem import USUAL, UpdateVariant, element_type
 from .transform import Transform
 
+#: Additions of an update: ``q`` and ``p``; ``a`` and ``b``, which make the sum of the other axis
+#: (:mod:`.sums`); or none.
+Additions = Literal["inputs", "sums", "none"]
 #: Places to try beyond the number of instructions.
 _MOST_PADS = 40
 #: Instructions placed backwards from those that read their results, in this order.
@@ -73,10 +77,19 @@ def beats_of(labels: int, bits: int) -> int:
 
 
 def dependences(
-    transform: Transform, beats: int, bits: int, variant: UpdateVariant = USUAL
+    transform: Transform,
+    beats: int,
+    bits: int,
+    variant: UpdateVariant = USUAL,
+    *,
+    adds: Additions = "inputs",
 ) -> Iterator[tuple[str, str, int]]:
     """The instruction that produces a value, the instruction that reads it, and the places between
-    them; with weights also instructions that read a vector, and those that overwrite it."""
+    them; with weights also instructions that read a vector, and those that overwrite it.
+
+    Parameters:
+        adds: the instructions before or beside the transform.
+    """
     size = bits // 8
 
     def places(late_beats: int) -> int:
@@ -84,11 +97,24 @@ def dependences(
         later."""
         return -(-(VECTOR_LATENCY + late_beats) // beats)
 
-    yield "q", "p", places(0)
-    yield "p", "t", places(0)
+    if adds == "inputs":
+        yield "q", "p", places(0)
+        yield "p", "t", places(0)
+    elif adds == "sums":
+        # Both may read the message that t reads.
+        yield "t", "a", 1
+        yield "a", "b", places(0)
     last = "t"
+    sums = [f"s{number}" for number in range(len(transform.shifts))]
+    if transform.parallel:
+        yield "t", sums[0], places(0)
     if transform.plateau is not None:
         yield "t", "g", places(0)
+    if transform.parallel:
+        yield from (("t", name, places(0)) for name in sums[1:])
+        # They are read before u, or the first minimum, replaces t.
+        yield from ((name, "u0" if transform.plateau is None else "u", 1) for name in sums)
+    if transform.plateau is not None:
         if variant.weighted:
             yield "p", "w", 1
             yield "w", "g", places(0)
@@ -97,7 +123,8 @@ def dependences(
         yield "t", "u", places(0)
         last = "u"
     for number, shift in enumerate(transform.shifts):
-        yield last if number else "t", f"s{number}", places(0)
+        if not transform.parallel:
+            yield last if number else "t", f"s{number}", places(0)
         if variant.weighted:
             yield "q", "k", 1
             yield "k", f"s{number}", places(number * size // WORD_BYTES)
@@ -115,43 +142,72 @@ def dependences(
 
 
 def rhythm(
-    transform: Transform, labels: int, bits: int, lanes: int, variant: UpdateVariant = USUAL
+    transform: Transform,
+    labels: int,
+    bits: int,
+    lanes: int,
+    variant: UpdateVariant = USUAL,
+    *,
+    adds: Additions = "inputs",
 ) -> Rhythm:
-    """The modulo schedule with the shortest period that this search finds.
+    """The modulo schedule with the shortest period that this search finds; ``adds`` as for
+    :func:`dependences`.
 
     Raises:
         KernelError: no schedule was found.
     """
     beats = beats_of(labels, bits)
-    needs = list(dependences(transform, beats, bits, variant))
+    needs = list(dependences(transform, beats, bits, variant, adds=adds))
     names = list(dict.fromkeys(name for one in needs for name in one[:2]))
     again = -(-VECTOR_LATENCY // beats)
     # Forward from t in the order of dependences, then p, q and products of weights backward.
     order = ["t", *(name for name in names if name not in ("t", *_BEFORE))]
     order += [name for name in _BEFORE if name in names]
+    tails = _tails(needs)
     for period in range(len(names), len(names) + _MOST_PADS):
-        places = _placed(order, needs, period, {})
-        if places is None or places["m"] + again > lanes * period:
+        latest = {name: lanes * period - again - tail for name, tail in tails.items()}
+        places = _placed(order, needs, period, latest, {})
+        if places is None:
             continue
         done = -(-VECTOR_LATENCY // beats)
-        stored = places["m"] + done + VECTOR_HELD
-        freed = places["m"] + VECTOR_HELD
+        last = max(places["m"], places.get("b", 0))
+        stored = last + done + VECTOR_HELD
+        freed = last + VECTOR_HELD
         if max(stored, freed) // period <= lanes:
             return Rhythm(lanes, period, places, stored, freed)
     raise KernelError(f"no schedule for {lanes} lines of {labels} labels of {bits} bits")
 
 
+def _tails(needs: list[tuple[str, str, int]]) -> dict[str, int]:
+    """Fewest places from each instruction that ``m`` waits for to ``m``."""
+    tails = {"m": 0}
+    while True:
+        longer = {
+            maker: tails[reader] + far
+            for maker, reader, far in needs
+            if reader in tails and tails.get(maker, -1) < tails[reader] + far
+        }
+        if not longer:
+            return tails
+        tails |= longer
+
+
 def _placed(
-    order: list[str], needs: list[tuple[str, str, int]], period: int, places: dict[str, int]
+    order: list[str],
+    needs: list[tuple[str, str, int]],
+    period: int,
+    latest: dict[str, int],
+    places: dict[str, int],
 ) -> dict[str, int] | None:
-    """``places`` with those of the instructions of ``order`` that are not in it."""
+    """``places`` with those of the instructions of ``order`` that are not in it, each of which has
+    a ``latest`` one if the next update waits for it."""
     if len(places) == len(order):
         return places
     name = order[len(places)]
     occupied = {place % period for place in places.values()}
     if name in _BEFORE:
-        latest = min(places[reader] - far for maker, reader, far in needs if maker == name)
-        tries = range(latest, latest - period, -1)
+        last = min(places[reader] - far for maker, reader, far in needs if maker == name)
+        tries = range(last, last - period, -1)
     else:
         earliest = max(
             (
@@ -161,11 +217,12 @@ def _placed(
             ),
             default=0,
         )
-        tries = range(earliest, earliest + (1 if name == "t" else period))
+        end = earliest + (1 if name == "t" else period)
+        tries = range(earliest, min(end, latest.get(name, end) + 1))
     for place in tries:
         if place % period in occupied or not _lives(name, place, needs, period, places):
             continue
-        complete = _placed(order, needs, period, places | {name: place})
+        complete = _placed(order, needs, period, latest, places | {name: place})
         if complete is not None:
             return complete
     return None

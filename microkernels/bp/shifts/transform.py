@@ -29,6 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+#: Shifts that :attr:`Transform.flat` makes parallel.
+_FLAT = 2
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -50,15 +53,28 @@ class Transform:
     Attributes:
         shifts: in order.
         plateau: ``P``; None: there is none.
+        parallel: each shift takes ``t`` instead of ``u``.
     """
 
     shifts: tuple[Shift, ...]
     plateau: int | None
+    parallel: bool = False
 
     @property
     def instructions(self) -> int:
         """Number of roughly vector-length instructions that compute ``r`` from ``t``."""
         return 3 * len(self.shifts) + (0 if self.plateau is None else 2)
+
+    @property
+    def flat(self) -> "Transform":
+        """The same with shifts in parallel if this takes no more of them: two shifts by one label
+        are one by one label and one by two, with the sum of the costs. Neither waits for the other,
+        nor for the plateau."""
+        if len(self.shifts) != _FLAT or any(shift.labels > 1 for shift in self.shifts):
+            return self
+        first, second = self.shifts
+        both = Shift(_FLAT, first.cost + second.cost)
+        return Transform((first, both), self.plateau, parallel=True)
 
 
 def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:

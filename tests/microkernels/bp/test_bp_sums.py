@@ -14,10 +14,12 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.runs import SweepRun
+from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.bp.sums import with_sums
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
+from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
@@ -28,15 +30,22 @@ from tests.microkernels.runtime.schedules import in_bursts, one_behind
 ADDRESS_BITS = 19
 
 
-def problem_of(seed: int, width: int, height: int, labels: int = 16, bits: int = 16) -> BpProblem:
-    """Values of any size: additions saturate now and then."""
+def problem_of(
+    seed: int,
+    width: int,
+    height: int,
+    labels: int = 16,
+    bits: int = 16,
+    form: Form = "matrix",
+) -> BpProblem:
+    """Values of any size: additions saturate now and then. By shifts, truncated linear costs."""
     rng = np.random.default_rng(seed)
     limit = min(1 << int(rng.integers(3, bits)), (1 << (bits - 1)) - 1)
-    return BpProblem(
-        rng.integers(-limit, limit, (height, width, labels)),
-        rng.integers(-limit, limit, (labels, labels)),
-        bits,
-    )
+    costs = rng.integers(-limit, limit, (height, width, labels))
+    if form == "shifts":
+        name = str(rng.choice(["potts", "linear:2", "linear:3"]))
+        return BpProblem(costs, smoothness_costs(labels, name, limit // 8), bits)
+    return BpProblem(costs, rng.integers(-limit, limit, (labels, labels)), bits)
 
 
 def right(job: KernelJob, schedule: Schedule, seed: int = 0) -> bool:
@@ -63,13 +72,14 @@ def right(job: KernelJob, schedule: Schedule, seed: int = 0) -> bool:
 GRIDS = [(1, 1, 1), (1, 1, 3), (1, 1, 4), (2, 1, 2), (3, 1, 2), (2, 2, 1)]
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     grid=st.sampled_from(GRIDS),
     seed=st.integers(0, 1 << 20),
     width=st.integers(1, 11),
     height=st.integers(1, 11),
     shape=st.sampled_from([(16, 16), (17, 16), (13, 16), (24, 16), (8, 32), (32, 8)]),
+    form=st.sampled_from(["matrix", "shifts"]),
     iterations=st.integers(0, 3),
     longest=st.sampled_from([1, 30, 300]),
     cut=st.none() | st.builds(TileCut, st.integers(1, 3), st.integers(1, 3)),
@@ -81,19 +91,31 @@ def test_equals_the_golden_model_under_any_timing(
     width: int,
     height: int,
     shape: tuple[int, int],
+    form: Form,
     iterations: int,
     longest: int,
     cut: TileCut | None,
     begun: bool,
 ) -> None:
     columns, rows, pes = grid
-    one = problem_of(seed, width, height, *shape)
+    one = problem_of(seed, width, height, *shape, form)
     messages = one.no_messages()
     if begun:
         messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
     ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    job = bp_job(one, iterations, ring=ring, pes=pes, cut=cut, messages=messages, sums=True)
+    options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
+    job = bp_job(one, iterations, **options, form=form, sums=True)
     assert right(job, in_bursts(seed, longest), seed=seed)
+
+
+@pytest.mark.parametrize(("labels", "bits"), [(9, 16), (16, 32), (40, 16), (60, 16)])
+@pytest.mark.parametrize("pes", [1, 4])
+def test_short_and_long_vectors_by_shifts(labels: int, bits: int, pes: int) -> None:
+    """Few and many slots, and schedules that end in the body in which they begin, or two later."""
+    for seed, size in enumerate([(1, 1), (2, 5), (9, 8)]):
+        one = problem_of(seed, *size, labels, bits, "shifts")
+        job = bp_job(one, 2, pes=pes, form="shifts", sums=True)
+        assert right(job, in_bursts(seed, 30), seed=seed)
 
 
 def test_the_wait_between_visits_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,19 +137,22 @@ def test_the_wait_between_visits_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("pes", "size", "iterations", "most"),
+    ("pes", "size", "iterations", "form", "most"),
     [
-        (1, (64, 48), 1, 74.4),
-        (1, (64, 48), 4, 76.4),
-        (4, (60, 34), 1, 78.5),
-        (4, (60, 34), 8, 79.8),
+        (1, (64, 48), 1, "matrix", 74.4),
+        (1, (64, 48), 4, "matrix", 76.4),
+        (4, (60, 34), 1, "matrix", 78.5),
+        (4, (60, 34), 8, "matrix", 79.8),
+        (4, (60, 34), 1, "shifts", 55.0),
+        (4, (60, 34), 8, "shifts", 57.5),
     ],
 )
 def test_cycles_on_the_timing_model(
-    pes: int, size: tuple[int, int], iterations: int, most: float
+    pes: int, size: tuple[int, int], iterations: int, form: Form, most: float
 ) -> None:
-    """The limits are 72 cycles in a first visit and 80 in a second one."""
-    job = bp_job(motorcycle(*size, 16).problem, iterations, pes=pes)
+    """The limits are 72 cycles in a first visit and 80 in a second one by the matrix, and on the
+    bus of four engines 32 and 64 by shifts."""
+    job = bp_job(motorcycle(*size, 16).problem, iterations, pes=pes, form=form)
     outcome = run_on(job, tile_preset("vault") if pes > 1 else preset("pe"), on="model")
     assert outcome.match
     assert outcome.cycles_per_update is not None
@@ -135,24 +160,37 @@ def test_cycles_on_the_timing_model(
 
 
 @pytest.mark.parametrize(
-    ("pes", "size", "shape", "words", "chosen"),
+    ("pes", "size", "shape", "words", "form", "chosen"),
     [
-        (4, (60, 34), (16, 16), 1024, True),
-        (4, (24, 24), (16, 16), 1024, False),
+        (4, (60, 34), (16, 16), 1024, "matrix", True),
+        (4, (24, 24), (16, 16), 1024, "matrix", False),
         # Lone lines.
-        (4, (41, 37), (16, 16), 1024, False),
-        (1, (20, 16), (16, 16), 1024, True),
-        (1, (12, 9), (16, 16), 1024, False),
+        (4, (41, 37), (16, 16), 1024, "matrix", False),
+        (1, (20, 16), (16, 16), 1024, "matrix", True),
+        (1, (12, 9), (16, 16), 1024, "matrix", False),
         # The program, short vectors, and too many labels.
-        (4, (60, 34), (16, 16), 512, False),
-        (4, (60, 34), (8, 16), 1024, False),
-        (4, (60, 34), (30, 16), 1024, False),
+        (4, (60, 34), (16, 16), 512, "matrix", False),
+        (4, (60, 34), (8, 16), 1024, "matrix", False),
+        (4, (60, 34), (30, 16), 1024, "matrix", False),
+        # By shifts, where four engines wait for the bus.
+        (4, (60, 34), (16, 16), 1024, "shifts", True),
+        (4, (60, 34), (16, 16), 512, "shifts", False),
+        (2, (60, 34), (16, 16), 1024, "shifts", False),
+        (1, (64, 48), (16, 16), 1024, "shifts", False),
+        (4, (60, 34), (16, 8), 1024, "shifts", False),
     ],
 )
 def test_sums_are_made_where_they_are_faster_and_fit(
-    pes: int, size: tuple[int, int], shape: tuple[int, int], words: int, chosen: bool
+    pes: int,
+    size: tuple[int, int],
+    shape: tuple[int, int],
+    words: int,
+    form: Form,
+    chosen: bool,
 ) -> None:
-    layout = BpLayout.of(problem_of(0, *size, *shape), sharers=pes)
+    one = problem_of(0, *size, *shape, form)
+    shifts = shifts_of(one, form, 4096, words, blocks=True, pes=pes)
+    layout = BpLayout.of(one, sharers=pes, shifts=shifts)
     assert with_sums(layout, None, 4096, words).sums == chosen
     assert not with_sums(layout, False, 4096, words).sums
 

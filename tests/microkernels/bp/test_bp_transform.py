@@ -31,11 +31,12 @@ def by_shifts(transform: Transform, t: list[int], bits: int) -> list[int]:
         bound = min(high, min(t) + transform.plateau)
         u = [min(value, bound) for value in u]
     for shift in transform.shifts:
+        source = t if transform.parallel else u
         u = [
             min(
                 u[o],
                 *(
-                    min(high, u[i] + shift.cost)
+                    min(high, source[i] + shift.cost)
                     for i in (o - shift.labels, o + shift.labels)
                     if 0 <= i < len(u)
                 ),
@@ -98,3 +99,11 @@ def test_shifts_equal_the_matrix_bit_for_bit(case) -> None:
     transform = transform_of(matrix_of(values))
     assert transform is not None
     assert by_shifts(transform, t, bits) == by_matrix(matrix_of(values), t, bits)
+    assert by_shifts(transform.flat, t, bits) == by_matrix(matrix_of(values), t, bits)
+
+
+def test_two_shifts_by_one_label_are_parallel() -> None:
+    flat = Transform((Shift(1, 5), Shift(2, 20)), 35, parallel=True)
+    assert transform_of(smoothness_costs(9, "quadratic:7", 5)).flat == flat
+    once = transform_of(smoothness_costs(9, "linear:4", 5))
+    assert once.flat is once

@@ -31,22 +31,30 @@ def problem(width: int, height: int, labels: int, bits: int, name: str, weight: 
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "labels", "bits", "name"),
+    ("width", "height", "labels", "bits", "name", "sums"),
     [
-        (9, 6, 16, 16, "linear:2"),
-        (7, 9, 16, 8, "linear:2"),
-        (6, 8, 16, 8, "linear:2"),
-        (5, 5, 60, 16, "potts"),
-        (6, 4, 16, 16, "quadratic:7"),
-        (5, 3, 60, 16, "linear:2"),
-        (4, 3, 256, 16, "linear:2"),
+        (9, 6, 16, 16, "linear:2", False),
+        (9, 6, 16, 16, "linear:2", True),
+        (7, 9, 16, 8, "linear:2", False),
+        (6, 8, 16, 8, "linear:2", False),
+        (5, 5, 60, 16, "potts", False),
+        (5, 5, 60, 16, "linear:2", True),
+        (6, 4, 16, 16, "quadratic:7", False),
+        (5, 3, 60, 16, "linear:2", False),
+        (4, 3, 256, 16, "linear:2", False),
     ],
 )
 @pytest.mark.parametrize("memory", [MemoryBehaviour(), HOSTILE])
 def test_verilog_is_exact_and_takes_the_model_s_cycles(
-    width: int, height: int, labels: int, bits: int, name: str, memory: MemoryBehaviour
+    width: int,
+    height: int,
+    labels: int,
+    bits: int,
+    name: str,
+    sums: bool,
+    memory: MemoryBehaviour,
 ) -> None:
-    job = bp_job(problem(width, height, labels, bits, name, 20), 2, form="shifts")
+    job = bp_job(problem(width, height, labels, bits, name, 20), 2, form="shifts", sums=sums)
     outcome = run_on(job, PE, memory=memory)
     assert outcome.match
     assert run_on(job, PE, on="model", memory=memory).cycles == outcome.cycles
@@ -62,11 +70,15 @@ def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> No
     assert outcome.cycles_per_update <= limit
 
 
-@pytest.mark.parametrize(("bits", "bus", "limit"), [(16, 64, 74), (8, 32, 42)])
-def test_four_engines_of_a_vault(bits: int, bus: int, limit: float) -> None:
-    """Three vectors are read and one is written: ``bus`` cycles of the vault's bus."""
+@pytest.mark.parametrize(
+    ("bits", "sums", "bus", "limit"), [(16, False, 64, 74), (16, None, 48, 55), (8, None, 32, 42)]
+)
+def test_four_engines_of_a_vault(bits: int, sums: bool | None, bus: int, limit: float) -> None:
+    """Three vectors are read and one is written, one and one in half of the visits with sums:
+    ``bus`` cycles of the vault's bus."""
     config = tile_preset("vault")
-    job = bp_job(problem(60, 34, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts")
+    one = problem(60, 34, 16, bits, "linear:2", 5)
+    job = bp_job(one, 1, pes=config.pes, form="shifts", sums=sums)
     outcome = run_on(job, config, on="model")
     assert outcome.match
     assert bus <= outcome.cycles_per_update <= limit
