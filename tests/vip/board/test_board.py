@@ -13,9 +13,8 @@ from synth.errors import SynthesisError
 from synth.physical import bitstream
 from tests.soc.board.line import Damage
 from vip.__main__ import main
-from vip.board import build
-from vip.board.build import build_board
-from vip.board.design import board_design
+from vip.board import design as board
+from vip.board.design import board_design, build_board
 from vip.board.run import run_over, simulate_board
 
 
@@ -50,11 +49,11 @@ def placed(monkeypatch):
         def bit_file(mapped, seed):
             return bytes([seed]), mhz[seed - 1]
 
-        monkeypatch.setattr(build, "bit_file", bit_file)
-        monkeypatch.setattr(build, "board_verilog", lambda chip, divisor: None)
+        monkeypatch.setattr(board, "bit_file", bit_file)
+        monkeypatch.setattr(board, "board_verilog", lambda chip, divisor: None)
         used = {"luts": 1000.0}
         monkeypatch.setattr(
-            build,
+            board,
             "map_board",
             lambda emission, board, mhz: bitstream.MappedBoard(
                 board=board, mhz=mhz, netlist=None, used=used

@@ -19,8 +19,7 @@ from vip.debugging.views import ListedWord, Matrix, Registers, Stop
 from vip.output import write_json
 from vip.programs import LIMIT
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.memory import MemoryOption
+from .option_groups.design import ConfigOption, DesignPresetOption, MemoryOption, chosen
 from .options import JsonOption, ParametersOption, reading
 
 

@@ -8,7 +8,7 @@ from isa.table import Unit
 from synth.analysis.trim import TrimReport
 from synth.physical.area import AreaComparison
 from vip.cli.console import console, table
-from vip.cli.tables.proofs import show_proofs
+from vip.cli.tables.area import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
 from vip.trimming.trim import TrimResult
 

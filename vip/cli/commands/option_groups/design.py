@@ -1,12 +1,15 @@
-"""The options ``--preset`` and ``--config`` of commands that take any configuration."""
+"""Options of runs: the design, the memory's contents before, and the bytes read after."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import reading
+from vip.cli.commands.options import address, reading, writing
 from vip.cli.errors import UserError
+from vip.programs import Dump, DumpError
 
 DesignPresetOption = Annotated[
     str | None,
@@ -34,3 +37,49 @@ def chosen(preset: str | None, file: Path | None) -> str | Path:
     if file is not None and preset is not None:
         raise UserError("--config and --preset can't be combined")
     return file or ("pe" if preset is None else preset)
+
+
+def _dumped(dump: Any) -> list[Path]:
+    return [Path(dump[2])] if dump else []
+
+
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Memory image, loaded at address 0.",
+        metavar="FILE",
+        callback=reading(),
+    ),
+]
+DumpOption = Annotated[
+    tuple[str, str, Path] | None,
+    typer.Option(
+        help="After the run, write these bytes of memory to FILE; numbers are decimal, or "
+        "hexadecimal with 0x.",
+        metavar="ADDRESS BYTES FILE",
+        callback=writing(paths=_dumped),
+    ),
+]
+
+
+def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
+    """The value of ``--dump``.
+
+    Raises:
+        UserError: an address or size is not a number.
+    """
+    if values is None:
+        return None
+    try:
+        return Dump(address(values[0]), address(values[1]), values[2])
+    except typer.BadParameter as error:
+        raise UserError(f"--dump ADDRESS BYTES FILE: {error}") from None
+
+
+@contextmanager
+def naming_dump() -> Iterator[None]:
+    """Name the option in the error for bytes outside the memory."""
+    try:
+        yield
+    except DumpError as error:
+        raise UserError(f"--{error}") from None
