@@ -133,7 +133,7 @@ def clock_rates() -> Iterator[Measurement]:
         paths = time_vault(vault)
         for clock in _CLOCKS:
             yield Measurement(f"{name}_{clock}", paths.longest[clock].fmax_mhz, "MHz", 0.02, True)
-        longest = max(crossing.path.ns for crossing in paths.crossings)
+        longest = max(path.ns for _, path in paths.crossings.values())
         yield Measurement(f"{name}_crossing", longest, "ns", 0.02)
     placed = place_vault(
         _vaults()["axi"],

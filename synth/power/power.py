@@ -25,18 +25,6 @@ from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Reco
 FANOUT = 16
 
 
-@dataclass(frozen=True)
-class ClockTree:
-    """A clock tree: number of buffers, fJ per clock cycle in wires and buffers, and leakage in nW.
-
-    Excludes the flip-flops' clock pins and internal energy.
-    """
-
-    buffers: int
-    fj: float
-    leakage: float
-
-
 def _buffer(library: CellLibrary, load: float) -> Cell:
     """The smallest buffer that drives ``load`` fF."""
     candidates = []
@@ -55,8 +43,10 @@ def _buffer(library: CellLibrary, load: float) -> Cell:
     return min(candidates, key=lambda cell: (cell.area, cell.name))
 
 
-def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
-    """A tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer.
+def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> tuple[int, float, float]:
+    """A clock tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer:
+    number of buffers, fJ per cycle in wires and buffers, and leakage in nW. The flip-flops' clock
+    pins and internal energy do not count.
 
     Raises:
         SynthesisError: no buffer of the library is strong enough.
@@ -79,7 +69,7 @@ def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
         leakage += number * cell.leakage
         buffers += number
         sinks = number
-    return ClockTree(buffers, energy, leakage)
+    return buffers, energy, leakage
 
 
 #: Node of the thesis's engine (7.1.3), the usual supply at that node, and the engine's clock.
@@ -367,11 +357,11 @@ class _Sums:
         """Divide the tree of each clock among the units in proportion to their flip-flops."""
         for bit, units in self.sinks.items():
             sinks = sum(units.values())
-            tree = clock_tree(self.library, sinks, self.pin_ff)
+            _, energy, leakage = clock_tree(self.library, sinks, self.pin_ff)
             for unit, number in units.items():
                 share = number / sinks
-                self._part(unit)["clock"] += share * tree.fj * self.clocked.get(bit, 0)
-                self._part(unit)["leakage"] += share * tree.leakage
+                self._part(unit)["clock"] += share * energy * self.clocked.get(bit, 0)
+                self._part(unit)["leakage"] += share * leakage
 
 
 #: Rows of :func:`_condition`, by level of the clock.

@@ -112,8 +112,7 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preload, "synthesise", lambda *_: SimpleNamespace(total=AREA))
     monkeypatch.setattr(preload, "run_on", lambda *_, **__: Anything())
-    copies = Anything(differing=(), throughput=1)
-    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: copies)
+    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: (1, ()))
     check("preload")
 
 
@@ -134,10 +133,9 @@ def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     both = dict.fromkeys(("clk", "clk_mem"), Anything(fmax_mhz=1, ns=1))
-    crossings = [Anything(path=Anything())]
-    timed = SimpleNamespace(longest=both, crossings=crossings)
+    timed = SimpleNamespace(longest=both, crossings={("clk", "clk_mem"): ((), Anything())})
     monkeypatch.setattr(clocks, "time_vault", lambda _: timed)
-    each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=crossings)
+    each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=[Anything()])
     used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
     placed = SimpleNamespace(placements=[each], used=used, rate_mhz=lambda _: 1.0)
     monkeypatch.setattr(clocks, "place_vault", lambda *_, **__: placed)

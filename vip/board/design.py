@@ -3,6 +3,7 @@ line, and its bit file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hdl.config import SramKind
 from hdl.yosys import need_yosys
@@ -191,14 +192,13 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     progress("writing Verilog")
     emission = board_verilog(design.chip, divisor=design.divisor)
     progress(f"synthesis of {design.what}")
-    mapped = map_board(emission, design.board, design.mhz)
+    netlist, used = map_board(emission, design.board, design.mhz)
     stage = f"placing {design.what}"
     progress(stage, 0, seeds)
     numbers = range(1, seeds + 1)
     with workers(seeds) as pool:
-        files = dict(
-            zip(numbers, pool.map(lambda seed: bit_file(mapped, seed), numbers), strict=True)
-        )
+        place = partial(bit_file, netlist, design.board, design.mhz)
+        files = dict(zip(numbers, pool.map(place, numbers), strict=True))
     rates = {seed: mhz for seed, (_, mhz) in files.items()}
     best = max(rates, key=lambda seed: rates[seed])
     if rates[best] < design.mhz:
@@ -206,9 +206,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
             f"{design.what} reaches {rates[best]:.1f} MHz, and its clock is {design.mhz:g}: "
             f"{_slower(rates[best])}"
         )
-    return BoardBuild(
-        design=design, content=files[best][0], used=mapped.used, seeds=rates, seed=best
-    )
+    return BoardBuild(design=design, content=files[best][0], used=used, seeds=rates, seed=best)
 
 
 def _slower(mhz: float) -> str:
