@@ -17,7 +17,7 @@ from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder
-from .random_program import RandomProgram, Window, contents, disturb, memory_behaviour
+from .random_program import RandomProgram, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
 #: Bytes of each window of memory that a program uses.
@@ -92,7 +92,7 @@ class _Generator:
                 if span.start <= address < span.start + span.size:
                     offset = address - span.start
                     content[offset : offset + 8] = (value % (1 << 64)).to_bytes(8, "little")
-            windows.append(Window(span.start, bytes(content)))
+            windows.append((span.start, bytes(content)))
         if self.workspaces is not None:
             windows.append(self.workspaces.stored)
         return RandomProgram(

@@ -14,7 +14,7 @@ from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
-from synth.sram import SramEnergies, SramTimes
+from synth.sram import SramTimes, access_fj, leakage_nw
 from synth.timing.cell_library import Cell, CellLibrary, PowerArc
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
@@ -232,7 +232,7 @@ def estimate(
     """
     node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)
-    sums = _Sums(netlist, library, activity, nets, SramEnergies(node, library.volts))
+    sums = _Sums(netlist, library, activity, nets)
     rows = sums.rows()
     total = PowerRow(
         TOTAL,
@@ -261,13 +261,11 @@ class _Sums:
         library: CellLibrary,
         activity: NetlistActivity,
         nets: Mapping[int, NetState],
-        memories: SramEnergies,
     ) -> None:
         self.netlist = netlist
         self.library = library
         self.activity = activity
         self.nets = nets
-        self.memories = memories
         self.parts: dict[str, defaultdict[str, float]] = {}
         #: Clock net -> cycles in which it ran.
         self.clocked = dict.fromkeys(netlist.trees.get(CLOCK, ()), activity.cycles)
@@ -342,10 +340,12 @@ class _Sums:
         part = self._part(gate.unit)
         geometry = SramGeometry.parse(gate.kind)
         accesses = sum(self.activity.accesses[place])
-        part["memories"] += accesses * self.memories.access_fj(geometry)
+        part["memories"] += accesses * access_fj(geometry, self.library.node_nm, self.library.volts)
         cells = self.library.cells.values()
         gate_nw = min(cell.leakage for cell in cells if cell.area == self.library.gate_um2)
-        part["leakage"] += self.memories.leakage_nw(geometry, gate_nw, self.library.gate_um2)
+        part["leakage"] += leakage_nw(
+            geometry, self.library.node_nm, gate_nw, self.library.gate_um2
+        )
         part["nets"] += sum(
             self._charge(bit)
             for pin, bits in gate.pins.items()

@@ -123,7 +123,7 @@ def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {mix: Anything() for mix in ALL_MIXES}
+    rows = {mix: [Measurement("gbs", 1, "GB/s", None)] for mix in ALL_MIXES}
     curves = {mix: [1.0 for _ in LENGTHS] for mix in MIXES_LEARNED}
     monkeypatch.setattr(schedulers, "measure_alone", dict)
     monkeypatch.setattr(schedulers, "measure_policy", lambda *_: rows)
@@ -144,7 +144,7 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"flits": 1, "packets": 1, "cycles": 1, "longest": 1}
-    monkeypatch.setattr(network, "_stress_row", lambda _: row)
+    monkeypatch.setattr(network, "_stress_row", lambda *_: row)
     monkeypatch.setattr(network, "_row_key", lambda *_: "")
     monkeypatch.setattr(network.ResultCache, "get", lambda self, key, make: make())
 

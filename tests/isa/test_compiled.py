@@ -32,8 +32,8 @@ WHOLE = PeConfig(instructions=ALL_INSTRUCTIONS)
 def _end(kind: Kind, program: RandomProgram, config: PeConfig, steps: Sequence[int]) -> Any:
     """All that a program leaves, and how far it came after each of ``steps``."""
     with DramImage(1 << config.address_bits) as memory:
-        for window in program.windows:
-            memory.write(window.start, window.content)
+        for address, content in program.windows:
+            memory.write(address, content)
         simulator = simulator_of(program, config, memory, kind, count_saturation=True)
         ends = [simulator.run(step) for step in steps]
         return {

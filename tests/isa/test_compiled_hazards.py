@@ -69,8 +69,8 @@ def run(
 @contextmanager
 def _memory(program: RandomProgram, config: PeConfig) -> Iterator[DramImage]:
     with DramImage(1 << config.address_bits) as memory:
-        for window in program.windows:
-            memory.write(window.start, window.content)
+        for address, content in program.windows:
+            memory.write(address, content)
         yield memory
 
 

@@ -32,8 +32,8 @@ EFFORTS = [(250_000, 2_000, 6), (40, 1, 1), (400, 2, 6)]
 @contextmanager
 def memory_of(program: RandomProgram) -> Iterator[DramImage]:
     with DramImage(1 << SMALL.address_bits) as image:
-        for window in program.windows:
-            image.write(window.start, window.content)
+        for address, content in program.windows:
+            image.write(address, content)
         yield image
 
 

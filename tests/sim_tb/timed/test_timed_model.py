@@ -40,8 +40,8 @@ Run = tuple[Launch, dict[str, Any]]
 
 
 def run_of(program: RandomProgram, image: DramImage) -> Run:
-    for window in program.windows:
-        image.write(window.start, window.content)
+    for address, content in program.windows:
+        image.write(address, content)
     launch = Launch(
         program=Program(program.words),
         max_cycles=1_000_000,

@@ -32,8 +32,8 @@ def state(simulator: Simulator, memory: DramImage, program: RandomProgram) -> An
 
 
 def fill(memory: DramImage, program: RandomProgram) -> None:
-    for window in program.windows:
-        memory.write(window.start, window.content)
+    for address, content in program.windows:
+        memory.write(address, content)
 
 
 def history(program: RandomProgram) -> list[Any]:
