@@ -44,7 +44,7 @@ def _end(kind: Kind, program: RandomProgram, config: PeConfig, steps: Sequence[i
             "saturated": simulator.saturated,
             "visits": simulator.visits,
             "executed": simulator.executed,
-            "memory": [memory.read(item.start, len(item.content)) for item in program.windows],
+            "memory": [memory.read(start, len(content)) for start, content in program.windows],
         }
 
 

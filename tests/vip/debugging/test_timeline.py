@@ -27,7 +27,7 @@ def state(simulator: Simulator, memory: DramImage, program: RandomProgram) -> An
         list(simulator.registers),
         (simulator.vl, simulator.mr, simulator.fx),
         simulator.scratchpad.tobytes(),
-        [memory.read(item.start, len(item.content)) for item in program.windows],
+        [memory.read(start, len(content)) for start, content in program.windows],
     )
 
 
