@@ -28,11 +28,14 @@ from .harness.experiment import (
     SYNTHESIS,
     BenchError,
     Measurement,
+    NamesOption,
+    PictureOption,
+    SeedOption,
+    chosen,
     experiment,
     figure,
     say,
 )
-from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.parts import part_area
 
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of

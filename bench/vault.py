@@ -18,11 +18,21 @@ from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
 from soc.generate.presets import chip_preset, tile_preset
 from support.picture import COLOURS, MARKERS, picture, tint
-from vip.cli.commands.option_groups.machine import TimedOption
+from vip.cli.commands.option_groups.design import TimedOption
 
 from .belief import measure_full_hd
-from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, figure, say
-from .harness.options import NamesOption, PictureOption, SeedOption, chosen
+from .harness.experiment import (
+    AMARANTH,
+    SIMULATION,
+    Measurement,
+    NamesOption,
+    PictureOption,
+    SeedOption,
+    chosen,
+    experiment,
+    figure,
+    say,
+)
 from .harness.runs import LaunchRun, exact
 
 _TILE = "vault"

@@ -19,8 +19,7 @@ from isa.iss.simulator import Simulator, SimulatorError
 from isa.table import INSTRUCTIONS, Unit, Width
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications
-from sim_tb.random.configs import random_config
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
 from soc.generate.presets import preset

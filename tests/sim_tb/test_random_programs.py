@@ -8,9 +8,8 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.table import find
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from sim_tb.random.configs import random_config
 from sim_tb.random.faults import FAULTS
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.reference import run_reference
 
 SMALL = PeConfig(registers=16, scratchpad_bytes=256, address_bits=12, instruction_words=128)

@@ -11,8 +11,7 @@ from support.errors import clipped, printable, unknown
 from support.files import read_bytes
 
 from .debugger import Debugger
-from .errors import DebugError, ExpectationError
-from .points import Kind, Point
+from .points import DebugError, ExpectationError, Kind, Point
 from .views import ListedWord, Matrix, Registers, Stop, element_type
 
 _SCRIPT_BYTES = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 import vip as api
 from isa.program import Program
 from vip.debugging.commands import COMMANDS, DebugSession
-from vip.debugging.errors import DebugError
+from vip.debugging.points import DebugError
 from vip.debugging.views import element_type
 
 SOURCE = """

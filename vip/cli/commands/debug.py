@@ -13,8 +13,7 @@ from support.errors import counted
 from vip.cli.console import console, warn
 from vip.cli.tables.machine import show_unset_length
 from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
-from vip.debugging.errors import DebugError, ExpectationError
-from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
+from vip.debugging.points import Breakpoint, DebugError, ExpectationError, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
 from vip.output import write_json
 from vip.programs import LIMIT
