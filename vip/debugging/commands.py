@@ -33,18 +33,13 @@ class Listing:
         return {self.items: [line.to_json() for line in self.lines]}
 
 
-@dataclass(frozen=True)
-class Done:
-    """The result of a command without a view; ``text`` says what was done."""
-
-    text: str
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"text": self.text}
+#: A text says what a command without a view did.
+Reply = Stop | Registers | Matrix | Listing | str
 
 
-Reply = Stop | Registers | Matrix | Listing | Done
+def reply_json(reply: Reply) -> dict[str, object]:
+    """``reply`` as plain data."""
+    return {"text": reply} if isinstance(reply, str) else reply.to_json()
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ class DebugSession:
         return _points(*self.debugger.points.values())
 
     def _delete(self, number: str) -> Reply:
-        return Done(f"deleted {self.debugger.delete(self._count(number)).number}")
+        return f"deleted {self.debugger.delete(self._count(number)).number}"
 
     def _step(self, count: str = "1") -> Reply:
         return self.debugger.step(self._count(count))
@@ -212,7 +207,7 @@ class DebugSession:
         if actual != expected:
             claim = clipped(" ".join(("expect", subject, *values)), 80)
             raise ExpectationError(f"{claim}: {text}")
-        return Done(text)
+        return text
 
 
 #: All commands, in the order of help.

@@ -68,7 +68,7 @@ def show_proofs(proofs: Mapping[str, Proof]) -> None:
         results.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
     console.print(results)
     for name, proof in proofs.items():
-        for failure in proof.failures:
-            console.print(f"{name}: {', '.join(failure.goals)} fails", markup=False)
-            if failure.inputs:
-                console.print(f"  with {', '.join(failure.inputs)}", markup=False)
+        for goals, inputs in proof.failures:
+            console.print(f"{name}: {', '.join(goals)} fails", markup=False)
+            if inputs:
+                console.print(f"  with {', '.join(inputs)}", markup=False)
