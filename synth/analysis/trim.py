@@ -56,11 +56,12 @@ class Known:
         return replace(ranges, pe_index=slots, vault=(0, 0), pe_count=(self.slots, self.slots))
 
 
-def trim(
+def report(
     programs: Program | Sequence[Program],
     config: PeConfig,
     profiles: Sequence[Profile] = (),
     *,
+    names: Sequence[str] = (),
     known: Sequence[Known] = (),
     timed: Sequence[Profile] = (),
     keep_counters: bool = False,
@@ -68,8 +69,9 @@ def trim(
     allow_uncovered: bool = False,
     tight: bool = False,
     address_bits: int | None = None,
-) -> PeConfig:
-    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
+) -> "TrimReport":
+    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does, and
+    the reasons for it.
 
     It has the instructions that a run can reach, and ``halt``, which the host needs to stop a
     program. A load history stays if they load from a workspace. A run that needs more than its
@@ -77,6 +79,7 @@ def trim(
 
     Parameters:
         profiles: of some of the programs. Those without get the sizes proved for all runs.
+        names: of the programs, for messages.
         known: what is known of the launches of each program; empty: nothing. A program may be
             listed several times, with different memories.
         timed: profiles of further runs, of programs whose runs all take the same cycles; only their
@@ -92,39 +95,6 @@ def trim(
             profile belongs to another program.
         DeclarationError: a program may overwrite memory declared as constant or bounded.
         CoverageError: a size depends on a profile that does not cover its program.
-    """
-    return report(
-        programs,
-        config,
-        profiles,
-        known=known,
-        timed=timed,
-        keep_counters=keep_counters,
-        rom=rom,
-        allow_uncovered=allow_uncovered,
-        tight=tight,
-        address_bits=address_bits,
-    ).trimmed
-
-
-def report(
-    programs: Program | Sequence[Program],
-    config: PeConfig,
-    profiles: Sequence[Profile] = (),
-    *,
-    names: Sequence[str] = (),
-    known: Sequence[Known] = (),
-    timed: Sequence[Profile] = (),
-    keep_counters: bool = False,
-    rom: bool = False,
-    allow_uncovered: bool = False,
-    tight: bool = False,
-    address_bits: int | None = None,
-) -> "TrimReport":
-    """:func:`trim` with the reasons for its result.
-
-    Parameters:
-        names: of the programs, for messages.
     """
     listed = [programs] if isinstance(programs, Program) else list(programs)
     if not listed:

@@ -105,7 +105,8 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
     monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
     check("memory_variants")
-    monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
+    monkeypatch.setattr(vault, "run_stress", lambda **_: [])
+    monkeypatch.setattr(vault, "stress_totals", lambda _: defaultdict(int))
     check("vault_stress")
 
 
@@ -118,7 +119,8 @@ def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "run_on", lambda *_, **__: Anything())
-    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: Anything())
+    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: [])
+    monkeypatch.setattr(clocks, "stress_totals", lambda _: defaultdict(int))
     assert "cnn_240_same_ns_4_gain" in check("clocks")
 
 

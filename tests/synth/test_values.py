@@ -19,9 +19,9 @@ from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
 from synth.analysis.needs import flow
 from synth.analysis.profile import Profile, profile_run
-from synth.analysis.trim import trim
 from synth.analysis.values import StartRanges, analyse
 from synth.errors import TrimError
+from tests.synth.trimming import trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
 WILD = StartRanges(parameters=bounds(ANY))
