@@ -97,15 +97,7 @@ def report(
         CoverageError: a size depends on a profile that does not cover its program.
     """
     listed = [programs] if isinstance(programs, Program) else list(programs)
-    if not listed:
-        raise TrimError("there is no program to trim to")
-    if rom and len({program.words for program in listed}) > 1:
-        raise TrimError(f"a ROM holds one program, not {len(listed)}")
-    if address_bits is not None and address_bits > config.address_bits:
-        raise TrimError(
-            f"address_bits must be at most the configuration's {config.address_bits}, "
-            f"not {address_bits}"
-        )
+    _check_asked(listed, config, rom, address_bits)
     studies = _studies(listed, config, profiles, timed, names, known)
     parts = {
         study.name: needed(study.program, study.values.facts.executed, study.name)
@@ -113,30 +105,54 @@ def report(
     }
     needs = union(parts.values())
     _check(parts, config)
+    sizes = _sizes(studies, config, address_bits, tight, allow_uncovered)
+    bounds = (*_fixed(needs, config), *sizes)
+    sized = replace(
+        _sized(config, needs, bounds),
+        counters=config.counters and keep_counters,
+        program=listed[0].words if rom else None,
+    )
+    exact = all(study.values.exact for study in studies)
+    return TrimReport(needs, parts, config, sized, bounds, exact)
+
+
+def _check_asked(
+    programs: Sequence[Program], config: PeConfig, rom: bool, address_bits: int | None
+) -> None:
+    """Refuse what no analysis can help."""
+    if not programs:
+        raise TrimError("there is no program to trim to")
+    if rom and len({program.words for program in programs}) > 1:
+        raise TrimError(f"a ROM holds one program, not {len(programs)}")
+    if address_bits is not None and address_bits > config.address_bits:
+        raise TrimError(
+            f"address_bits must be at most the configuration's {config.address_bits}, "
+            f"not {address_bits}"
+        )
+
+
+def _sized(config: PeConfig, needs: Needs, bounds: Sequence[Bound]) -> PeConfig:
+    """``config`` with the needed instructions, ``halt``, and sizes."""
+    fields: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    instructions = needs.instructions | {"halt"}
+    history = config.load_history if serves_history(instructions) else 0
+    return replace(config, instructions=instructions, load_history=history, **fields)
+
+
+def _sizes(
+    studies: Sequence[Study],
+    config: PeConfig,
+    address_bits: int | None,
+    tight: bool,
+    allow_uncovered: bool,
+) -> Sequence[Bound]:
+    """The sizes that the programs need; parameters and errors as for :func:`report`."""
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
     if not allow_uncovered:
         relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
         helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
-    bounds = (*_fixed(needs, config), *sizes)
-    fields: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
-    instructions = needs.instructions | {"halt"}
-    trimmed = replace(
-        config,
-        instructions=instructions,
-        load_history=config.load_history if serves_history(instructions) else 0,
-        counters=config.counters and keep_counters,
-        program=listed[0].words if rom else None,
-        **fields,
-    )
-    return TrimReport(
-        needs=needs,
-        parts=parts,
-        full=config,
-        trimmed=trimmed,
-        bounds=bounds,
-        exact=all(study.values.exact for study in studies),
-    )
+    return sizes
 
 
 def _studies(
