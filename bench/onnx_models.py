@@ -21,7 +21,8 @@ from vip.models.evaluate import evaluate_model
 from vip.models.machine import model_machine
 from vip.models.run import ModelRun, run_model
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, NamesOption, chosen, experiment
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
+from .harness.options import NamesOption, chosen
 
 if TYPE_CHECKING:
     from onnx import ModelProto

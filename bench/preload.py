@@ -71,14 +71,12 @@ def _throughput(application: Application, latency: int) -> float:
     they leave is compared."""
     throughputs = []
     for engines in (1, ENGINES):
-        cycles, differing = run_copies(
-            engines_chip(engines), application.workloads, axi_latency=latency
-        )
-        if differing:
+        copies = run_copies(engines_chip(engines), application.workloads, axi_latency=latency)
+        if copies.differing:
             raise CosimError(
                 f"{application.name}: wrong results on {engines} engines at a latency of {latency}"
             )
-        throughputs.append(engines / cycles)
+        throughputs.append(copies.throughput)
     one, many = throughputs
     return many / one
 

@@ -9,14 +9,22 @@ from isa.declared import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
 
+@dataclass(frozen=True)
+class Window:
+    """A range of memory that a program may touch, and its initial contents."""
+
+    start: int
+    content: bytes
+
+
 @dataclass(frozen=True, kw_only=True)
 class RandomProgram:
     """A program with everything that decides its behaviour.
 
     Attributes:
         seed: its seed. words: the program.
-        windows: address and initial contents of all memory that the program may touch. scratchpad:
-            its initial contents.
+        windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
+            memory.
         parameters, pe_index, vault, slot, pe_count: of the launch.
         memory: behaviour of the memory. stop_after: cycles from the launch until the host stops the
             engine, or None.
@@ -25,7 +33,7 @@ class RandomProgram:
 
     seed: int
     words: tuple[int, ...]
-    windows: tuple[tuple[int, bytes], ...]
+    windows: tuple[Window, ...]
     scratchpad: bytes
     parameters: int
     pe_index: int

@@ -98,7 +98,8 @@ class Proof:
             "holds": self.holds,
             "goals": self.goals,
             "failures": [
-                {"goals": list(goals), "inputs": list(inputs)} for goals, inputs in self.failures
+                {"goals": list(failure.goals), "inputs": list(failure.inputs)}
+                for failure in self.failures
             ],
             "assumptions": list(self.assumptions),
             "unpaired": list(self.unpaired),
@@ -113,9 +114,9 @@ def joined(parts: Mapping[str, Proof]) -> Proof:
     return Proof(
         goals=sum(part.goals for part in every),
         failures=tuple(
-            (tuple(f"{name}: {goal}" for goal in goals), inputs)
+            Failure(tuple(f"{name}: {goal}" for goal in failure.goals), failure.inputs)
             for name, part in parts.items()
-            for goals, inputs in part.failures
+            for failure in part.failures
         ),
         assumptions=tuple(dict.fromkeys(rule for part in every for rule in part.assumptions)),
         unpaired=tuple(
@@ -176,11 +177,11 @@ def prove_relation(
             progress("goals", done, of)
 
     failures = tuple(
-        (
-            tuple(names[goal] for goal in failing),
-            tuple(bits[name] for name in inputs if name in bits),
+        Failure(
+            tuple(names[goal] for goal in failure.goals),
+            tuple(bits[name] for name in failure.inputs if name in bits),
         )
-        for failing, inputs in solve(graph, names, miter.cases, advance, miter.apart)
+        for failure in solve(graph, names, miter.cases, advance, miter.apart)
     )
     if not failures:
         _write(target, {"goals": result.goals})

@@ -3,6 +3,7 @@
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,8 +24,12 @@ _TOGETHER = 16
 _ROUNDS = 2
 
 
-#: Goals that fail, and the inputs that are 1 then, all by name.
-Failure = tuple[tuple[str, ...], tuple[str, ...]]
+@dataclass(frozen=True)
+class Failure:
+    """Inputs (those that are 1) for which ``goals`` fail, all by name."""
+
+    goals: tuple[str, ...]
+    inputs: tuple[str, ...]
 
 
 def solve(
@@ -70,13 +75,16 @@ def solve(
             hard = [goal for goal in group if not is_refuted(alone, goal)]
             demands = {graph.inputs[node - 1] for node, value in inputs if value}
             failures += (
-                (goals, tuple(dict.fromkeys((*true_inputs, *sorted(demands), *ones))))
-                for goals, ones in _solve(extract(alone, hard, {}))
+                Failure(
+                    example.goals,
+                    tuple(dict.fromkeys((*true_inputs, *sorted(demands), *example.inputs))),
+                )
+                for example in _solve(extract(alone, hard, {}))
             )
             done += len(group)
             if progress is not None:
                 progress(done, every)
-        failed = {goal for goals, _ in failures for goal in goals}
+        failed = {goal for failure in failures for goal in failure.goals}
         left = [goal for goal in left if goal not in failed]
     return failures
 
@@ -100,7 +108,7 @@ def _solve(graph: AndGraph) -> list[Failure]:
             for node, (name, one) in enumerate(zip(graph.inputs, values, strict=True), 1)
             if one and node in read
         )
-        failures.append((tuple(failing), ones))
+        failures.append(Failure(tuple(failing), ones))
         left = [goal for goal in left if goal not in failing]
     return failures
 

@@ -14,7 +14,7 @@ from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
-from synth.sram import SramTimes, access_fj, leakage_nw
+from synth.sram import SramEnergies, SramTimes
 from synth.timing.cell_library import Cell, CellLibrary, PowerArc
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
@@ -23,6 +23,18 @@ from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Reco
 
 #: Pins per buffer of the clock tree.
 FANOUT = 16
+
+
+@dataclass(frozen=True)
+class ClockTree:
+    """A clock tree: number of buffers, fJ per clock cycle in wires and buffers, and leakage in nW.
+
+    Excludes the flip-flops' clock pins and internal energy.
+    """
+
+    buffers: int
+    fj: float
+    leakage: float
 
 
 def _buffer(library: CellLibrary, load: float) -> Cell:
@@ -43,10 +55,8 @@ def _buffer(library: CellLibrary, load: float) -> Cell:
     return min(candidates, key=lambda cell: (cell.area, cell.name))
 
 
-def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> tuple[int, float, float]:
-    """A clock tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer:
-    number of buffers, fJ per cycle in wires and buffers, and leakage in nW. The flip-flops' clock
-    pins and internal energy do not count.
+def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
+    """A tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer.
 
     Raises:
         SynthesisError: no buffer of the library is strong enough.
@@ -69,7 +79,7 @@ def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> tuple[int, fl
         leakage += number * cell.leakage
         buffers += number
         sinks = number
-    return buffers, energy, leakage
+    return ClockTree(buffers, energy, leakage)
 
 
 #: Node of the thesis's engine (7.1.3), the usual supply at that node, and the engine's clock.
@@ -232,7 +242,7 @@ def estimate(
     """
     node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)
-    sums = _Sums(netlist, library, activity, nets)
+    sums = _Sums(netlist, library, activity, nets, SramEnergies(node, library.volts))
     rows = sums.rows()
     total = PowerRow(
         TOTAL,
@@ -261,11 +271,13 @@ class _Sums:
         library: CellLibrary,
         activity: NetlistActivity,
         nets: Mapping[int, NetState],
+        memories: SramEnergies,
     ) -> None:
         self.netlist = netlist
         self.library = library
         self.activity = activity
         self.nets = nets
+        self.memories = memories
         self.parts: dict[str, defaultdict[str, float]] = {}
         #: Clock net -> cycles in which it ran.
         self.clocked = dict.fromkeys(netlist.trees.get(CLOCK, ()), activity.cycles)
@@ -340,12 +352,10 @@ class _Sums:
         part = self._part(gate.unit)
         geometry = SramGeometry.parse(gate.kind)
         accesses = sum(self.activity.accesses[place])
-        part["memories"] += accesses * access_fj(geometry, self.library.node_nm, self.library.volts)
+        part["memories"] += accesses * self.memories.access_fj(geometry)
         cells = self.library.cells.values()
         gate_nw = min(cell.leakage for cell in cells if cell.area == self.library.gate_um2)
-        part["leakage"] += leakage_nw(
-            geometry, self.library.node_nm, gate_nw, self.library.gate_um2
-        )
+        part["leakage"] += self.memories.leakage_nw(geometry, gate_nw, self.library.gate_um2)
         part["nets"] += sum(
             self._charge(bit)
             for pin, bits in gate.pins.items()
@@ -357,11 +367,11 @@ class _Sums:
         """Divide the tree of each clock among the units in proportion to their flip-flops."""
         for bit, units in self.sinks.items():
             sinks = sum(units.values())
-            _, energy, leakage = clock_tree(self.library, sinks, self.pin_ff)
+            tree = clock_tree(self.library, sinks, self.pin_ff)
             for unit, number in units.items():
                 share = number / sinks
-                self._part(unit)["clock"] += share * energy * self.clocked.get(bit, 0)
-                self._part(unit)["leakage"] += share * leakage
+                self._part(unit)["clock"] += share * tree.fj * self.clocked.get(bit, 0)
+                self._part(unit)["leakage"] += share * tree.leakage
 
 
 #: Rows of :func:`_condition`, by level of the clock.

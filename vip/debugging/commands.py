@@ -11,7 +11,8 @@ from support.errors import clipped, printable, unknown
 from support.files import read_bytes
 
 from .debugger import Debugger
-from .points import DebugError, ExpectationError, Kind, Point
+from .errors import DebugError, ExpectationError
+from .points import Kind, Point
 from .views import ListedWord, Matrix, Registers, Stop, element_type
 
 _SCRIPT_BYTES = 1 << 20
@@ -33,13 +34,18 @@ class Listing:
         return {self.items: [line.to_json() for line in self.lines]}
 
 
-#: A text says what a command without a view did.
-Reply = Stop | Registers | Matrix | Listing | str
+@dataclass(frozen=True)
+class Done:
+    """The result of a command without a view; ``text`` says what was done."""
+
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"text": self.text}
 
 
-def reply_json(reply: Reply) -> dict[str, object]:
-    """``reply`` as plain data."""
-    return {"text": reply} if isinstance(reply, str) else reply.to_json()
+Reply = Stop | Registers | Matrix | Listing | Done
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class DebugSession:
         return _points(*self.debugger.points.values())
 
     def _delete(self, number: str) -> Reply:
-        return f"deleted {self.debugger.delete(self._count(number)).number}"
+        return Done(f"deleted {self.debugger.delete(self._count(number)).number}")
 
     def _step(self, count: str = "1") -> Reply:
         return self.debugger.step(self._count(count))
@@ -207,7 +213,7 @@ class DebugSession:
         if actual != expected:
             claim = clipped(" ".join(("expect", subject, *values)), 80)
             raise ExpectationError(f"{claim}: {text}")
-        return text
+        return Done(text)
 
 
 #: All commands, in the order of help.

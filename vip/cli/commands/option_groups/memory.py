@@ -1,0 +1,58 @@
+"""Options of a run: the memory's contents before it, and the bytes read after it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vip.cli.commands.options import address, reading, writing
+from vip.cli.errors import UserError
+from vip.programs import Dump, DumpError
+
+
+def _dumped(dump: Any) -> list[Path]:
+    return [Path(dump[2])] if dump else []
+
+
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Memory image, loaded at address 0.",
+        metavar="FILE",
+        callback=reading(),
+    ),
+]
+DumpOption = Annotated[
+    tuple[str, str, Path] | None,
+    typer.Option(
+        help="After the run, write these bytes of memory to FILE; numbers are decimal, or "
+        "hexadecimal with 0x.",
+        metavar="ADDRESS BYTES FILE",
+        callback=writing(paths=_dumped),
+    ),
+]
+
+
+def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
+    """The value of ``--dump``.
+
+    Raises:
+        UserError: an address or size is not a number.
+    """
+    if values is None:
+        return None
+    try:
+        return Dump(address(values[0]), address(values[1]), values[2])
+    except typer.BadParameter as error:
+        raise UserError(f"--dump ADDRESS BYTES FILE: {error}") from None
+
+
+@contextmanager
+def naming_dump() -> Iterator[None]:
+    """Name the option in the error for bytes outside the memory."""
+    try:
+        yield
+    except DumpError as error:
+        raise UserError(f"--{error}") from None
