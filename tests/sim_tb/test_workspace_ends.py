@@ -13,7 +13,7 @@ from isa.workspace import Workspace
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import compare, fill, program_job
-from sim_tb.random.random_program import RandomProgram, Window
+from sim_tb.random.random_program import RandomProgram
 
 from .test_random_interrupted import SMALL
 
@@ -54,7 +54,7 @@ def program(
     return RandomProgram(
         seed=0,
         words=assemble(text).words,
-        windows=(Window(0, bytes(content)),),
+        windows=((0, bytes(content)),),
         scratchpad=bytes(255 - number for number in range(SMALL.scratchpad_bytes)),
         parameters=0,
         pe_index=0,
