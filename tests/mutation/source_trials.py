@@ -1,5 +1,6 @@
 """Mutants of sources, tried in a copy of the checkout."""
 
+import logging
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from .order import Likely
 from .sources import SourceMutant, source_mutants, tests_of
 from .trial import Outcome, TrialError, trial
 
+_log = logging.getLogger(__name__)
 _COPIED = shutil.ignore_patterns(".*", "build", "images", "__pycache__")
 #: Limits of a trial: its time, and processor time without the processes that it starts.
 _SECONDS, _PROCESSOR = 2400, 1200
@@ -38,22 +40,22 @@ def try_sources(
     """
     mutants = source_mutants(root, count=count, seed=seed)
     cache = ResultCache("source_mutants")
-    outcomes, waiting = {}, {}
+    outcomes, waiting, sources = {}, {}, {}
     for mutant in mutants:
         chances = tests_of(root, mutant.path)
-        known = cache.known(_key(mutant)) or {"tests": {}}
+        sources[mutant] = {test: source_of(test) for test in chances}
+        known = cache.known(_key(mutant)) or {}
         met = known.pop("tests", {})
-        if "fate" in known:
+        if known:
             outcomes[mutant] = Outcome(**known)
-        if "fate" not in known or known["fate"] == "survived":
+        if not known or known["fate"] == "survived":
             new = {test: one for test, one in chances.items() if met.get(test) != source_of(test)}
             if new:
                 waiting[mutant] = new
     for mutant, outcome in _tried(root, waiting):
         outcomes[mutant] = outcome
-        met = tests_of(root, mutant.path) if outcome.fate == "survived" else ()
-        tests = {test: source_of(test) for test in met}
-        cache.keep(_key(mutant), {**asdict(outcome), "tests": tests})
+        met = sources[mutant] if outcome.fate == "survived" else {}
+        cache.keep(_key(mutant), {**asdict(outcome), "tests": met})
         progress(len(outcomes), count)
     return outcomes
 
@@ -79,7 +81,12 @@ def _tried(
                 if outcome.fate != "killed" or outcome.test in sound:
                     break
                 again = _outcome(tree, cache, None, {outcome.test: 1})
-                (sound.add if again.fate == "survived" else broken.append)(outcome.test)
+                if again.fate == "survived":
+                    sound.add(outcome.test)
+                    break
+                broken.append(outcome.test)
+                _log.warning("left out: %s, %s without a mutant", outcome.test, again.fate)
+                _log.warning(again.reason)
             yield mutant, outcome
 
 
