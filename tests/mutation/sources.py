@@ -23,7 +23,7 @@ _COMPARED = {
 }
 _COMBINED = {ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&", ast.Add: "-", ast.Sub: "+"}
 #: Probability that a test kills a mutant: one of the file named after the changed one, one that
-#: imports it or is in the folder of its package, a simulation of its room, another of the room.
+#: imports it or has the name of its package, a simulation of its room, another of the room.
 _NAMED, _NEAR, _SIMULATING, _OTHER = 0.5, 0.2, 0.3, 0.02
 #: What no unit simulates.
 _CHIP = "tests/sim_tb/cosim/test_chip_cosim.py"
@@ -145,11 +145,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 def tests_of(root: Path, path: str) -> dict[str, float]:
     """Tests that may notice a change of the module at ``path``, each with the probability that it
     does, the likeliest first: those of its room, those of ``hdl`` that import it, simulations.
+    Digests of Verilog, which differ after any change, are in no room (``tests/structure``).
     """
     module = path.removesuffix(".py").replace("/", ".")
     room, *_ = path.split("/")
-    name = module.rpartition(".")[2]
-    folder = (root / "tests" / path).parent
+    *_, package, name = module.split(".")
     chances = {_CHIP: _SIMULATING} if room == "soc" else {}
     for unit in UNITS.values():
         if room in (unit.room, "hdl"):
@@ -159,7 +159,7 @@ def tests_of(root: Path, path: str) -> dict[str, float]:
             file = test.relative_to(root).as_posix()
             if test.stem.removeprefix("test_").endswith(name):
                 chances[file] = _NAMED
-            elif module in test.read_text() or test.parent == folder:
+            elif package in (test.parent.name, *test.stem.split("_")) or module in test.read_text():
                 chances[file] = _NEAR
             elif place == room:
                 chances[file] = _OTHER
