@@ -18,9 +18,9 @@ TOO_LONG = signal.SIGPROF
 _UNKNOWN = 2.0
 #: Seconds until there is a simulator of the mutant's Verilog.
 _BUILD = 20
-#: A test hangs when it takes so many times the time that it took before, and so many seconds of
-#: processor time: some emit the Verilog of the mutant.
-_LONGER, _LEAST = 10, 120
+#: A test hangs when it takes so many times the processor time that it took before, at least so
+#: many seconds, or so many seconds if it has not run yet.
+_LONGER, _LEAST, _NEW = 10, 2, 30
 
 
 class Likely:
@@ -66,7 +66,7 @@ class Likely:
         items[:] = [item for group in ordered for item in group]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        limit = max(_LEAST, _LONGER * self._seconds.get(nodeid, _LEAST))
+        limit = _LONGER * max(_LEAST, self._cost(nodeid)) if nodeid in self._seconds else _NEW
         signal.setitimer(signal.ITIMER_PROF, limit)
         self._running = 0.0
 

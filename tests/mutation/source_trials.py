@@ -32,8 +32,9 @@ def try_sources(
 ) -> dict[SourceMutant, Outcome]:
     """Try ``count`` mutants of the checkout ``root``: the outcome of each.
 
-    A test that fails in a copy of the checkout without a mutant, too, is left out. Those that died
-    in an earlier call are not tried again, and those that survived only with tests that changed.
+    A test that fails or hangs in a copy of the checkout without a mutant, too, is left out. Mutants
+    that died in an earlier call are not tried again, and those that survived only with tests that
+    changed.
 
     Parameters:
         seed: of the draw. progress: called with the number of mutants tried, and of all.
@@ -78,7 +79,7 @@ def _tried(
         for mutant, chances in waiting.items():
             while True:
                 outcome = _outcome(tree, cache, mutant, chances, broken)
-                if outcome.fate != "killed" or outcome.test in sound:
+                if outcome.fate not in ("killed", "hung") or outcome.test in sound:
                     break
                 again = _outcome(tree, cache, None, {outcome.test: 1})
                 if again.fate == "survived":

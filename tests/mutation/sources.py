@@ -144,8 +144,9 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 def tests_of(root: Path, path: str) -> dict[str, float]:
     """Tests that may notice a change of the module at ``path``, each with the probability that it
-    does, the likeliest first: those of its room, those of ``hdl`` that import it, simulations.
-    Digests of Verilog, which differ after any change, are in no room (``tests/structure``).
+    does, the likeliest first: those of its room, those of ``hdl`` and ``sim_tb`` that import it or
+    have the name of its package, and simulations of its room. Digests of Verilog, which differ
+    after any change, are in ``tests/structure``, which is no room.
     """
     module = path.removesuffix(".py").replace("/", ".")
     room, *_ = path.split("/")
@@ -154,12 +155,14 @@ def tests_of(root: Path, path: str) -> dict[str, float]:
     for unit in UNITS.values():
         if room in (unit.room, "hdl"):
             chances |= dict.fromkeys(unit.tests, _SIMULATING)
-    for place in {room, "hdl"}:
+    for place in {room, "hdl", "sim_tb"}:
         for test in (root / "tests" / place).rglob("test_*.py"):
             file = test.relative_to(root).as_posix()
             if test.stem.removeprefix("test_").endswith(name):
                 chances[file] = _NAMED
-            elif package in (test.parent.name, *test.stem.split("_")) or module in test.read_text():
+            elif module in test.read_text() or (
+                package != room and package in (test.parent.name, *test.stem.split("_"))
+            ):
                 chances[file] = _NEAR
             elif place == room:
                 chances[file] = _OTHER
