@@ -66,8 +66,8 @@ _UNREACHABLE = {
     r"scheduler \S+ REFRESH .* none": "no refresh is owed",
 }
 #: Mutants of Python, and what is mutated, by the names of ``tests.mutation``.
-_SOURCES = "sources"
-_UNITS = ("engine", "vault", "router", "node", "host", "crossings", "lines", "history", _SOURCES)
+_PYTHON = "sources"
+_UNITS = ("engine", "vault", "router", "node", "host", "crossings", "lines", "history", _PYTHON)
 #: Methods of a module whose ``with`` statements are conditions.
 _CONDITIONS = {"If", "Elif", "Else", "Case", "Default", "State"}
 #: A point in Verilator's file: name of a Verilog file, its lines, and how often they ran.
@@ -304,7 +304,7 @@ def mutants(units: str = ",".join(_UNITS)) -> Iterator[Measurement]:
         yield Measurement(f"{unit}_killed", numbers["killed"], "mutants", None, True)
     total = Counter[str]()
     for unit, numbers in counts.items():
-        total.update(numbers if unit != _SOURCES else {})
+        total.update(numbers if unit != _PYTHON else {})
     yield Measurement("mutants", total["mutants"], "mutants", None)
     yield Measurement("different", total["different"], "mutants", None)
     if total["different"]:
