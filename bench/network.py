@@ -28,11 +28,14 @@ from .harness.experiment import (
     SYNTHESIS,
     BenchError,
     Measurement,
+    NamesOption,
+    PictureOption,
+    SeedOption,
+    chosen,
     experiment,
     figure,
     say,
 )
-from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.parts import part_area
 
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of
@@ -44,38 +47,18 @@ SIZES = ((2, 2), (3, 3), (4, 2), (5, 3), (4, 4), (8, 4))
 CURVE_SIZES = ((4, 4), (8, 4))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkStress:
-    """Traffic with random back-pressure on one network.
-
-    Attributes:
-        config: of the network.
-        job: of the traffic.
-    """
-
-    config: NetworkConfig
-    job: FlitJob
-
-    @property
-    def name(self) -> str:
-        """Size, destinations, and whether responses answer requests."""
-        kind = self.job.destinations.name.lower().replace("_", "-")
-        answers = "answers" if self.job.answers else "both classes"
-        return f"{self.config.columns} x {self.config.rows}, {kind}, {answers}"
-
-
 def stress_cases(
     sizes: tuple[tuple[int, int], ...] = SIZES, *, flits: int, seed: int
-) -> list[NetworkStress]:
-    """Cases of ``flits`` together: for each size and each of :class:`Destinations`, once with
-    independent requests and responses, once with responses that answer requests.
+) -> dict[str, tuple[NetworkConfig, FlitJob]]:
+    """By name, cases of ``flits`` together: for each size and each of :class:`Destinations`, once
+    with independent requests and responses, once with responses that answer requests.
 
     Links are saturated, packets have all lengths, and vaults offer and accept at random and
     sometimes pause for up to 300 cycles.
     """
     kinds = [(kind, answers) for kind in Destinations for answers in (False, True)]
     share = -(-flits // (len(sizes) * len(kinds)))
-    cases = []
+    cases = {}
     for columns, rows in sizes:
         config = NetworkConfig(columns=columns, rows=rows)
         for number, (kind, answers) in enumerate(kinds):
@@ -89,7 +72,9 @@ def stress_cases(
                 answers=answers,
                 seed=seed + number,
             )
-            cases.append(NetworkStress(config=config, job=job))
+            target = kind.name.lower().replace("_", "-")
+            name = f"{columns} x {rows}, {target}, {'answers' if answers else 'both classes'}"
+            cases[name] = config, job
     return cases
 
 
@@ -218,10 +203,10 @@ def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
-def _stress_row(case: NetworkStress) -> dict[str, int]:
+def _stress_row(config: NetworkConfig, job: FlitJob) -> dict[str, int]:
     """Flits and packets that were delivered, simulated cycles, and the longest that a packet was in
     the network, in cycles."""
-    (result,) = run_network(case.config, [case.job])
+    (result,) = run_network(config, [job])
     return {
         "flits": sum(result.flits),
         "packets": sum(result.packets),
@@ -365,10 +350,10 @@ def network(
         raise BenchError(f"--picture: latency is measured for {drawn} alone")
     results = ResultCache("network_rows")
     stress: dict[str, dict[str, int]] = {}
-    for case in stress_cases(run, flits=flits, seed=seed):
-        say(case.name)
-        key = _row_key(case.config, [case.job])
-        stress[case.name] = results.get(key, partial(_stress_row, case))
+    for name, case in stress_cases(run, flits=flits, seed=seed).items():
+        say(name)
+        config, job = case
+        stress[name] = results.get(_row_key(config, [job]), partial(_stress_row, config, job))
     for name in ("flits", "packets"):
         yield Measurement(name, sum(row[name] for row in stress.values()), name, 0.0, True)
     yield Measurement("cases", len(stress), "networks and traffics", 0.0, True)

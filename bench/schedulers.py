@@ -1,7 +1,7 @@
 """Scheduling policies of a vault under unlike requesters."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import get_args
 
@@ -161,24 +161,6 @@ ALL_MIXES = (*MIXES, *TRACED_MIXES)
 RunTraffic = Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MixFigures:
-    """A mix under a policy.
-
-    Attributes:
-        gbs: GB/s moved, from the first request to the last response.
-        speedup: weighted speed-up: of each requester the cycles until its last response when it is
-            alone with :data:`BASELINE`, over those in the mix; the sum of all.
-        slowest: the largest of these quotients' inverses.
-        longest: longest latency of an access, in cycles.
-    """
-
-    gbs: float
-    speedup: float
-    slowest: float
-    longest: int
-
-
 def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
     """The thesis's vault with ``policy``."""
     return VaultConfig(scheduler=policy)
@@ -244,8 +226,11 @@ def measure_policy(
     accesses: int = ACCESSES,
     seed: int = 1,
     run: RunTraffic = run_traffic,
-) -> dict[str, MixFigures]:
-    """Figures by mix of a vault's memory with four requesters.
+) -> dict[str, list[Measurement]]:
+    """By mix, figures of a vault's memory with four requesters: GB/s moved, from the first request
+    to the last response; the weighted speed-up, which sums over the requesters the cycles until the
+    last response when it is alone with :data:`BASELINE`, over those in the mix; the largest of
+    these quotients' inverses; the longest latency of an access.
 
     Parameters:
         config: of the vault. alone: what :func:`measure_alone` has found with the same parameters,
@@ -275,14 +260,18 @@ def _accesses(pattern: Pattern, count: int) -> int:
     return max(1, count // _SLOW) if pattern.window == 1 else count
 
 
-def _mix_figures(config: VaultConfig, result: TrafficResult, alone: Sequence[int]) -> MixFigures:
+def _mix_figures(
+    config: VaultConfig, result: TrafficResult, alone: Sequence[int]
+) -> list[Measurement]:
     slowdowns = [result.ends[number] / cycles for number, cycles in enumerate(alone)]
-    return MixFigures(
-        gbs=round(result.bytes / result.cycles / config.timing.tck_ns, 4),
-        speedup=round(sum(1 / slowdown for slowdown in slowdowns), 4),
-        slowest=round(max(slowdowns), 3),
-        longest=result.longest,
-    )
+    gbs = round(result.bytes / result.cycles / config.timing.tck_ns, 4)
+    speedup = round(sum(1 / slowdown for slowdown in slowdowns), 4)
+    return [
+        Measurement("gbs", gbs, "GB/s", 0.01, True),
+        Measurement("speedup", speedup, "", 0.01, True),
+        Measurement("slowest", round(max(slowdowns), 3), "", 0.02),
+        Measurement("longest", result.longest, "cycles", 0.05),
+    ]
 
 
 #: Accesses of each requester, for the curve.
@@ -342,11 +331,8 @@ def schedulers() -> Iterator[Measurement]:
     alone = measure_alone()
     for policy in POLICIES:
         for mix, figures in measure_policy(policy_vault(policy), alone).items():
-            key = f"{figure(policy)}_{mix}"
-            yield Measurement(f"{key}_gbs", figures.gbs, "GB/s", 0.01, True)
-            yield Measurement(f"{key}_speedup", figures.speedup, "", 0.01, True)
-            yield Measurement(f"{key}_slowest", figures.slowest, "", 0.02)
-            yield Measurement(f"{key}_longest", figures.longest, "cycles", 0.05)
+            for one in figures:
+                yield replace(one, name=f"{figure(policy)}_{mix}_{one.name}")
     for mix, values in measure_bandwidth(policy_vault("learned"), LENGTHS).items():
         for length, gbs in zip(LENGTHS, values, strict=True):
             yield Measurement(f"learned_after_{length}_{mix}", gbs, "GB/s", 0.01, True)

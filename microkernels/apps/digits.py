@@ -277,21 +277,6 @@ def trained_nin() -> tuple[Weights, ...]:
     return _layers("NIN", "convolution")
 
 
-def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
-    """Outputs of the first two convolutions for pictures."""
-    first, second = layers
-    values = np.maximum(convolved(images, first), 0)
-    hidden: Elements = np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)
-    return hidden
-
-
-def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
-    """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures."""
-    values = nin_hidden(layers[:2], images)
-    scores: Elements = (values @ layers[2].weights[:, 0, 0].T + layers[2].bias).mean(axis=(1, 2))
-    return scores
-
-
 def nin_fixed_scores(
     layers: tuple[Weights, ...], image: Elements, run: Callable[[KernelJob], Elements]
 ) -> Elements:

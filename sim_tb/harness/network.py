@@ -167,7 +167,7 @@ NETWORK = Model(
     job=NetworkRun,
     result=NetworkResult,
     sources=(),
-    behaviour=("network_packet.h", "network_traffic.cpp"),
+    behaviour=("network_traffic.cpp",),
 )
 #: Model of a vault's end of the network.
 VAULT = Model(

@@ -20,31 +20,17 @@ from .sta import Path, longest_paths
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """The longest path from one clock to another.
-
-    Attributes:
-        source, target: the clocks. units: in which such paths end.
-        path: the longest; its length bounds the skew between bits.
-    """
-
-    source: str
-    target: str
-    units: tuple[str, ...]
-    path: Path
-
-
-@dataclass(frozen=True)
 class DomainPaths:
     """Paths of a netlist with several clocks.
 
     Attributes:
         longest: clock -> the longest path between its registers.
-        crossings: one for each ordered pair of clocks with paths between them.
+        crossings: from one clock, to another -> units in which such paths end, and the longest
+            path; its length bounds the skew between bits.
     """
 
     longest: Mapping[str, Path]
-    crossings: tuple[Crossing, ...]
+    crossings: Mapping[tuple[str, str], tuple[tuple[str, ...], Path]]
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data: clocks in MHz with their longest paths, and crossings in ns."""
@@ -57,13 +43,8 @@ class DomainPaths:
                 for clock, path in self.longest.items()
             },
             "crossings": [
-                {
-                    "from": crossing.source,
-                    "to": crossing.target,
-                    "units": list(crossing.units),
-                    "ns": crossing.path.ns,
-                }
-                for crossing in self.crossings
+                {"from": source, "to": target, "units": list(units), "ns": path.ns}
+                for (source, target), (units, path) in self.crossings.items()
             ],
         }
 
@@ -114,7 +95,7 @@ def domain_paths(
         return sorted(longest.values(), key=lambda path: path.ns)
 
     longest: dict[str, Path] = {}
-    crossed: list[Crossing] = []
+    crossed: dict[tuple[str, str], tuple[tuple[str, ...], Path]] = {}
     for source, target in product(clocks.values(), repeat=2):
         result = paths(within(source), within(target))
         if source == target:
@@ -128,5 +109,5 @@ def domain_paths(
                     f" in {first.unit}: from {first.cell} to {last.cell}"
                 )
             units = tuple(sorted(path.steps[-1].unit for path in result))
-            crossed.append(Crossing(source, target, units, result[-1]))
-    return DomainPaths(longest, tuple(crossed))
+            crossed[source, target] = units, result[-1]
+    return DomainPaths(longest, crossed)

@@ -175,6 +175,7 @@ UNITS = {
         ("history",),
         (
             f"{_TIMED}test_timed_history.py::test_random_programs_take_the_cycles_of_the_verilog",
+            f"{_TIMED}test_timed_history.py::test_columns_are_overwritten_and_loaded_again",
             "tests/sim_tb/cosim/test_history_cosim.py::test_random_programs",
         ),
         60,

@@ -16,7 +16,7 @@ from isa.workspace import Workspace
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import compare, fill, program_job
-from sim_tb.random.random_program import RandomProgram, Window
+from sim_tb.random.random_program import RandomProgram
 
 from .cosim.computing import plain_program
 from .test_random_interrupted import SMALL
@@ -62,7 +62,7 @@ def program(
     pad = bytes(255 - number for number in range(SMALL.scratchpad_bytes))
     return replace(
         plain_program(assemble(text).words, SMALL, pad),
-        windows=(Window(0, bytes(content)),),
+        windows=((0, bytes(content)),),
         memory=memory or MemoryBehaviour(latency=3),
         stop_after=stop_after,
     )

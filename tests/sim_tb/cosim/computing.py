@@ -129,10 +129,8 @@ def computing_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Ra
         return program
     # The second window has constants of the program; behind the third are descriptors.
     windows = [
-        replace(window, content=_lone_bits(random, len(window.content)))
-        if number in (0, 2)
-        else window
-        for number, window in enumerate(program.windows)
+        (start, _lone_bits(random, len(content)) if number in (0, 2) else content)
+        for number, (start, content) in enumerate(program.windows)
     ]
     scratchpad = _lone_bits(random, len(program.scratchpad))
     return replace(program, windows=tuple(windows), scratchpad=scratchpad)

@@ -25,7 +25,7 @@ from sim_tb.cosim.engine import (
     stop_cycles,
 )
 from sim_tb.random.comparison import RandomReport, check_programs
-from sim_tb.random.configs import random_config
+from sim_tb.random.programs import random_config
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.runner.build import BuildError
 

@@ -21,8 +21,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation, TooLong
 from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.cosim.machine import open_machine
-from sim_tb.random.configs import random_config
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import VaultModel
@@ -42,8 +41,8 @@ Run = tuple[Launch, dict[str, Any]]
 
 
 def run_of(program: RandomProgram, image: DramImage) -> Run:
-    for window in program.windows:
-        image.write(window.start, window.content)
+    for address, content in program.windows:
+        image.write(address, content)
     launch = Launch(
         program=Program(program.words),
         max_cycles=1_000_000,
