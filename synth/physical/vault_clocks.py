@@ -92,7 +92,7 @@ def place_vault(
     emission = _emitted(config, "fpga")
     chosen = find_placed(device)
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
-    mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port.name))
+    mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port))
     placements = [mapped.place(seed) for seed in range(1, seeds + 1)]
     resets = reset_synchronisers(mapped.netlist)
     for crossing in (crossing for placement in placements for crossing in placement.crossings):
