@@ -81,19 +81,19 @@ def read_cycles(path: Path, clock: str, signals: Sequence[str]) -> Iterator[list
                     rises |= code == edge and kind == b"1" and not values[0]
 
 
-def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[int]]:
-    """Values of all signals of a scope just before each rising clock edge but the last time's.
+def read_signals(path: Path, scope: str) -> dict[str, list[int]]:
+    """Values of all signals of a scope just before each rising edge of its ``clk``, but the last
+    time's.
 
     Parameters:
         path: a VCD file as for :func:`read_cycles`.
         scope: name of the scope with the signals, without its parents.
-        clock: the signal whose rising edges separate the cycles.
 
     Returns:
         Signal -> its value in each cycle; undefined bits are 0.
 
     Raises:
-        TraceError: the file is not a VCD file, or has no such scope or clock.
+        TraceError: the file is not a VCD file, or has no such scope, or no clock in it.
         OSError: the file can't be read.
     """
     names = {}
@@ -101,9 +101,9 @@ def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[i
         *scopes, signal = name.split(".")
         if scopes[-1:] == [scope]:
             names[signal] = name
-    if clock not in names:
-        raise TraceError(f"{path}: no signal {clock!r} in a scope {scope!r}")
-    cycles = list(read_cycles(path, names[clock], list(names.values())))
+    if "clk" not in names:
+        raise TraceError(f"{path}: no signal 'clk' in a scope {scope!r}")
+    cycles = list(read_cycles(path, names["clk"], list(names.values())))
     return {signal: [values[place] for values in cycles] for place, signal in enumerate(names)}
 
 

@@ -49,18 +49,19 @@ def _of_memory(config: VaultTileConfig, port: str) -> bool:
     return port.split("__")[0] in memory_member(config.vault)
 
 
-def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
-    """Longest path within each clock domain and of each crossing, before layout, with pin loads.
+def time_vault(config: VaultTileConfig) -> DomainPaths:
+    """Longest path within each clock domain and of each crossing in Nangate 45 nm, before layout,
+    with pin loads.
 
     Parameters:
-        config: with two clocks. target: of standard cells.
+        config: with two clocks.
 
     Raises:
-        SynthesisError: there is only one clock or no such target, Yosys refuses the design, or a
+        SynthesisError: there is only one clock, Yosys refuses the design, or a
             path from one clock to the other begins outside :data:`CROSSINGS`.
     """
     emission = _emitted(config, "macro")
-    cells, library = find_cells(target)
+    cells, library = find_cells(NANGATE45)
     return domain_paths(
         engine_netlist(emission, cells),
         library,
