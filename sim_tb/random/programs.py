@@ -5,7 +5,7 @@ branches and all hazards that hardware must resolve. Some end in a fault; some f
 buffer to its last word.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
@@ -252,11 +252,11 @@ class _Generator:
         self.code.set_vector(which, value)
 
     def vector(self) -> None:
-        code, random = self.code, self.random
+        code = self.code
         rows = self.config.rows_of(Unit.VECTOR)
         if not rows:
             return
-        row = random.choice(rows)
+        row = self.vector_row(rows)
         for which in ("vl", "mr", "fx"):
             if code.settings[which] is None:
                 self.set_one(which)
@@ -276,6 +276,10 @@ class _Generator:
             numbers[2] = code.any_register()
         code.emit(row.key, *numbers[: len(row.operands)])
         code.hazards.issued(operation)
+
+    def vector_row(self, rows: Sequence[Instruction]) -> Instruction:
+        """The next vector instruction, one of ``rows``."""
+        return self.random.choice(rows)
 
     def place(self, row: Instruction) -> VectorOperation | None:
         """``row`` with addresses in the scratchpad; None if it is too small."""

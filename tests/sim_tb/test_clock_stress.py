@@ -134,6 +134,12 @@ def test_lines_and_crossings_keep_data_counts_and_cycles(ratio: int) -> None:
         assert result.commands["read"] == count[VaultCounter.READS] == fetched
         assert result.reads == fetched + answered
         assert result.commands["write"] == count[VaultCounter.WRITES] == result.writes
+        # Copies of all counters reach the engines' clock.
+        served = fetched + result.writes
+        rows = slice(VaultCounter.ROW_HITS, VaultCounter.ROW_CONFLICTS + 1)
+        assert sum(count[rows]) == sum(count[VaultCounter.LATENCY_0 :][:8]) == served
+        assert count[VaultCounter.BUS_BUSY] == 4 * served
+        assert count[VaultCounter.CYCLES] >= count[VaultCounter.BUS_BUSY]
     found = (
         [(result.cycles, result.latency_sum) for result in results],
         [sum(result.counters[item] for result in results) for item in LineCounter],
