@@ -91,26 +91,22 @@ ACCESS_FJ_PER_UM = exp(
 )
 
 
-@dataclass(frozen=True)
-class SramEnergies:
-    """Energies of memory macros at a node.
+def access_fj(
+    geometry: SramGeometry, node_nm: float = _ENERGY_NODE_NM, volts: float = _VOLTS
+) -> float:
+    """One read or write at one port of a macro, in fJ.
 
-    Attributes:
+    Parameters:
         node_nm: feature size in nm. volts: supply.
     """
+    scale = node_nm / _ENERGY_NODE_NM * (volts / _VOLTS) ** 2
+    return scale * ACCESS_FJ_PER_UM * _length(geometry)
 
-    node_nm: float = _ENERGY_NODE_NM
-    volts: float = _VOLTS
 
-    def access_fj(self, geometry: SramGeometry) -> float:
-        """One read or write at one port, in fJ."""
-        scale = self.node_nm / _ENERGY_NODE_NM * (self.volts / _VOLTS) ** 2
-        return scale * ACCESS_FJ_PER_UM * _length(geometry)
-
-    def leakage_nw(self, geometry: SramGeometry, gate_nw: float, gate_um2: float) -> float:
-        """Leakage in nW, given gates that leak ``gate_nw`` on ``gate_um2`` at the same node."""
-        um2 = sram_um2(geometry) * (self.node_nm / 28.0) ** 2
-        return _LEAKAGE_SHARE * gate_nw * um2 / gate_um2
+def leakage_nw(geometry: SramGeometry, node_nm: float, gate_nw: float, gate_um2: float) -> float:
+    """Leakage of a macro in nW, given gates that leak ``gate_nw`` on ``gate_um2`` at the node."""
+    um2 = sram_um2(geometry) * (node_nm / 28.0) ** 2
+    return _LEAKAGE_SHARE * gate_nw * um2 / gate_um2
 
 
 _DECODE_NS = 0.011

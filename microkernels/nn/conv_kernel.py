@@ -174,7 +174,10 @@ class _ConvKernel:
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
         if self._turns_early:
+            last = w.new_label("last")
+            self._unless_last(last)
             self._load_weights(0)
+            w.label(last)
         pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
         if plan.narrows_sums:
             w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
@@ -397,11 +400,22 @@ class _ConvKernel:
         w = self.writer
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
+        self._unless_last(skip)
         if pad:
             w.offset(self.tmp, self.result[-1], self.plan.group_bytes)
             w.vector("v.s.max", self.tmp, self.tmp, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)
+
+    def _unless_last(self, label: str) -> None:
+        """Jump to ``label`` in the last pass."""
+        w = self.writer
+        if self.plan.slices == 1:
+            w.op("beq", self.groups, self.one, label)
+            return
+        w.op("add", self.tmp, self.groups, self.slices_left)
+        w.op("sub", self.tmp, self.tmp, self.one)
+        w.op("beq", self.tmp, self.one, label)
 
     def _turn(self) -> None:
         w, plan = self.writer, self.plan

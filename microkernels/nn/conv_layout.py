@@ -89,11 +89,19 @@ class ConvLayout(BlockLayout):
             raise KernelError(
                 f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
             )
-        if self.target.depth % self.plan.group_elements:
+        if any(
+            self._element(group) % self.target.depth + self.plan.group_elements > self.target.depth
+            for group in range(self.plan.groups)
+        ):
             raise KernelError(
                 f"{self.plan.filters} filters at once do not divide the target's slices of "
                 f"{self.target.depth} channels"
             )
+
+    def _element(self, group: int) -> int:
+        """First element per pixel that a group of filters writes."""
+        plan = self.plan
+        return plan.group_starts[group] * plan.group_elements // plan.filters
 
     @property
     def shares(self) -> list[tuple[range, range]]:
@@ -178,11 +186,12 @@ class ConvLayout(BlockLayout):
         size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
-        padding = plan.groups * plan.filters - shape.filters
+        members = np.add.outer(plan.group_starts, np.arange(plan.filters))
+        padding = max(0, int(members.max()) + 1 - shape.filters)
         deeper = plan.slices * plan.depth - plan.read_channels
         weights = np.pad(self._in_slices(weights), ((0, padding), (0, 0), (0, 0), (0, deeper)))
         # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
-        split = weights.reshape(
+        split = weights[members].reshape(
             plan.groups, plan.filters, shape.kernel_rows, shape.kernel, plan.slices, plan.depth
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
@@ -192,7 +201,7 @@ class ConvLayout(BlockLayout):
             block = np.ascontiguousarray(passes[groups.start :: groups.step])
             memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
         biases = np.zeros((plan.groups, self._bias_step // ELEMENT.itemsize), ELEMENT)
-        biases[:, : plan.filters] = np.pad(bias, (0, padding)).reshape(plan.groups, plan.filters)
+        biases[:, : plan.filters] = np.pad(bias, (0, padding))[members]
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
         if plan.narrow is not None:
@@ -234,7 +243,7 @@ class ConvLayout(BlockLayout):
             self.spare + member * self._spare_step,
         ]
         for group in groups if rows else ():
-            words.append(self.target.address(0, rows.start, group * self.plan.group_elements))
+            words.append(self.target.address(0, rows.start, self._element(group)))
             words.append(self.bias + group * self._bias_step)
             if shape.groups > 1:
                 words.append(self._window(group, top) + 1)
@@ -243,7 +252,7 @@ class ConvLayout(BlockLayout):
     def _window(self, group: int, top: int) -> int:
         """Address of the first window of a group of filters, whose first row is ``top``."""
         plan = self.plan
-        channel = group * plan.filters // plan.read_filters * plan.read_channels
+        channel = plan.group_starts[group] // plan.read_filters * plan.read_channels
         return self.source.address(-plan.shape.padding, top, channel)
 
 

@@ -29,13 +29,14 @@ slices it reads; a slice of several groups has zeros as weights for the others.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 
 from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_shape import MOST_NARROW, ConvShape, outputs_per_element
@@ -67,6 +68,7 @@ class ConvPlan:
     Attributes:
         shape: of the layer.
         depth: channels per slice of the input.
+        out_depth: filters whose outputs are in a slice of the output.
         filters: at once, 1..256.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
@@ -82,6 +84,7 @@ class ConvPlan:
 
     shape: ConvShape
     depth: int
+    out_depth: int
     filters: int
     joined: bool
     sliding: bool
@@ -106,10 +109,21 @@ class ConvPlan:
         """Filters that read the same channels."""
         return self.shape.filters * self.read_channels // self.shape.channels
 
+    @cached_property
+    def group_starts(self) -> tuple[int, ...]:
+        """First filter of each group. Where groups do not divide a slice of the output, its last
+        two have filters in common, which both compute."""
+        return tuple(
+            first + start
+            for first in range(0, self.shape.filters, self.out_depth)
+            for start in part_starts(self.out_depth, self.filters)
+            if first + start < self.shape.filters
+        )
+
     @property
     def groups(self) -> int:
         """Number of groups of filters."""
-        return -(-self.shape.filters // self.filters)
+        return len(self.group_starts)
 
     @property
     def parts(self) -> int:

@@ -17,7 +17,7 @@ loads and stores. Everything else (channels, slices, weights as they are stored)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -220,20 +220,6 @@ class LineCut:
     rows: int
     part: int
     cycles: float
-
-
-def even_parts(length: int, most: int) -> Iterator[int]:
-    """Divide a length into parts of 1..``most``, as even as their number allows."""
-    for part in range(1, min(length, most) + 1):
-        count = -(-length // part)
-        if -(-length // count) == part:
-            yield part
-
-
-def part_starts(length: int, part: int) -> list[int]:
-    """Starts of the parts of a length; the last one ends with it, and overlaps the previous one if
-    the parts do not divide the length evenly."""
-    return [min(start, length - part) for start in range(0, length, part)]
 
 
 LayoutT = TypeVar("LayoutT", bound=LineLayout)

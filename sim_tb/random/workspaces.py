@@ -11,7 +11,7 @@ from isa.table import Opcode
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 
 from .program_builder import ProgramBuilder
-from .random_program import Window, contents
+from .random_program import contents
 
 #: Descriptors per program.
 _DESCRIPTORS = 4
@@ -113,9 +113,9 @@ class Workspaces:
             self._known.append((start + place, workspace))
 
     @property
-    def stored(self) -> Window:
-        """Descriptors and images."""
-        return Window(self.room.start, bytes(self._content))
+    def stored(self) -> tuple[int, bytes]:
+        """Address and content of descriptors and images."""
+        return self.room.start, bytes(self._content)
 
     def change(self) -> None:
         """Append ``set.ws`` of a valid workspace."""

@@ -14,10 +14,10 @@ from isa.faults import FaultCause
 from memory.controller.counters import VaultCounter
 from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter
-from sim_tb.harness.host_transport import AxiTransport
 from soc.host.driver import Host, HostTimeout
 from soc.host.register_map import CHIP, PE, VAULT
 from soc.host.transport import BusError, HostError
+from tests.soc.axi_transport import AxiTransport
 
 PERIOD_NS = 2
 OKAY, SLVERR, DECERR = 0, 2, 3

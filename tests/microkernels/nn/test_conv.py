@@ -364,7 +364,9 @@ def test_filters_that_do_not_fit() -> None:
     with pytest.raises(KernelError, match="does not fit a scratchpad of 256 bytes"):
         best_depth(shape, out_depth=4, scratchpad_bytes=256)
     with pytest.raises(KernelError, match="must divide 4, not 3"):
-        plan_conv(shape, depth=8, out_depth=4, filters=3)
+        plan_conv(shape, depth=4, out_depth=4, filters=3)
+    with pytest.raises(KernelError, match="filters at once must be from 1 to 4, not 5"):
+        plan_conv(shape, depth=8, out_depth=4, filters=5)
 
 
 def test_data_that_do_not_fit() -> None:
