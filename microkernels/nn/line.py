@@ -118,6 +118,10 @@ class LineLayout(BlockLayout):
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     further: "tuple[LineLayout, ...]" = ()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.kind("further", self.further, tuple)
+
     def on_images(self, further: Sequence[Self]) -> Self:
         return replace(self, further=tuple(further))
 
