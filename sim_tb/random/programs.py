@@ -5,9 +5,8 @@ branches and all hazards that hardware must resolve. Some end in a fault; some f
 buffer to its last word.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from random import Random
 
 from isa.declared import Span
@@ -61,23 +60,19 @@ def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Rando
     return disturb(program, Random(f"disturbance {seed}"), disturbed, generator.windows)
 
 
-@dataclass
 class _Generator:
-    random: Random
-    config: PeConfig
-    code: ProgramBuilder = field(init=False)
-    windows: list[Span] = field(init=False)
-    workspaces: Workspaces | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        top = 1 << self.config.address_bits
-        size = min(max(_WINDOW, self.config.scratchpad_bytes), top // 4)
-        if size < self.config.scratchpad_bytes:
+    def __init__(self, random: Random, config: PeConfig) -> None:
+        self.random = random
+        self.config = config
+        top = 1 << config.address_bits
+        size = min(max(_WINDOW, config.scratchpad_bytes), top // 4)
+        if size < config.scratchpad_bytes:
             raise ValueError("random programs need a memory four times as large as the scratchpad")
         middle = top // 2 - size // 2
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
-        self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
-        if self.config.workspace:
+        self.code = ProgramBuilder(random, config, table=Span(middle, 512))
+        self.workspaces: Workspaces | None = None
+        if config.workspace:
             self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
     def program(self, seed: int) -> RandomProgram:
@@ -252,11 +247,11 @@ class _Generator:
         self.code.set_vector(which, value)
 
     def vector(self) -> None:
-        code, random = self.code, self.random
+        code = self.code
         rows = self.config.rows_of(Unit.VECTOR)
         if not rows:
             return
-        row = random.choice(rows)
+        row = self.vector_row(rows)
         for which in ("vl", "mr", "fx"):
             if code.settings[which] is None:
                 self.set_one(which)
@@ -276,6 +271,10 @@ class _Generator:
             numbers[2] = code.any_register()
         code.emit(row.key, *numbers[: len(row.operands)])
         code.hazards.issued(operation)
+
+    def vector_row(self, rows: Sequence[Instruction]) -> Instruction:
+        """The next vector instruction, one of ``rows``."""
+        return self.random.choice(rows)
 
     def place(self, row: Instruction) -> VectorOperation | None:
         """``row`` with addresses in the scratchpad; None if it is too small."""

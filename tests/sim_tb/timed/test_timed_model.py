@@ -1,6 +1,7 @@
 """The timing model takes the cycles of the Verilog, in every counter."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import VaultModel
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
+from tests.sim_tb.cosim.computing import waiting_program
 from tests.sim_tb.cosim.test_cosim import SMALL
 from vip.cli.app import main
 
@@ -95,6 +97,12 @@ def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, progra
     ends = {(found.cause, found.memory_error) for found in results_of_random(config, programs)}
     # Faults of most kinds, with memory errors and without; an engine of few instructions has fewer.
     assert len(ends) > (6 if len(config.rows) == len(PeConfig().rows) else 2)
+
+
+def test_programs_that_wait_take_the_cycles_of_the_verilog() -> None:
+    runs = (partial(run_of, waiting_program(seed, SMALL)) for seed in range(80))
+    states = Counter(end.state for end in results_of_both(SMALL, runs))
+    assert min(states["halted"], states["faulted"]) > 20
 
 
 @pytest.mark.slow
