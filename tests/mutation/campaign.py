@@ -178,14 +178,21 @@ class _Known:
 
 @cache
 def source_of(test: str) -> str:
-    """A hash of the function of ``test``, or of its file; "" if there is none."""
+    """A hash of the function of ``test``, or of its file and the benches that this names; "" if
+    there is none."""
     path, _, name = test.partition("::")
     try:
         tree = ast.parse((ROOT / path).read_text())
     except FileNotFoundError:
         return ""
     if not name:
-        return fingerprint(ast.dump(tree))
+        strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        benches = [f"{each.replace('.', '/')}.py" for each in strings if _is_bench(each)]
+        return fingerprint(ast.dump(tree) + "".join(map(source_of, benches)))
     name = name.partition("[")[0]
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return next((fingerprint(ast.dump(each)) for each in functions if each.name == name), "")
+
+
+def _is_bench(constant: object) -> bool:
+    return isinstance(constant, str) and constant.startswith("tests.") and "/" not in constant

@@ -16,9 +16,11 @@ from support.files import write_atomically
 TOO_LONG = signal.SIGPROF
 #: Seconds of a test that has not run yet.
 _UNKNOWN = 2.0
-#: A test hangs when it takes so many times the time that it took before, and so many seconds of
-#: processor time: some emit the Verilog of the mutant.
-_LONGER, _LEAST = 10, 120
+#: Seconds until there is a simulator of the mutant's Verilog.
+_BUILD = 20
+#: A test hangs when it takes so many times the processor time that it took before, at least so
+#: many seconds, or so many seconds if it has not run yet.
+_LONGER, _LEAST, _NEW = 10, 2, 30
 
 
 class Likely:
@@ -43,7 +45,8 @@ class Likely:
         self._running = 0.0
 
     def _cost(self, test: str) -> float:
-        return self._seconds.get(test, _UNKNOWN)
+        build = _BUILD if test.startswith("tests/sim_tb/") else 0
+        return self._seconds.get(test, _UNKNOWN) + build
 
     def _rank(self, tests: Sequence[str]) -> float:
         """Expected seconds until one of ``tests`` fails."""
@@ -63,7 +66,7 @@ class Likely:
         items[:] = [item for group in ordered for item in group]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        limit = max(_LEAST, _LONGER * self._seconds.get(nodeid, _LEAST))
+        limit = _LONGER * max(_LEAST, self._cost(nodeid)) if nodeid in self._seconds else _NEW
         signal.setitimer(signal.ITIMER_PROF, limit)
         self._running = 0.0
 

@@ -1,5 +1,6 @@
 """Mutants of sources, tried in a copy of the checkout."""
 
+import logging
 import os
 import shutil
 import sys
@@ -18,6 +19,7 @@ from .order import Likely
 from .sources import SourceMutant, source_mutants, tests_of
 from .trial import Outcome, TrialError, trial
 
+_log = logging.getLogger(__name__)
 _COPIED = shutil.ignore_patterns(".*", "build", "images", "__pycache__")
 #: Limits of a trial: its time, and processor time without the processes that it starts.
 _SECONDS, _PROCESSOR = 2400, 1200
@@ -30,30 +32,31 @@ def try_sources(
 ) -> dict[SourceMutant, Outcome]:
     """Try ``count`` mutants of the checkout ``root``: the outcome of each.
 
-    A test that fails in a copy of the checkout without a mutant, too, is left out. Those that died
-    in an earlier call are not tried again, and those that survived only with tests that changed.
+    A test that fails or hangs in a copy of the checkout without a mutant, too, is left out. Mutants
+    that died in an earlier call are not tried again, and those that survived only with tests that
+    changed.
 
     Parameters:
         seed: of the draw. progress: called with the number of mutants tried, and of all.
     """
     mutants = source_mutants(root, count=count, seed=seed)
     cache = ResultCache("source_mutants")
-    outcomes, waiting = {}, {}
+    outcomes, waiting, sources = {}, {}, {}
     for mutant in mutants:
         chances = tests_of(root, mutant.path)
-        known = cache.known(_key(mutant)) or {"tests": {}}
+        sources[mutant] = {test: source_of(test) for test in chances}
+        known = cache.known(_key(mutant)) or {}
         met = known.pop("tests", {})
-        if "fate" in known:
+        if known:
             outcomes[mutant] = Outcome(**known)
-        if "fate" not in known or known["fate"] == "survived":
+        if not known or known["fate"] == "survived":
             new = {test: one for test, one in chances.items() if met.get(test) != source_of(test)}
             if new:
                 waiting[mutant] = new
     for mutant, outcome in _tried(root, waiting):
         outcomes[mutant] = outcome
-        met = tests_of(root, mutant.path) if outcome.fate == "survived" else ()
-        tests = {test: source_of(test) for test in met}
-        cache.keep(_key(mutant), {**asdict(outcome), "tests": tests})
+        met = sources[mutant] if outcome.fate == "survived" else {}
+        cache.keep(_key(mutant), {**asdict(outcome), "tests": met})
         progress(len(outcomes), count)
     return outcomes
 
@@ -76,10 +79,15 @@ def _tried(
         for mutant, chances in waiting.items():
             while True:
                 outcome = _outcome(tree, cache, mutant, chances, broken)
-                if outcome.fate != "killed" or outcome.test in sound:
+                if outcome.fate not in ("killed", "hung") or outcome.test in sound:
                     break
                 again = _outcome(tree, cache, None, {outcome.test: 1})
-                (sound.add if again.fate == "survived" else broken.append)(outcome.test)
+                if again.fate == "survived":
+                    sound.add(outcome.test)
+                    break
+                broken.append(outcome.test)
+                _log.warning("left out: %s, %s without a mutant", outcome.test, again.fate)
+                _log.warning(again.reason)
             yield mutant, outcome
 
 

@@ -23,8 +23,8 @@ _COMPARED = {
 }
 _COMBINED = {ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&", ast.Add: "-", ast.Sub: "+"}
 #: Probability that a test kills a mutant: one of the file named after the changed one, one that
-#: imports it or is in the folder of its package, a simulation of its room, another of the room.
-_NAMED, _NEAR, _SIMULATING, _OTHER = 0.5, 0.2, 0.05, 0.02
+#: imports it or has the name of its package, a simulation of its room, another of the room.
+_NAMED, _NEAR, _SIMULATING, _OTHER = 0.5, 0.2, 0.8, 0.002
 #: What no unit simulates.
 _CHIP = "tests/sim_tb/cosim/test_chip_cosim.py"
 
@@ -144,22 +144,25 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 def tests_of(root: Path, path: str) -> dict[str, float]:
     """Tests that may notice a change of the module at ``path``, each with the probability that it
-    does, the likeliest first: those of its room, those of ``hdl`` that import it, simulations.
+    does, the likeliest first: those of its room, those of ``hdl`` and ``sim_tb`` that import it or
+    have the name of its package, and simulations of its room. Digests of Verilog, which differ
+    after any change, are in ``tests/structure``, which is no room.
     """
     module = path.removesuffix(".py").replace("/", ".")
     room, *_ = path.split("/")
-    name = module.rpartition(".")[2]
-    folder = (root / "tests" / path).parent
+    *_, package, name = module.split(".")
     chances = {_CHIP: _SIMULATING} if room == "soc" else {}
     for unit in UNITS.values():
         if room in (unit.room, "hdl"):
             chances |= dict.fromkeys(unit.tests, _SIMULATING)
-    for place in {room, "hdl"}:
+    for place in {room, "hdl", "sim_tb"}:
         for test in (root / "tests" / place).rglob("test_*.py"):
             file = test.relative_to(root).as_posix()
             if test.stem.removeprefix("test_").endswith(name):
                 chances[file] = _NAMED
-            elif module in test.read_text() or test.parent == folder:
+            elif module in test.read_text() or (
+                package != room and package in (test.parent.name, *test.stem.split("_"))
+            ):
                 chances[file] = _NEAR
             elif place == room:
                 chances[file] = _OTHER

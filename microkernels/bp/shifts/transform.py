@@ -31,28 +31,15 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Shift:
-    """One step of a transform.
-
-    Attributes:
-        labels: distance, at least 1.
-        cost: at least 0.
-    """
-
-    labels: int
-    cost: int
-
-
-@dataclass(frozen=True)
 class Transform:
     """Smoothness costs as shifts; see the module's text.
 
     Attributes:
-        shifts: in order.
+        shifts: in order, the distance in labels, at least 1, and the cost, at least 0.
         plateau: ``P``; None: there is none.
     """
 
-    shifts: tuple[Shift, ...]
+    shifts: tuple[tuple[int, int], ...]
     plateau: int | None
 
     @property
@@ -87,12 +74,12 @@ def _convex(steps: NDArray[np.int64]) -> bool:
     return not (np.diff(steps) < 0).any()
 
 
-def _shifts(steps: NDArray[np.int64]) -> tuple[Shift, ...]:
+def _shifts(steps: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
     result = []
     for step in np.unique(steps):
         left, reached = int((steps == step).sum()), 0
         while reached < left:
             shift = min(reached + 1, left - reached)
-            result.append(Shift(shift, shift * int(step)))
+            result.append((shift, shift * int(step)))
             reached += shift
     return tuple(result)
