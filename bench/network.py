@@ -151,21 +151,6 @@ _OVERLOAD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadPoint:
-    """One rate of a curve.
-
-    Attributes:
-        offered, delivered: flits per cycle per sending vault.
-        mean, p99: latency in cycles, from a packet's creation to its last flit.
-    """
-
-    offered: float
-    delivered: float
-    mean: float
-    p99: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class LoadCurve:
     """Latency over rate of one network and traffic.
 
@@ -173,7 +158,8 @@ class LoadCurve:
         columns, rows: of the network. destinations: of the traffic.
         limit: flits per cycle per sending vault at which a link or a vault's port is full.
         bisection: the same for the links between two halves, under uniform traffic.
-        points: in the order of :data:`RATES`.
+        points: in the order of :data:`RATES`, offered and delivered flits per cycle per sending
+            vault, and the mean latency in cycles, from a packet's creation to its last flit.
         fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
             no packet had so many.
     """
@@ -183,18 +169,18 @@ class LoadCurve:
     destinations: str
     limit: float
     bisection: float
-    points: tuple[LoadPoint, ...]
+    points: tuple[tuple[float, float, float], ...]
     fastest: tuple[int, ...]
 
     @property
     def saturation(self) -> float:
         """Highest delivered rate, in flits per cycle per sending vault."""
-        return max(point.delivered for point in self.points)
+        return max(delivered for _, delivered, _ in self.points)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "LoadCurve":
         """The curve whose fields :func:`dataclasses.asdict` gave."""
-        points = tuple(LoadPoint(**point) for point in raw["points"])
+        points = tuple(map(tuple, raw["points"]))
         return cls(**(dict(raw) | {"points": points, "fastest": tuple(raw["fastest"])}))
 
 
@@ -234,12 +220,7 @@ def _curve(config: NetworkConfig, jobs: Sequence[FlitJob]) -> dict[str, Any]:
             limit=round(port_limit(config, destinations, jobs[0].hot), 4),
             bisection=round(bisection_limit(config), 4),
             points=tuple(
-                LoadPoint(
-                    offered=job.rate,
-                    delivered=round(result.measured_flits * share, 4),
-                    mean=round(result.mean, 2),
-                    p99=result.quantile(0.99),
-                )
+                (job.rate, round(result.measured_flits * share, 4), round(result.mean, 2))
                 for job, result in zip(jobs, results, strict=True)
             ),
             fastest=_fastest(results),
@@ -295,10 +276,9 @@ def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[LoadCurve
     first = curves[0]
     for axis in (latency, delivered):
         for number, curve in enumerate(curves):
-            mean = [point.mean for point in curve.points]
-            rate = [point.delivered for point in curve.points]
+            offered, rate, mean = zip(*curve.points, strict=True)
             axis.plot(
-                [point.offered for point in curve.points],
+                offered,
                 mean if axis is latency else rate,
                 f"{MARKERS[number % len(MARKERS)]}-",
                 markersize=3.5,
@@ -367,7 +347,7 @@ def network(
         key = f"{curve.columns}x{curve.rows}_{figure(curve.destinations)}"
         yield Measurement(f"{key}_limit", curve.limit, "flits a cycle and vault")
         yield Measurement(f"{key}_most", curve.saturation, "flits a cycle and vault", 0.01, True)
-        yield Measurement(f"{key}_idle_latency", curve.points[0].mean, "cycles", 0.01)
+        yield Measurement(f"{key}_idle_latency", curve.points[0][2], "cycles", 0.01)
     if picture is not None:
         draw_curves(curves, picture)
 
@@ -382,7 +362,7 @@ def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) 
     say(f"{size[0]} x {size[1]}, {destinations.name.lower()}")
     config = NetworkConfig(columns=size[0], rows=size[1])
     jobs = _curve_jobs(config, destinations, seed)
-    row = ResultCache("network_rows").get(_row_key(config, jobs), partial(_curve, config, jobs))
+    row = ResultCache("network_curves").get(_row_key(config, jobs), partial(_curve, config, jobs))
     return LoadCurve.from_dict(row)
 
 

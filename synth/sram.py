@@ -111,6 +111,8 @@ def leakage_nw(geometry: SramGeometry, node_nm: float, gate_nw: float, gate_um2:
 
 _DECODE_NS = 0.011
 _LINE_NS_PER_UM = 0.0011
+#: Additional delay of an output in ns per fF of load.
+_DRIVE_NS_PER_FF = 0.0012
 #: Node of the constants above, in nm.
 _TIMING_NODE_NM = 28.0
 #: Setup time of an address, as a fraction of the access time.
@@ -123,12 +125,10 @@ class SramTimes:
 
     Attributes:
         node_nm: feature size in nm.
-        drive_ns_per_ff: additional delay of an output in ns per fF of load.
         corner: factor for all times, relative to the typical corner.
     """
 
     node_nm: float
-    drive_ns_per_ff: float = 0.0012
     corner: float = 1.0
 
     def access_ns(self, geometry: SramGeometry) -> float:
@@ -144,5 +144,5 @@ class SramTimes:
     def drive(self, access_ns: float, load_ff: float) -> tuple[float, float]:
         """Arrival and slew in ns of a loaded output; the output buffer of a macro is as strong as a
         large cell."""
-        later = self.corner * self.drive_ns_per_ff * load_ff
+        later = self.corner * _DRIVE_NS_PER_FF * load_ff
         return access_ns + later, 0.01 + later

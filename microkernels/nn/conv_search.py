@@ -73,6 +73,7 @@ def plan_conv(
     pairs: bool = False,
     narrow: int | None = None,
     sharers: int = 1,
+    images: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
@@ -87,6 +88,7 @@ def plan_conv(
             read, in as many cycles.
         pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
         sharers: engines that share the layer, at least 1.
+        images: that the layer computes, at least 1.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -143,11 +145,11 @@ def plan_conv(
             if shape.groups == 1 or ringless.read_filters % count == 0
         ]
         fastest: tuple[float, int, int, ConvPlan] | None = None
-        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers)):
-            if fastest is not None and plan.least_cycles(sharers) > fastest[0]:
+        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
+            if fastest is not None and plan.least_cycles(sharers, images) > fastest[0]:
                 break
             if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
-                cost = (ringed.cycles(sharers), -ringed.slots, ringed.filters, ringed)
+                cost = (ringed.cycles(sharers, images), -ringed.slots, ringed.filters, ringed)
                 fastest = cost if fastest is None or cost[:3] < fastest[:3] else fastest
         if fastest is not None:
             best.append(fastest[3])
@@ -157,7 +159,9 @@ def plan_conv(
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
-    return min(best, key=lambda plan: (plan.cycles(sharers), -plan.ahead, plan.bus_cycles(SHARERS)))
+    return min(
+        best, key=lambda plan: (plan.cycles(sharers, images), -plan.ahead, plan.bus_cycles(SHARERS))
+    )
 
 
 @CHECK.arguments

@@ -7,7 +7,6 @@ buffer to its last word.
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from random import Random
 
 from isa.declared import Span
@@ -61,23 +60,19 @@ def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Rando
     return disturb(program, Random(f"disturbance {seed}"), disturbed, generator.windows)
 
 
-@dataclass
 class _Generator:
-    random: Random
-    config: PeConfig
-    code: ProgramBuilder = field(init=False)
-    windows: list[Span] = field(init=False)
-    workspaces: Workspaces | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        top = 1 << self.config.address_bits
-        size = min(max(_WINDOW, self.config.scratchpad_bytes), top // 4)
-        if size < self.config.scratchpad_bytes:
+    def __init__(self, random: Random, config: PeConfig) -> None:
+        self.random = random
+        self.config = config
+        top = 1 << config.address_bits
+        size = min(max(_WINDOW, config.scratchpad_bytes), top // 4)
+        if size < config.scratchpad_bytes:
             raise ValueError("random programs need a memory four times as large as the scratchpad")
         middle = top // 2 - size // 2
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
-        self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
-        if self.config.workspace:
+        self.code = ProgramBuilder(random, config, table=Span(middle, 512))
+        self.workspaces: Workspaces | None = None
+        if config.workspace:
             self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
     def program(self, seed: int) -> RandomProgram:

@@ -15,7 +15,7 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad
+from .cell_library import CellLibrary
 from .sta import Path, longest_paths
 
 
@@ -53,7 +53,6 @@ def domain_paths(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes,
-    wires: WireLoad | None = None,
     *,
     clock_of_port: Callable[[str], str],
     crossings: Collection[str],
@@ -61,7 +60,7 @@ def domain_paths(
     """Longest path within each clock domain and of each crossing.
 
     Parameters:
-        netlist, library, macros, wires: see :func:`synth.timing.sta.longest_paths`.
+        netlist, library, macros: see :func:`synth.timing.sta.longest_paths`.
         clock_of_port: name of an input or output -> clock of its register.
         crossings: units in which a path from one clock to another may begin.
 
@@ -91,7 +90,7 @@ def domain_paths(
         return lambda gate: gate.unit not in crossings and clock(gate) == name
 
     def paths(begins: Callable[[Gate], bool], ends: Callable[[Gate], bool]) -> list[Path]:
-        longest = longest_paths(netlist, library, macros, wires, begins=begins, ends=ends)
+        longest = longest_paths(netlist, library, macros, begins=begins, ends=ends)
         return sorted(longest.values(), key=lambda path: path.ns)
 
     longest: dict[str, Path] = {}

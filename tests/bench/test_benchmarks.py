@@ -152,7 +152,7 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def curve(size: tuple[int, int], kind: Destinations, seed: int) -> Anything:
         return Anything(
-            columns=size[0], rows=size[1], destinations=kind.name.lower(), points=[Anything()]
+            columns=size[0], rows=size[1], destinations=kind.name.lower(), points=[(0.1, 0.1, 1.0)]
         )
 
     monkeypatch.setattr(network, "measure_curve", curve)

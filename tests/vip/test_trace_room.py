@@ -9,7 +9,7 @@ import pytest
 
 import vip as api
 from isa.run import RunResult
-from sim_tb.runner.port_trace import TraceError
+from sim_tb.waves.cycles import TraceError
 from soc.generate.presets import preset
 from vip.cosimulation import waves
 from vip.cosimulation.waves import LOG, file_bytes

@@ -15,7 +15,7 @@ from isa.run import Launch, RunError, RunResult
 from pe.config import PeConfig
 from sim_tb.cosim.machine import On, open_machine
 from sim_tb.runner.build import need_simulator
-from sim_tb.runner.port_trace import TraceError
+from sim_tb.waves.cycles import TraceError
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import activity, read_record, trace_events

@@ -359,6 +359,19 @@ def test_shapes_that_can_not_be(changes: dict[str, int], message: str) -> None:
         ConvShape(**{"width": 5, "height": 5, "channels": 8, "filters": 4, **changes})
 
 
+def test_groups_of_filters_cover_slices_that_they_do_not_divide() -> None:
+    random = np.random.default_rng(4)
+    for filters, out_depth, together in random.integers(1, 60, (200, 3)).tolist():
+        shape = ConvShape(width=3, height=3, channels=2, filters=filters)
+        together = min(together, out_depth)
+        plan = replace(_plan(), shape=shape, out_depth=out_depth, filters=together)
+        starts = plan.group_starts
+        assert len(starts) == plan.groups
+        found = {first + number for first in starts for number in range(together)}
+        assert set(range(filters)) <= found
+        assert all(first // out_depth == (first + together - 1) // out_depth for first in starts)
+
+
 def test_filters_that_do_not_fit() -> None:
     shape = ConvShape(width=40, height=40, channels=8, filters=4, kernel=30)
     with pytest.raises(KernelError, match="does not fit a scratchpad of 256 bytes"):
