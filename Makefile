@@ -63,7 +63,7 @@ bugs: $(INSTALLED) ## seed bugs into trimmed engines, and into both engines: a p
 	$(BIN)/python -m pytest -m "slow or not slow" -k "one_engine_and_in_both or ends_early" \
 	  tests/synth/test_prove_sizes.py tests/synth/test_prove_vector.py
 
-mutants: $(INSTALLED) ## mutation score: mutants of the Verilog that make test kills (an hour)
+mutants: $(INSTALLED) ## mutation score: mutants of Verilog and Python that make test kills (two hours)
 	$(BIN)/vip bench mutants
 
 bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results

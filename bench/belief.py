@@ -16,8 +16,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
-from .harness.experiment import AMARANTH, Measurement, experiment, say
-from .harness.options import PictureOption
+from .harness.experiment import AMARANTH, Measurement, PictureOption, experiment, say
 from .harness.runs import MEMORY_WAITS, LaunchRun, cached, exact, launch_runs
 
 #: Pixels across and down.

@@ -18,8 +18,16 @@ from sim_tb.workloads.chip_campaigns import chip_errors, chip_resets, chip_stall
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
-from .harness.options import NamesOption, SeedOption, chosen
+from .harness.experiment import (
+    SIMULATION,
+    BenchError,
+    Measurement,
+    NamesOption,
+    SeedOption,
+    chosen,
+    experiment,
+    say,
+)
 
 #: The chip of all campaigns.
 TINY = chip_preset("tiny")

@@ -18,8 +18,15 @@ from synth.analysis.needs import needed, union
 from vip.mrf.options import Method
 from vip.mrf.run import solve_mrf
 
-from .harness.experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
-from .harness.options import PictureOption
+from .harness.experiment import (
+    AMARANTH,
+    BenchError,
+    Measurement,
+    PictureOption,
+    experiment,
+    figure,
+    say,
+)
 
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
 _COARSE, _FLAT, _LEVELS = 5, 10, 7

@@ -36,10 +36,18 @@ from sim_tb.workloads.tiles import (
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from support.picture import COLOURS, MARKERS, picture
-from vip.cli.commands.option_groups.machine import TimedOption
+from vip.cli.commands.option_groups.design import TimedOption
 
-from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, say
-from .harness.options import NamesOption, PictureOption, chosen
+from .harness.experiment import (
+    AMARANTH,
+    SIMULATION,
+    Measurement,
+    NamesOption,
+    PictureOption,
+    chosen,
+    experiment,
+    say,
+)
 from .harness.runs import cached, exact
 
 if TYPE_CHECKING:

@@ -28,11 +28,14 @@ from .harness.experiment import (
     SYNTHESIS,
     BenchError,
     Measurement,
+    NamesOption,
+    PictureOption,
+    SeedOption,
+    chosen,
     experiment,
     figure,
     say,
 )
-from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.parts import part_area
 
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of
@@ -44,38 +47,18 @@ SIZES = ((2, 2), (3, 3), (4, 2), (5, 3), (4, 4), (8, 4))
 CURVE_SIZES = ((4, 4), (8, 4))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkStress:
-    """Traffic with random back-pressure on one network.
-
-    Attributes:
-        config: of the network.
-        job: of the traffic.
-    """
-
-    config: NetworkConfig
-    job: FlitJob
-
-    @property
-    def name(self) -> str:
-        """Size, destinations, and whether responses answer requests."""
-        kind = self.job.destinations.name.lower().replace("_", "-")
-        answers = "answers" if self.job.answers else "both classes"
-        return f"{self.config.columns} x {self.config.rows}, {kind}, {answers}"
-
-
 def stress_cases(
     sizes: tuple[tuple[int, int], ...] = SIZES, *, flits: int, seed: int
-) -> list[NetworkStress]:
-    """Cases of ``flits`` together: for each size and each of :class:`Destinations`, once with
-    independent requests and responses, once with responses that answer requests.
+) -> dict[str, tuple[NetworkConfig, FlitJob]]:
+    """By name, cases of ``flits`` together: for each size and each of :class:`Destinations`, once
+    with independent requests and responses, once with responses that answer requests.
 
     Links are saturated, packets have all lengths, and vaults offer and accept at random and
     sometimes pause for up to 300 cycles.
     """
     kinds = [(kind, answers) for kind in Destinations for answers in (False, True)]
     share = -(-flits // (len(sizes) * len(kinds)))
-    cases = []
+    cases = {}
     for columns, rows in sizes:
         config = NetworkConfig(columns=columns, rows=rows)
         for number, (kind, answers) in enumerate(kinds):
@@ -89,7 +72,9 @@ def stress_cases(
                 answers=answers,
                 seed=seed + number,
             )
-            cases.append(NetworkStress(config=config, job=job))
+            target = kind.name.lower().replace("_", "-")
+            name = f"{columns} x {rows}, {target}, {'answers' if answers else 'both classes'}"
+            cases[name] = config, job
     return cases
 
 
@@ -166,21 +151,6 @@ _OVERLOAD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadPoint:
-    """One rate of a curve.
-
-    Attributes:
-        offered, delivered: flits per cycle per sending vault.
-        mean, p99: latency in cycles, from a packet's creation to its last flit.
-    """
-
-    offered: float
-    delivered: float
-    mean: float
-    p99: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class LoadCurve:
     """Latency over rate of one network and traffic.
 
@@ -188,7 +158,8 @@ class LoadCurve:
         columns, rows: of the network. destinations: of the traffic.
         limit: flits per cycle per sending vault at which a link or a vault's port is full.
         bisection: the same for the links between two halves, under uniform traffic.
-        points: in the order of :data:`RATES`.
+        points: in the order of :data:`RATES`, offered and delivered flits per cycle per sending
+            vault, and the mean latency in cycles, from a packet's creation to its last flit.
         fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
             no packet had so many.
     """
@@ -198,18 +169,18 @@ class LoadCurve:
     destinations: str
     limit: float
     bisection: float
-    points: tuple[LoadPoint, ...]
+    points: tuple[tuple[float, float, float], ...]
     fastest: tuple[int, ...]
 
     @property
     def saturation(self) -> float:
         """Highest delivered rate, in flits per cycle per sending vault."""
-        return max(point.delivered for point in self.points)
+        return max(delivered for _, delivered, _ in self.points)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> "LoadCurve":
         """The curve whose fields :func:`dataclasses.asdict` gave."""
-        points = tuple(LoadPoint(**point) for point in raw["points"])
+        points = tuple(map(tuple, raw["points"]))
         return cls(**(dict(raw) | {"points": points, "fastest": tuple(raw["fastest"])}))
 
 
@@ -218,10 +189,10 @@ def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
-def _stress_row(case: NetworkStress) -> dict[str, int]:
+def _stress_row(config: NetworkConfig, job: FlitJob) -> dict[str, int]:
     """Flits and packets that were delivered, simulated cycles, and the longest that a packet was in
     the network, in cycles."""
-    (result,) = run_network(case.config, [case.job])
+    (result,) = run_network(config, [job])
     return {
         "flits": sum(result.flits),
         "packets": sum(result.packets),
@@ -249,12 +220,7 @@ def _curve(config: NetworkConfig, jobs: Sequence[FlitJob]) -> dict[str, Any]:
             limit=round(port_limit(config, destinations, jobs[0].hot), 4),
             bisection=round(bisection_limit(config), 4),
             points=tuple(
-                LoadPoint(
-                    offered=job.rate,
-                    delivered=round(result.measured_flits * share, 4),
-                    mean=round(result.mean, 2),
-                    p99=result.quantile(0.99),
-                )
+                (job.rate, round(result.measured_flits * share, 4), round(result.mean, 2))
                 for job, result in zip(jobs, results, strict=True)
             ),
             fastest=_fastest(results),
@@ -310,10 +276,9 @@ def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[LoadCurve
     first = curves[0]
     for axis in (latency, delivered):
         for number, curve in enumerate(curves):
-            mean = [point.mean for point in curve.points]
-            rate = [point.delivered for point in curve.points]
+            offered, rate, mean = zip(*curve.points, strict=True)
             axis.plot(
-                [point.offered for point in curve.points],
+                offered,
                 mean if axis is latency else rate,
                 f"{MARKERS[number % len(MARKERS)]}-",
                 markersize=3.5,
@@ -365,10 +330,10 @@ def network(
         raise BenchError(f"--picture: latency is measured for {drawn} alone")
     results = ResultCache("network_rows")
     stress: dict[str, dict[str, int]] = {}
-    for case in stress_cases(run, flits=flits, seed=seed):
-        say(case.name)
-        key = _row_key(case.config, [case.job])
-        stress[case.name] = results.get(key, partial(_stress_row, case))
+    for name, case in stress_cases(run, flits=flits, seed=seed).items():
+        say(name)
+        config, job = case
+        stress[name] = results.get(_row_key(config, [job]), partial(_stress_row, config, job))
     for name in ("flits", "packets"):
         yield Measurement(name, sum(row[name] for row in stress.values()), name, 0.0, True)
     yield Measurement("cases", len(stress), "networks and traffics", 0.0, True)
@@ -382,7 +347,7 @@ def network(
         key = f"{curve.columns}x{curve.rows}_{figure(curve.destinations)}"
         yield Measurement(f"{key}_limit", curve.limit, "flits a cycle and vault")
         yield Measurement(f"{key}_most", curve.saturation, "flits a cycle and vault", 0.01, True)
-        yield Measurement(f"{key}_idle_latency", curve.points[0].mean, "cycles", 0.01)
+        yield Measurement(f"{key}_idle_latency", curve.points[0][2], "cycles", 0.01)
     if picture is not None:
         draw_curves(curves, picture)
 
@@ -397,7 +362,7 @@ def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) 
     say(f"{size[0]} x {size[1]}, {destinations.name.lower()}")
     config = NetworkConfig(columns=size[0], rows=size[1])
     jobs = _curve_jobs(config, destinations, seed)
-    row = ResultCache("network_rows").get(_row_key(config, jobs), partial(_curve, config, jobs))
+    row = ResultCache("network_curves").get(_row_key(config, jobs), partial(_curve, config, jobs))
     return LoadCurve.from_dict(row)
 
 

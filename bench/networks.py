@@ -31,13 +31,12 @@ from soc.host.transport import Blocking, run
 from support.cache import build_folder
 from support.errors import unknown
 from support.picture import COLOURS, picture
-from vip.cli.commands.option_groups.machine import TimedOption
+from vip.cli.commands.option_groups.design import TimedOption
 from vip.cli.commands.options import PresetOption
 from vip.cli.console import warn
 from vip.energy import costs_of, work
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
-from .harness.options import PictureOption
+from .harness.experiment import SIMULATION, BenchError, Measurement, PictureOption, experiment, say
 from .harness.runs import MEMORY_WAITS, model_key
 
 #: A network for small chips and for tests.

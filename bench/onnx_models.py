@@ -21,8 +21,7 @@ from vip.models.evaluate import evaluate_model
 from vip.models.machine import model_machine
 from vip.models.run import ModelRun, run_model
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
-from .harness.options import NamesOption, chosen
+from .harness.experiment import SIMULATION, BenchError, Measurement, NamesOption, chosen, experiment
 
 if TYPE_CHECKING:
     from onnx import ModelProto

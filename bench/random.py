@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pe.config import PeConfig
-from sim_tb.random.configs import random_config
+from sim_tb.random.programs import random_config
 from vip.cli.commands.options import JobsOption, SchedulerOption
 from vip.random_programs import check_random
 

@@ -1,7 +1,7 @@
 """Scheduling policies of a vault under unlike requesters."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import get_args
 
@@ -161,41 +161,24 @@ ALL_MIXES = (*MIXES, *TRACED_MIXES)
 RunTraffic = Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MixFigures:
-    """A mix under a policy.
-
-    Attributes:
-        gbs: GB/s moved, from the first request to the last response.
-        speedup: weighted speed-up: of each requester the cycles until its last response when it is
-            alone with :data:`BASELINE`, over those in the mix; the sum of all.
-        slowest: the largest of these quotients' inverses.
-        longest: longest latency of an access, in cycles.
-    """
-
-    gbs: float
-    speedup: float
-    slowest: float
-    longest: int
-
-
 def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
     """The thesis's vault with ``policy``."""
     return VaultConfig(scheduler=policy)
 
 
 def mix_job(
-    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int], *, seed: int = 1
+    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int]
 ) -> TrafficJob:
-    """A run of ``patterns``, those of a mix, with ``accesses`` of each requester.
+    """A run of ``patterns``, those of a mix.
 
     Parameters:
-        seed: of the first requester; the others follow.
+        accesses: 32-byte accesses of each requester; a sixteenth of one that has one request in
+            flight; of a trace, the share of it that they are of :data:`ACCESSES`, at most all.
     """
     return TrafficJob(
         patterns=tuple(
-            replace(pattern, accesses=_accesses(pattern, count), seed=seed + number)
-            for number, (pattern, count) in enumerate(zip(patterns, accesses, strict=True))
+            replace(pattern, accesses=_accesses(pattern, count), seed=number)
+            for number, (pattern, count) in enumerate(zip(patterns, accesses, strict=True), 1)
         ),
         begin=config.size_bytes - _SPAN,
         span=_SPAN // (REQUESTERS * COLUMN_BYTES) * REQUESTERS * COLUMN_BYTES,
@@ -210,59 +193,45 @@ def mix_patterns(mix: str) -> tuple[Pattern, ...]:
     return MIXES[mix] if mix in MIXES else traced_patterns(mix)
 
 
-def measure_alone(
-    mixes: Sequence[str] = ALL_MIXES,
-    *,
-    accesses: int = ACCESSES,
-    seed: int = 1,
-    run: RunTraffic = run_traffic,
-) -> dict[str, tuple[int, ...]]:
-    """By mix, the cycles of each requester until its last response when it is alone, with
-    :data:`BASELINE`; parameters and errors as for :func:`measure_policy`."""
+def measure_alone() -> dict[str, tuple[int, ...]]:
+    """By mix of :data:`ALL_MIXES`, the cycles of each requester until its last response when it is
+    alone, with :data:`BASELINE`; errors as for :func:`measure_policy`."""
     vault = policy_vault(BASELINE)
     jobs = [
         mix_job(
             vault,
             mix_patterns(mix),
-            [accesses if number == one else 1 for number in range(REQUESTERS)],
-            seed=seed,
+            [ACCESSES if number == one else 1 for number in range(REQUESTERS)],
         )
-        for mix in mixes
+        for mix in ALL_MIXES
         for one in range(REQUESTERS)
     ]
-    ends = [result.ends for result in run(vault, REQUESTERS, jobs)]
+    ends = [result.ends for result in run_traffic(vault, REQUESTERS, jobs)]
     return {
         mix: tuple(ends[REQUESTERS * number + one][one] for one in range(REQUESTERS))
-        for number, mix in enumerate(mixes)
+        for number, mix in enumerate(ALL_MIXES)
     }
 
 
 def measure_policy(
-    config: VaultConfig,
-    alone: Mapping[str, Sequence[int]],
-    *,
-    accesses: int = ACCESSES,
-    seed: int = 1,
-    run: RunTraffic = run_traffic,
-) -> dict[str, MixFigures]:
-    """Figures by mix of a vault's memory with four requesters.
+    config: VaultConfig, alone: Mapping[str, Sequence[int]]
+) -> dict[str, list[Measurement]]:
+    """By mix, figures of a vault's memory with four requesters: GB/s moved, from the first request
+    to the last response; the weighted speed-up, which sums over the requesters the cycles until the
+    last response when it is alone with :data:`BASELINE`, over those in the mix; the largest of
+    these quotients' inverses; the longest latency of an access.
 
     Parameters:
-        config: of the vault. alone: what :func:`measure_alone` has found with the same parameters,
-            for the mixes that are run.
-        accesses: 32-byte accesses of each requester, 100 or more; a sixteenth of a requester that
-            has one request in flight. Of a trace, the share of it that this is of
-            :data:`ACCESSES`, at most all.
-        seed: of the first requester; the others follow.
-        run: makes the runs, on the Verilog or on the timing model.
+        config: of the vault. alone: what :func:`measure_alone` has found, for the mixes that are
+            run.
 
     Raises:
         TrafficError: the memory made an error, or left a request waiting for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    jobs = [mix_job(config, mix_patterns(mix), REQUESTERS * [accesses], seed=seed) for mix in alone]
-    results = run(config, REQUESTERS, jobs)
+    jobs = [mix_job(config, mix_patterns(mix), REQUESTERS * [ACCESSES]) for mix in alone]
+    results = run_traffic(config, REQUESTERS, jobs)
     return {
         mix: _mix_figures(config, result, alone[mix])
         for mix, result in zip(alone, results, strict=True)
@@ -275,14 +244,18 @@ def _accesses(pattern: Pattern, count: int) -> int:
     return max(1, count // _SLOW) if pattern.window == 1 else count
 
 
-def _mix_figures(config: VaultConfig, result: TrafficResult, alone: Sequence[int]) -> MixFigures:
+def _mix_figures(
+    config: VaultConfig, result: TrafficResult, alone: Sequence[int]
+) -> list[Measurement]:
     slowdowns = [result.ends[number] / cycles for number, cycles in enumerate(alone)]
-    return MixFigures(
-        gbs=round(result.bytes / result.cycles / config.timing.tck_ns, 4),
-        speedup=round(sum(1 / slowdown for slowdown in slowdowns), 4),
-        slowest=round(max(slowdowns), 3),
-        longest=result.longest,
-    )
+    gbs = round(result.bytes / result.cycles / config.timing.tck_ns, 4)
+    speedup = round(sum(1 / slowdown for slowdown in slowdowns), 4)
+    return [
+        Measurement("gbs", gbs, "GB/s", 0.01, True),
+        Measurement("speedup", speedup, "", 0.01, True),
+        Measurement("slowest", round(max(slowdowns), 3), "", 0.02),
+        Measurement("longest", result.longest, "cycles", 0.05),
+    ]
 
 
 #: Accesses of each requester, for the curve.
@@ -342,11 +315,8 @@ def schedulers() -> Iterator[Measurement]:
     alone = measure_alone()
     for policy in POLICIES:
         for mix, figures in measure_policy(policy_vault(policy), alone).items():
-            key = f"{figure(policy)}_{mix}"
-            yield Measurement(f"{key}_gbs", figures.gbs, "GB/s", 0.01, True)
-            yield Measurement(f"{key}_speedup", figures.speedup, "", 0.01, True)
-            yield Measurement(f"{key}_slowest", figures.slowest, "", 0.02)
-            yield Measurement(f"{key}_longest", figures.longest, "cycles", 0.05)
+            for one in figures:
+                yield replace(one, name=f"{figure(policy)}_{mix}_{one.name}")
     for mix, values in measure_bandwidth(policy_vault("learned"), LENGTHS).items():
         for length, gbs in zip(LENGTHS, values, strict=True):
             yield Measurement(f"learned_after_{length}_{mix}", gbs, "GB/s", 0.01, True)

@@ -14,8 +14,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
 
-from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
-from .harness.options import PictureOption
+from .harness.experiment import SIMULATION, BenchError, Measurement, PictureOption, experiment
 from .harness.runs import exact
 
 _TILE = "vault"

@@ -11,7 +11,7 @@ from sim_tb.cosim.engine import CosimError
 from vip.cli.commands.options import JobsOption, SchedulerOption
 from vip.proofs import prove
 from vip.trimming.figure import draw_trims
-from vip.trimming.gain import estimate_gains, simulate_gain
+from vip.trimming.filling import estimate_gains, simulate_gain
 from vip.trimming.rows import means
 from vip.trimming.suite import measure_trims
 
@@ -21,12 +21,13 @@ from .harness.experiment import (
     SYNTHESIS,
     BenchError,
     Measurement,
+    NamesOption,
+    PictureOption,
     experiment,
     figure,
     say,
     say_stage,
 )
-from .harness.options import NamesOption, PictureOption
 
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 

@@ -91,30 +91,28 @@ ACCESS_FJ_PER_UM = exp(
 )
 
 
-@dataclass(frozen=True)
-class SramEnergies:
-    """Energies of memory macros at a node.
+def access_fj(
+    geometry: SramGeometry, node_nm: float = _ENERGY_NODE_NM, volts: float = _VOLTS
+) -> float:
+    """One read or write at one port of a macro, in fJ.
 
-    Attributes:
+    Parameters:
         node_nm: feature size in nm. volts: supply.
     """
+    scale = node_nm / _ENERGY_NODE_NM * (volts / _VOLTS) ** 2
+    return scale * ACCESS_FJ_PER_UM * _length(geometry)
 
-    node_nm: float = _ENERGY_NODE_NM
-    volts: float = _VOLTS
 
-    def access_fj(self, geometry: SramGeometry) -> float:
-        """One read or write at one port, in fJ."""
-        scale = self.node_nm / _ENERGY_NODE_NM * (self.volts / _VOLTS) ** 2
-        return scale * ACCESS_FJ_PER_UM * _length(geometry)
-
-    def leakage_nw(self, geometry: SramGeometry, gate_nw: float, gate_um2: float) -> float:
-        """Leakage in nW, given gates that leak ``gate_nw`` on ``gate_um2`` at the same node."""
-        um2 = sram_um2(geometry) * (self.node_nm / 28.0) ** 2
-        return _LEAKAGE_SHARE * gate_nw * um2 / gate_um2
+def leakage_nw(geometry: SramGeometry, node_nm: float, gate_nw: float, gate_um2: float) -> float:
+    """Leakage of a macro in nW, given gates that leak ``gate_nw`` on ``gate_um2`` at the node."""
+    um2 = sram_um2(geometry) * (node_nm / 28.0) ** 2
+    return _LEAKAGE_SHARE * gate_nw * um2 / gate_um2
 
 
 _DECODE_NS = 0.011
 _LINE_NS_PER_UM = 0.0011
+#: Additional delay of an output in ns per fF of load.
+_DRIVE_NS_PER_FF = 0.0012
 #: Node of the constants above, in nm.
 _TIMING_NODE_NM = 28.0
 #: Setup time of an address, as a fraction of the access time.
@@ -127,12 +125,10 @@ class SramTimes:
 
     Attributes:
         node_nm: feature size in nm.
-        drive_ns_per_ff: additional delay of an output in ns per fF of load.
         corner: factor for all times, relative to the typical corner.
     """
 
     node_nm: float
-    drive_ns_per_ff: float = 0.0012
     corner: float = 1.0
 
     def access_ns(self, geometry: SramGeometry) -> float:
@@ -148,5 +144,5 @@ class SramTimes:
     def drive(self, access_ns: float, load_ff: float) -> tuple[float, float]:
         """Arrival and slew in ns of a loaded output; the output buffer of a macro is as strong as a
         large cell."""
-        later = self.corner * self.drive_ns_per_ff * load_ff
+        later = self.corner * _DRIVE_NS_PER_FF * load_ff
         return access_ns + later, 0.01 + later

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
+    from .reports.collect import Report
     from .reports.run.page import WrittenPage, report_run
-    from .reports.write import WrittenReport, report
+    from .reports.write import report
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
@@ -71,6 +72,7 @@ __all__ = [
     "PresetList",
     "ProgramRun",
     "ProofReport",
+    "Report",
     "Sizes",
     "Subject",
     "SweepResult",
@@ -78,7 +80,6 @@ __all__ = [
     "TimedNetlist",
     "TrimResult",
     "WrittenPage",
-    "WrittenReport",
     "assemble",
     "browser_page",
     "build_model",
@@ -135,7 +136,8 @@ _MODULES = {
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.page": ("WrittenPage", "report_run"),
-    "vip.reports.write": ("WrittenReport", "report"),
+    "vip.reports.collect": ("Report",),
+    "vip.reports.write": ("report",),
     "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),

@@ -37,7 +37,7 @@ from soc.generate.presets import preset
 from soc.tile.config import VaultTileConfig
 from support.errors import VipError
 from synth.power.power import THESIS_NM, THESIS_VOLTS
-from synth.sram import SramEnergies
+from synth.sram import access_fj
 
 #: The thesis's energy of a Hybrid Memory Cube.
 DRAM_PJ_PER_BIT = 10
@@ -153,7 +153,7 @@ def costs_of(
 
 
 def _access_pj(geometry: SramGeometry) -> float:
-    return SramEnergies(THESIS_NM, THESIS_VOLTS).access_fj(geometry) / 1000
+    return access_fj(geometry, THESIS_NM, THESIS_VOLTS) / 1000
 
 
 @cache

@@ -12,7 +12,7 @@ from sim_tb.cosim.applications import ApplicationError, applications
 from soc.generate.presets import preset
 from support.errors import Shown, unknown
 from support.processes import workers
-from synth.analysis.trim import Known, trim
+from synth.analysis.trim import Known, report
 from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
@@ -95,7 +95,7 @@ def _proof(
 ) -> Proof:
     """The proof of the engine that is trimmed to ``launches``."""
     programs = [program for program, _ in launches]
-    trimmed = trim(programs, full, known=[known for _, known in launches])
+    trimmed = report(programs, full, known=[known for _, known in launches]).trimmed
     return prove_trimmed(full, trimmed, progress)
 
 

@@ -13,15 +13,19 @@ import ast
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
 
 import bench
 from support.errors import VipError, unknown
+from vip.cli.commands.options import drawing
+from vip.cli.errors import UserError
 
 #: Packages whose versions affect the figures of most experiments.
 AMARANTH = ("amaranth",)
@@ -171,3 +175,27 @@ def child_seconds() -> float:
 def cpu_seconds() -> float:
     """Processor time of this process and its finished children in seconds."""
     return time.process_time() + child_seconds()
+
+
+PictureOption = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
+]
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Measure only this part; may be repeated."),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=2**31)]
+
+
+def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
+    """The ``parts`` that ``names`` lists; all if ``names`` is empty.
+
+    Raises:
+        UserError: a name is not one of ``parts``.
+    """
+    every = list(parts)
+    for name in names or ():
+        if name not in every:
+            raise UserError(f"--only: {unknown('part', name, every)}")
+    return [name for name in every if not names or name in names]

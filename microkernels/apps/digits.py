@@ -133,28 +133,25 @@ class DigitNetwork:
                 values = np.maximum(values, 0)
         return values
 
-    def fixed_scores(
-        self, images: Elements, run: Callable[[KernelJob], Elements], *, sharers: int = 1
-    ) -> Elements:
+    def fixed_scores(self, images: Elements, run: Callable[[KernelJob], Elements]) -> Elements:
         """Fixed point: count x 10 scores, as the kernels compute them.
 
         Parameters:
             images: count x 8 x 8 x 1 real numbers.
             run: returns the outputs of a job: ``lambda job: job.expected`` for the golden model, or
                 those of a simulated machine.
-            sharers: number of engines of the machine.
 
         Raises:
             KernelError: the pictures have another shape, or there are none.
         """
         values = [to_fixed(image, ACTIVATION_FRACTION) for image in _checked(images)]
         for layer in self.convolutions:
-            values = [self._convolve(value, layer, run, sharers) for value in values]
+            values = [self._convolve(value, layer, run) for value in values]
         vectors = np.stack([value.reshape(-1) for value in values])
         for number, layer in enumerate(self.connected):
             relu = number + 1 < len(self.connected)
             parts = [
-                run(_connect(vectors[first : first + _BATCH], layer, relu=relu, sharers=sharers))
+                run(_connect(vectors[first : first + _BATCH], layer, relu=relu))
                 for first in range(0, len(vectors), _BATCH)
             ]
             vectors = np.concatenate(parts)
@@ -162,14 +159,14 @@ class DigitNetwork:
 
     @staticmethod
     def _convolve(
-        value: Elements, layer: Weights, run: Callable[[KernelJob], Elements], sharers: int
+        value: Elements, layer: Weights, run: Callable[[KernelJob], Elements]
     ) -> Elements:
-        values = run(_convolution(value, layer, sharers=sharers))
+        values = run(_convolution(value, layer))
         height, width, channels = values.shape
         pool = PoolShape(
             width=width, height=height, channels=channels, window=_WINDOW, stride=_WINDOW
         )
-        return run(pool_job(pool, values[np.newaxis], sharers=sharers))
+        return run(pool_job(pool, values[np.newaxis]))
 
 
 def _checked(images: Elements) -> Elements:
@@ -181,9 +178,7 @@ def _checked(images: Elements) -> Elements:
     return images
 
 
-def _convolution(
-    value: Elements, layer: Weights, *, relu: bool = True, sharers: int = 1
-) -> KernelJob:
+def _convolution(value: Elements, layer: Weights, *, relu: bool = True) -> KernelJob:
     height, width, _ = value.shape
     filters, kernel, _, channels = layer.weights.shape
     return conv_job(
@@ -200,11 +195,10 @@ def _convolution(
         to_fixed(layer.bias, ACTIVATION_FRACTION),
         fraction=WEIGHT_FRACTION,
         relu=relu,
-        sharers=sharers,
     )
 
 
-def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> KernelJob:
+def _connect(vectors: Elements, layer: Weights, *, relu: bool) -> KernelJob:
     batch, inputs = vectors.shape
     return dense_job(
         DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),
@@ -214,7 +208,6 @@ def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> 
         fraction=WEIGHT_FRACTION,
         relu=relu,
         chunk=_CHUNK,
-        sharers=sharers,
     )
 
 
@@ -275,21 +268,6 @@ def trained_nin() -> tuple[Weights, ...]:
     """The three convolutions of the network in network: two random ones, and one fitted to the
     digits by least squares."""
     return _layers("NIN", "convolution")
-
-
-def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
-    """Outputs of the first two convolutions for pictures."""
-    first, second = layers
-    values = np.maximum(convolved(images, first), 0)
-    hidden: Elements = np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)
-    return hidden
-
-
-def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
-    """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures."""
-    values = nin_hidden(layers[:2], images)
-    scores: Elements = (values @ layers[2].weights[:, 0, 0].T + layers[2].bias).mean(axis=(1, 2))
-    return scores
 
 
 def nin_fixed_scores(

@@ -425,15 +425,15 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
 
 
 @CHECK.arguments
-def bp_copy_job(problem: BpProblem, iterations: int = 1) -> KernelJob:
-    """The initial messages of ``problem``, copied from those of the coarse problem after
-    ``iterations`` (0 or more) iterations.
+def bp_copy_job(problem: BpProblem) -> KernelJob:
+    """The initial messages of ``problem``, copied from those of the coarse problem after an
+    iteration.
 
     Raises:
         KernelError: a problem that the kernel can't solve.
     """
     both = _Levels(problem)
-    messages = iterate(both.coarse, iterations)
+    messages = iterate(both.coarse, 1)
     return KernelJob(
         name="messages of the fine level",
         launches=(both.launch("copy"),),

@@ -7,6 +7,7 @@ pixels around the map (``padding``) are part of the plane, so kernels need no sp
 edges. Channels that only fill up the last slice contain zeros.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,20 @@ from .memory import Readable, Writable
 #: Bytes in a DRAM column, the unit of a request, and in a DRAM row (thesis, section 5.2).
 COLUMN_BYTES = 32
 ROW_BYTES = 256
+
+
+def even_parts(length: int, most: int) -> Iterator[int]:
+    """Divide a length into parts of 1..``most``, as even as their number allows."""
+    for part in range(1, min(length, most) + 1):
+        count = -(-length // part)
+        if -(-length // count) == part:
+            yield part
+
+
+def part_starts(length: int, part: int) -> list[int]:
+    """Starts of the parts of a length; the last one ends with it, and overlaps the previous one if
+    the parts do not divide the length evenly."""
+    return [min(start, length - part) for start in range(0, length, part)]
 
 
 def round_up(value: int, multiple: int) -> int:

@@ -17,7 +17,7 @@ _WEIGHT_FRACTION = 12
 _BIAS = 0.05
 
 
-def _usual(network: Network, seed: int) -> dict[str, Weights]:
+def _usual(network: Network, seed: int = 1) -> dict[str, Weights]:
     """Random real weights, scaled so that activations neither vanish nor grow from layer to layer:
     their variance is 2 divided by the number of inputs per output (He et al. 2015, equation
     10)."""
@@ -46,10 +46,10 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
     }
 
 
-def in_usual_bytes(network: Network, seed: int = 1) -> tuple[Network, dict[str, Weights]]:
+def in_usual_bytes(network: Network) -> tuple[Network, dict[str, Weights]]:
     """A network in bytes, with shifts for random weights of usual size, and those weights."""
     network = network.in_bytes()
-    real = _usual(network, seed)
+    real = _usual(network)
     parameters = RealParameters(real=real, bounds={}, affine={}, curves={}, epsilons={})
     layers, weights = [], {}
     for layer in network.layers:

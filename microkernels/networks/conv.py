@@ -143,7 +143,14 @@ class Conv(SumLayer, _Filter):
         return 2 * self.shape(plan.input).macs * packed(self.bits)
 
     def _divided(
-        self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines, *, strips: bool
+        self,
+        shape: ConvShape,
+        depth: int,
+        out_depth: int,
+        engines: ChipEngines,
+        *,
+        strips: bool,
+        images: int = 1,
     ) -> ConvPlan:
         """The kernel's plan for slices of ``depth`` and ``out_depth`` elements per pixel."""
         return plan_conv(
@@ -155,6 +162,7 @@ class Conv(SumLayer, _Filter):
             pairs=self.bits == BYTE_BITS,
             narrow=self.narrow,
             sharers=engines.pes,
+            images=images,
             scratchpad_bytes=engines.scratchpad_bytes,
         )
 
@@ -225,7 +233,7 @@ class Conv(SumLayer, _Filter):
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
         (width, height), channels = self.taps, self.shape(plan.input).group_channels
         products = width * height * channels * plan.tile.elements * self.packed
-        return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
+        return plan.rounds(work.batch) * products / (LANES * work.engines.pes) + LAUNCH_CYCLES
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         shape = replace(
@@ -234,8 +242,11 @@ class Conv(SumLayer, _Filter):
             height=plan.region.height,
             filters=plan.tile.channels * self.packed,
         )
-        part = self._divided(shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips)
-        cycles = predict_conv(part, work.engines.pes)
+        images = plan.rounds(work.batch)
+        part = self._divided(
+            shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips, images=images
+        )
+        cycles = predict_conv(part, work.engines.pes, images) / images
         point = self._point_cycles(shape, plan.depth, plan.out_depth, work.engines)
         if point < cycles and not plan.strips:
             return replace(plan, part=shape).timed(point, work)

@@ -4,7 +4,8 @@ A curve is fitted, in elements, on the range of its argument in the calibration 
 from left to right, are those with the fewest operations whose error is at most 1.5 units in the
 last place or 7e-5 of the largest result; if there are too many of them, the error may be 1.25 times
 as large, and so on. Each piece is a polynomial of degree 1 to 7 that reaches as far as this error
-allows.
+allows. A function that is odd is one odd piece, for both signs alike, if its error is at most 1.25
+times that of the first pieces.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import HIGHEST, LOWEST
 from microkernels.nn.curves import (
+    MOST_COEFFICIENTS,
     MOST_PIECES,
     UNIT_FRACTION,
     Curve,
@@ -32,6 +34,10 @@ _DEGREES = range(1, 8)
 _GOOD, _GOOD_PART = 1.5, 7e-5
 #: Factor of the next one.
 _WORSE = 1.25
+#: Elements by which an odd function may differ for opposite arguments.
+_ODD = 0.25
+#: Units in the last place by which the last coefficient of an odd piece may be moved.
+_BESIDE = 3
 #: Part of it that a polynomial with real coefficients may have.
 _BEFORE_ROUNDING = 0.75
 #: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
@@ -182,18 +188,88 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
         for edge in (np.floor(np.ldexp(least, source)), np.ceil(np.ldexp(greatest, source)))
     )
 
+    def everywhere(elements: _Reals) -> _Reals:
+        return np.asarray(np.ldexp(evaluated(function, np.ldexp(elements, -source)), fraction))
+
     def target(elements: _Reals) -> _Reals:
-        real = np.clip(np.ldexp(elements, -source), least, greatest)
-        scaled = np.ldexp(evaluated(function, real), fraction)
-        return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
+        within = np.clip(elements, np.ldexp(least, source), np.ldexp(greatest, source))
+        return np.asarray(np.clip(everywhere(within), LOWEST, HIGHEST))
 
     if function.name == "positive":
         return Curve(0, LOWEST, HIGHEST, (_step(int(np.ldexp(1.0, fraction))),))
     if function.name == "inverse" and low <= 0:
         return _stepped(high, target)
+    odd = _odd(min(max(-low, high, 2), HIGHEST), everywhere)
+    if odd is not None:
+        return odd
     first, last = _even(low, high, target)
     start = int(np.floor(target(np.array([float(first)]))[0] + 0.5))
     return Curve(start, low, high, _pieces(_Front(first, start), last, target))
+
+
+def _odd(half: int, target: _Target) -> Curve | None:
+    """The curve of a function that is odd, but for its value at 0, from ``-half`` to ``half``;
+    None: it is not, or one piece has too large an error."""
+    places = np.linspace(0, half, _SAMPLES)
+    right, left = target(places), target(-places)
+    middle = float(right[0])
+    limits = right.min(), right.max(), left.min(), left.max()
+    with np.errstate(invalid="ignore"):
+        odd = np.abs(right + left - 2 * middle).max() <= _ODD
+    # One that is not finite compares as False.
+    if not (odd and max(map(abs, limits)) <= HIGHEST):
+        return None
+    start = int(np.floor(middle + 0.5))
+    error = _WORSE * max(_GOOD, _GOOD_PART * float(np.abs(right).max()))
+    front = _Front(-half, start)
+    for degree in range(1, MOST_COEFFICIENTS):
+        piece = _odd_piece(half, degree, lambda places: target(places) - middle)
+        if piece is None:
+            return None
+        if _error(piece, front, half, target) > 2 * error:
+            continue
+        # Rounding may favour the coefficients beside the nearest.
+        *first, last = piece.coefficients
+        for moved in sorted(range(-_BESIDE, _BESIDE + 1), key=abs):
+            near = min(max(last + moved, LOWEST), HIGHEST)
+            beside = piece._replace(coefficients=(*first, near))
+            if _error(beside, front, half, target) <= error:
+                return Curve(start, -half, half, (beside,))
+    return None
+
+
+def _odd_piece(half: int, degree: int, target: _Target) -> Piece | None:
+    """The odd piece with a polynomial of this degree; None: its numbers do not fit."""
+    factor, shift = _scale(half)
+    # Of the argument of the polynomial, and of the function.
+    nodes = _between(_NODES)
+    units = np.sqrt((nodes + 1) / 2)
+    wanted = target(units * (_ONE * (1 << shift) / factor))
+    end = int(np.floor(wanted[0] + 0.5))
+    bend = (units**3 - units)[:, np.newaxis]
+    powers = np.vander(nodes, degree + 1)
+    real = np.linalg.lstsq(powers * bend, wanted - end * units, rcond=None)[0]
+    room = max(_room(real), UNIT_FRACTION)
+    if not end or room > 2 * UNIT_FRACTION:
+        return None
+    coefficients = _rounded(real, room)
+    return Piece(0, factor, shift, 1, 2 * UNIT_FRACTION - room, coefficients, end)
+
+
+def _room(real: _Reals) -> int:
+    """Bits of the largest number in Horner's rule from -1 to 1, which must stay below 1."""
+    nodes = _between(_NODES)
+    bound, sums = 0.0, np.zeros_like(nodes)
+    for coefficient in real:
+        sums = sums * nodes + coefficient
+        bound = max(bound, float(np.abs(sums).max()), abs(float(coefficient)))
+    return int(np.ceil(np.log2(max(bound * 1.01 + 1, 1.0))))
+
+
+def _rounded(real: _Reals, room: int) -> tuple[int, ...]:
+    """Coefficients of a piece."""
+    numbers = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
+    return tuple(map(int, np.clip(numbers, LOWEST, HIGHEST)))
 
 
 def _pieces(front: _Front, end: int, target: _Target) -> tuple[Piece, ...]:
@@ -329,16 +405,9 @@ def _polynomial(front: _Front, half: int, target: _Target, degree: int) -> tuple
 def _piece(front: _Front, half: int, target: _Target, degree: int) -> Piece:
     """The piece on the ``2 * half`` elements from ``front`` on, which adds nothing at its start."""
     real, _ = _polynomial(front, half, target, degree)
-    nodes = _between(_NODES)
-    # Every step of Horner's rule must stay below 1.
-    bound, sums = 0.0, np.zeros_like(nodes)
-    for coefficient in real:
-        sums = sums * nodes + coefficient
-        bound = max(bound, float(np.abs(sums).max()), abs(float(coefficient)))
-    room = int(np.ceil(np.log2(max(bound * 1.01 + 1, 1.0))))
+    room = _room(real)
     scale, right = (1, UNIT_FRACTION - room) if room <= UNIT_FRACTION else (1 << room - 15, 0)
-    numbers = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
-    *first, last = map(int, np.clip(numbers, LOWEST, HIGHEST))
+    *first, last = _rounded(real, room)
     piece = Piece(front.place + half, *_scale(half), 1, 0, (*first, last))
     last -= int(part(piece, np.array([front.place], np.int16))[0])
     last = min(max(last, LOWEST), HIGHEST)

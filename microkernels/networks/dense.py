@@ -18,6 +18,7 @@ from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
+from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, same_size
 from .layer import (
@@ -80,6 +81,13 @@ class Dense(SumLayer):
     def output_depth(self, vaults: int) -> int:
         return -(-self.outputs // (vaults * self.packed))
 
+    def slice_cycles(
+        self, source: MapSize, depth: int, out_depth: int, engines: ChipEngines, *, first: bool
+    ) -> float:
+        # Weights of channels that fill a slice are read, too.
+        elements = source.width * source.height * round_up(source.channels, depth)
+        return elements * self.outputs * ELEMENT_BYTES / MEMORY_BYTES / engines.ring.vaults
+
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices; all vaults have about as many.
         slices = plan.cut.slices
@@ -92,6 +100,10 @@ class Dense(SumLayer):
         cycles = max(weights * ELEMENT_BYTES / MEMORY_BYTES, products) + LAUNCH_CYCLES
         return replace(plan, cycles=cycles)
 
+    def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        # The only vault with outputs has written whole images.
+        return before.cut.vaults == plan.cut.vaults == 1
+
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
@@ -101,7 +113,10 @@ class Dense(SumLayer):
         self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
     ) -> LayerPlan:
         (source,) = sources
-        order = np.arange(plan.input.elements) if source is None else flat_order(source)
+        if source is None:
+            order = np.arange(plan.input.elements)
+        else:
+            order = flat_order(source, in_place=source.cut.vaults == plan.cut.vaults == 1)
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -129,9 +144,9 @@ class Dense(SumLayer):
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
         (source,) = maps.sources
-        if source is None or maps.target.tile(vault) is None:
-            return []
         assert isinstance(step, _DenseStep)
+        if source is None or step.in_place or maps.target.tile(vault) is None:
+            return []
         return flat_moves(source, step.layout(vault).inputs, vault)
 
     def integer(
@@ -172,9 +187,24 @@ class _DenseStep(LayerStep):
         assert isinstance(part, DensePart)
         return part
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it reads what its source has written where it is."""
+        source, plan = self.maps.sources[0], self.maps.plan
+        return source is not None and source.cut.vaults == plan.cut.vaults == 1
+
     def layout(self, vault: int) -> DenseLayout:
         """The layout in a vault."""
         offsets = self.maps.target.offsets
+        source, written = None, self.maps.sources[0]
+        if self.in_place:
+            assert written is not None
+            source = Vectors(
+                base=self.ring.address(vault, written.offsets[0]),
+                length=self.part.plan.shape.inputs,
+                batch=len(written.offsets),
+                pitch=round_up(written.bytes, COLUMN_BYTES),
+            )
         return DenseLayout(
             plan=self.part.plan,
             target=Vectors(
@@ -184,6 +214,7 @@ class _DenseStep(LayerStep):
                 pitch=self.maps.target.bytes,
             ),
             base=self.ring.address(vault, self.offset),
+            source=source,
         )
 
     @property

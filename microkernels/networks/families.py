@@ -231,65 +231,60 @@ class _MapStep(LayerStep):
         """The shape or plan of the kernel for a tile."""
         return self.layer.tile_shape(self.maps.plan)
 
-    def layout(self, vault: int, round_: int) -> BlockLayout:
-        """The layout in a vault."""
-        layout: BlockLayout = self.layer.layout(
-            self.tile,
-            self.maps.read(vault, round_),
-            self.maps.target.map(vault, round_),
-            base=self.ring.address(vault, self.offset),
-            engines=self.maps.engines,
-        )
+    def layout(self, vault: int) -> BlockLayout:
+        """The layout in a vault that has images."""
+        target = self.maps.target
+        first, *further = [
+            self.layer.layout(
+                self.tile,
+                self.maps.read(vault, round_),
+                target.map(vault, round_),
+                base=self.ring.address(vault, self.offset),
+                engines=self.maps.engines,
+            )
+            for round_ in range(target.rounds)
+            if target.image(vault, round_) is not None
+        ]
+        layout: BlockLayout = first.on_images(further)
         return layout
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        program = self.layer.program(self.layout(0, 0), self.ring.address_bits)
-        return tuple(
-            self._launch(program, self._parameters(round_), round_)
-            for round_ in range(self.maps.target.rounds)
-        )
+        program = self.layer.program(self.layout(0), self.ring.address_bits)
+        return (self._launch(program, self.offset + self._first),)
 
     @cached_property
     def _first(self) -> int:
-        """Bytes of a vault's data including the parameter block of the first round."""
-        return round_up(self.layout(0, 0).end - self.offset, COLUMN_BYTES)
+        """Bytes of a vault's data, with room for a parameter block."""
+        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
 
     @cached_property
     def _block(self) -> int:
-        size = max(len(self.layout(0, 0).block(0)), len(idle_block(0, self.pes)))
+        size = max(len(self.layout(0).block(0)), len(idle_block(0, self.pes)))
         return round_up(size, COLUMN_BYTES)
 
     @property
     def bytes(self) -> int:
-        return self._first + self.maps.target.rounds * self._block
+        return self._first + self._block
 
     def declared(self, launch: Launch) -> Declared:
-        # A program may read one word past its part of a block: in the next round's block, or
-        # between this step's data and the next place, which nothing writes.
-        last = launch.parameters + self._block == self.offset + self.bytes
-        past = WORD_BYTES if not last or self.bytes % ALIGNMENT else 0
+        # A program may read one word past its part of a block: between this step's data and the
+        # next place, which nothing writes.
+        past = WORD_BYTES if self.bytes % ALIGNMENT else 0
         block = Span(launch.parameters, self._block + past)
         return Declared(constants=(block,), slots=self.pes)
 
-    def _parameters(self, round_: int) -> int:
-        return self.offset + self._first + round_ * self._block
-
     def write(self, memory: Writable, weights: Weights | None) -> None:
         for vault in range(self.ring.vaults):
-            for round_ in range(self.maps.target.rounds):
-                at = self.ring.address(vault, self._parameters(round_))
-                works = self.maps.target.tile(vault) is not None
-                if works and self.maps.target.image(vault, round_) is not None:
-                    block = self.layout(vault, round_).block(at)
-                else:
-                    block = idle_block(at, self.pes)
-                memory.write(at, block)
-        for vault in range(self.ring.vaults):
-            if self.maps.target.tile(vault) is not None:
-                layout = self.layout(vault, 0)
-                part = None if weights is None else self._part(weights, vault)
-                self.layer.store(layout, memory, part)
+            at = self.ring.address(vault, self.offset + self._first)
+            target = self.maps.target
+            if target.tile(vault) is None or target.image(vault, 0) is None:
+                memory.write(at, idle_block(at, self.pes))
+                continue
+            layout = self.layout(vault)
+            part = None if weights is None else self._part(weights, vault)
+            self.layer.store(layout, memory, part)
+            memory.write(at, layout.block(at))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,7 @@ class LayerPlan:
 
     def timed(self, cycles: float, work: ChipWork) -> "LayerPlan":
         """The plan with its predicted cycles, computed from those of one round's tile."""
-        return replace(self, cycles=self.rounds(work.batch) * (cycles + LAUNCH_CYCLES))
+        return replace(self, cycles=self.rounds(work.batch) * cycles + LAUNCH_CYCLES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +175,8 @@ class LayerMaps:
 class LayerStep(ABC):
     """What all vaults do for a layer: each vault's data, and the launches that process it.
 
-    The data is at the same offset in each vault. Each round of a layer has its own parameter block;
-    weights and biases are stored once.
+    The data is at the same offset in each vault. All rounds of a layer are one launch; weights and
+    biases are stored once.
 
     Attributes:
         maps: of the layer.
@@ -203,7 +203,7 @@ class LayerStep(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the first launch; those of further rounds have a number."""
+        """Name of its launch."""
         return self.layer_name
 
     @property
@@ -248,9 +248,8 @@ class LayerStep(ABC):
             weights=np.pad(weights.weights[part], (lacking, *inner)), bias=np.pad(bias, lacking)
         )
 
-    def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
-        name = f"{self.name} {round_ + 1}" if round_ else self.name
-        return Launch(name=name, program=program, parameters=parameters)
+    def _launch(self, program: Program, parameters: int) -> Launch:
+        return Launch(name=self.name, program=program, parameters=parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

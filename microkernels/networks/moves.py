@@ -22,7 +22,7 @@ from microkernels.common.builder import (
     launch_registers,
 )
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import FeatureMap, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.dense_layout import Vectors
@@ -176,14 +176,17 @@ def _copy(
         yield from _moves(at, to, *steps, elements, len(channels))
 
 
-def flat_order(source: OutputMaps) -> NDArray[np.int64]:
+def flat_order(source: OutputMaps, *, in_place: bool) -> NDArray[np.int64]:
     """The order in which :func:`flat_moves` stores an image's elements: for each place in the
     vector the index of its element, channel by channel and row by row; -1: empty.
+
+    Parameters:
+        in_place: the order in which the only vault with a part of the map has written it.
     """
     size = source.size
     index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
     index = index.transpose(1, 2, 0)
-    order = []
+    order: list[NDArray[np.int64]] = []
     for _, _, owned in source.holders(0):
         for channel in _slices(owned.channel, owned.channels, source.depth):
             last = min(channel + source.depth, owned.channel + owned.channels)
@@ -192,6 +195,9 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
             ]
             fill = source.depth - (last - channel)
             part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
+            if in_place and order:
+                gap = -len(order[-1]) % (COLUMN_BYTES // ELEMENT_BYTES)
+                order.append(np.full(gap, -1))
             order.append(part.transpose(1, 0, 2).ravel())
     return np.concatenate(order)
 

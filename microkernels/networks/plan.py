@@ -269,6 +269,12 @@ class NetworkPlan:
                 for use in self.network.users(name)
                 if use not in self.inputs_in_place
             }
+            # A vector that is read where it is has no pixels of others between its own.
+            if any(
+                not self.layers[use.name].layer.reads_regions and use not in users
+                for use in self.network.users(name)
+            ):
+                continue
             covering = [
                 use
                 for use, user in users.items()

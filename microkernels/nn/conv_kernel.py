@@ -110,6 +110,8 @@ class _ConvKernel:
             launch=launch_registers(vault_bits),
         )
         self.fraction = fraction
+        # The start reads them before it reads words into other registers.
+        w.release(*launch_registers(vault_bits))
         reg = w.register
         self.groups = reg("groups", "groups of filters left")
         self.rows = reg("rows", "rows of windows")
@@ -118,6 +120,9 @@ class _ConvKernel:
         self.weights = reg("weights", "address of the next pass's weights")
         self.limits = reg("limits", "address of the thresholds")
         self.spare = reg("spare", "address for stores that mean nothing")
+        if layout.images > 1:
+            self.first_rows = reg("first_rows", "rows of windows in the first image")
+            self.image_rows = reg("image_rows", "rows of windows left in the image")
         self.described = reg("described", "address of the next group's description")
         self.next_out = reg("next_out", "next group: address of its first output")
         self.next_bias = reg("next_bias", "next group: address of its biases")
@@ -145,6 +150,8 @@ class _ConvKernel:
         if plan.narrows_sums:
             self.sum = reg("sum", "address of the youngest pixel's partial sum")
         self.tmp = reg("tmp", "temporary")
+        if layout.images == 1:
+            self.first_rows = self.tmp
         self.tmp1 = reg("tmp1", "temporary")
         # Not both loops at the same time as the thresholds' address.
         self.tmp2 = reg("tmp2", "temporary") if plan.rows_apart == 1 else self.limits
@@ -162,7 +169,13 @@ class _ConvKernel:
         if not plan.narrows_sums:
             self.relu = w.constant("relu", plan.thresholds + ELEMENT_BYTES, "threshold of outputs")
         self.stream = ConvStream(
-            layout, w, rows=self.rows, first=self.first, described=self.described
+            layout,
+            w,
+            rows=self.rows,
+            first=self.first,
+            first_rows=self.first_rows,
+            described=self.described,
+            groups=self.groups,
         )
 
     def build(self) -> KernelBuilder:
@@ -174,8 +187,16 @@ class _ConvKernel:
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
         if self._turns_early:
+            last = w.new_label("last")
+            self._unless_last(last)
             self._load_weights(0)
-        pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
+            w.label(last)
+        # Some vaults may have an image less.
+        pixels = [
+            len(rows) * plan.shape.out_width
+            for images in (self.layout.images, max(1, self.layout.images - 1))
+            for rows, _ in plan.shares(self.layout.sharers, images)
+        ]
         if plan.narrows_sums:
             w.note("Only the last slice's sums become bytes: passes end with an empty pipeline.")
             self._flush()
@@ -201,9 +222,12 @@ class _ConvKernel:
             self.weights,
             self.limits,
             self.spare,
+            self.first_rows,
         )
         w.start(words, self.described, vault_bits=self.vault_bits)
         w.op("beq", self.groups, w.zero, "idle")
+        w.note("Before loads, behind which it would wait.")
+        self._describe()
         w.note("Weights of the first pass, thresholds.")
         for part in range(plan.parts):
             self._load_weights(part)
@@ -224,7 +248,6 @@ class _ConvKernel:
             for biases in self.biases:
                 w.op("li", biases, plan.biases)
         self._begin_row()
-        self._describe()
         w.op("jmp", "group")
 
     def _forget(self) -> None:
@@ -397,11 +420,22 @@ class _ConvKernel:
         w = self.writer
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
+        self._unless_last(skip)
         if pad:
             w.offset(self.tmp, self.result[-1], self.plan.group_bytes)
             w.vector("v.s.max", self.tmp, self.tmp, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)
+
+    def _unless_last(self, label: str) -> None:
+        """Jump to ``label`` in the last pass."""
+        w = self.writer
+        if self.plan.slices == 1:
+            w.op("beq", self.groups, self.one, label)
+            return
+        w.op("add", self.tmp, self.groups, self.slices_left)
+        w.op("sub", self.tmp, self.tmp, self.one)
+        w.op("beq", self.tmp, self.one, label)
 
     def _turn(self) -> None:
         w, plan = self.writer, self.plan
@@ -438,6 +472,13 @@ class _ConvKernel:
             w.op("bne", self.apart_left, w.zero, begun)
         self._begin_row()
         w.offset(self.out_row, self.out_row, self.layout.target.y_step, note="next row")
+        if self.layout.images > 1:
+            w.op("sub", self.image_rows, self.image_rows, 1)
+            with w.unless("bne", self.image_rows, w.zero):
+                rows, (_, step) = plan.shape.out_height, self.layout.steps
+                gap = step - rows * self.layout.target.y_step
+                w.offset(self.out_row, self.out_row, gap, note="next image")
+                w.op("li", self.image_rows, rows)
         w.op("mov", self.out[0], self.out_row)
         if begun:
             w.op("mov", self.out_part, self.out_row)
@@ -488,6 +529,8 @@ class _ConvKernel:
         w.label("pass")
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)
+        if self.layout.images > 1:
+            w.op("mov", self.image_rows, self.first_rows)
         w.op("mov", self.out[0], self.out_base)
         if plan.rows_apart > 1:
             w.op("mov", self.out_part, self.out_base)

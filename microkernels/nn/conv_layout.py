@@ -6,14 +6,15 @@ on the groups, so that outputs written at the same time are adjacent. An engine'
 parameter block::
 
     0  groups of filters; 0: nothing to do
-    1  rows of pixels
+    1  rows of pixels, of all images
     2  pixels in all
     3  address of the input that its first window starts at
     4  address of its weights, one pass after the other
     5  address of the thresholds
     6  address of a dummy area that is written while the pipeline fills; partial sums that become
        bytes follow it
-    7  for each group: address of its first output, and of its biases, in a convolution in groups
+    7  for several images: rows of the first one
+    8  for each group: address of its first output, and of its biases, in a convolution in groups
        one more than that of its first window; as many words more, which are 0
 
 The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
@@ -25,7 +26,9 @@ to 7 pixels, strides 1 and 2, with and without strips, on one and on four engine
 4.3 %, the largest 23 %.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -39,7 +42,7 @@ from .conv_plan import ConvPlan
 from .conv_shape import MOST_BYTE_FRACTION
 from .line import BlockLayout
 
-_HEADER_WORDS = 7
+_HEADER_WORDS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,8 @@ class ConvLayout(BlockLayout):
         target: the output.
         base: start of weights, biases and the parameter block; a multiple of 32.
         sharers: engines that share the layer.
+        images: that it computes, at least 1; ``source`` and ``target`` are the first one's maps.
+        steps: bytes from an image's source and target to the next one's.
 
     Raises:
         KernelError: maps that do not fit the layer, or a value out of range.
@@ -60,6 +65,15 @@ class ConvLayout(BlockLayout):
     plan: ConvPlan
     source: FeatureMap
     target: FeatureMap
+    images: int = 1
+    steps: tuple[int, int] = (0, 0)
+
+    def on_images(self, further: Sequence[Self]) -> Self:
+        if not further:
+            return self
+        second = further[0]
+        steps = second.source.base - self.source.base, second.target.base - self.target.base
+        return replace(self, images=1 + len(further), steps=steps)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,16 +103,24 @@ class ConvLayout(BlockLayout):
             raise KernelError(
                 f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
             )
-        if self.target.depth % self.plan.group_elements:
+        if any(
+            self._element(group) % self.target.depth + self.plan.group_elements > self.target.depth
+            for group in range(self.plan.groups)
+        ):
             raise KernelError(
                 f"{self.plan.filters} filters at once do not divide the target's slices of "
                 f"{self.target.depth} channels"
             )
 
+    def _element(self, group: int) -> int:
+        """First element per pixel that a group of filters writes."""
+        plan = self.plan
+        return plan.group_starts[group] * plan.group_elements // plan.filters
+
     @property
     def shares(self) -> list[tuple[range, range]]:
-        """Each engine's rows and groups."""
-        return self.plan.shares(self.sharers)
+        """Each engine's rows, those of further images following, and groups."""
+        return self.plan.shares(self.sharers, self.images)
 
     @property
     def _parts(self) -> list[int]:
@@ -178,11 +200,12 @@ class ConvLayout(BlockLayout):
         size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
-        padding = plan.groups * plan.filters - shape.filters
+        members = np.add.outer(plan.group_starts, np.arange(plan.filters))
+        padding = max(0, int(members.max()) + 1 - shape.filters)
         deeper = plan.slices * plan.depth - plan.read_channels
         weights = np.pad(self._in_slices(weights), ((0, padding), (0, 0), (0, 0), (0, deeper)))
         # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
-        split = weights.reshape(
+        split = weights[members].reshape(
             plan.groups, plan.filters, shape.kernel_rows, shape.kernel, plan.slices, plan.depth
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
@@ -192,7 +215,7 @@ class ConvLayout(BlockLayout):
             block = np.ascontiguousarray(passes[groups.start :: groups.step])
             memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
         biases = np.zeros((plan.groups, self._bias_step // ELEMENT.itemsize), ELEMENT)
-        biases[:, : plan.filters] = np.pad(bias, (0, padding)).reshape(plan.groups, plan.filters)
+        biases[:, : plan.filters] = np.pad(bias, (0, padding))[members]
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
         if plan.narrow is not None:
@@ -223,27 +246,30 @@ class ConvLayout(BlockLayout):
     def _words(self, member: int, rows: range, groups: range) -> list[int]:
         shape = self.plan.shape
         size = _HEADER_WORDS + self.group_words * (len(groups) + 1)
-        top = rows.start * shape.step_down - shape.padding
+        image, row = divmod(rows.start, shape.out_height)
+        top = row * shape.step_down - shape.padding
+        ahead, written = (image * step for step in self.steps)
         words = [
             len(groups) if rows else 0,
             len(rows),
             len(rows) * shape.out_width,
-            self._window(groups.start, top) if rows and groups else 0,
+            self._window(groups.start, top) + ahead if rows and groups else 0,
             self._weights_of(groups),
             self.thresholds,
             self.spare + member * self._spare_step,
+            min(len(rows), shape.out_height - row),
         ]
         for group in groups if rows else ():
-            words.append(self.target.address(0, rows.start, group * self.plan.group_elements))
+            words.append(self.target.address(0, row, self._element(group)) + written)
             words.append(self.bias + group * self._bias_step)
             if shape.groups > 1:
-                words.append(self._window(group, top) + 1)
+                words.append(self._window(group, top) + ahead + 1)
         return words + [0] * (size - len(words))
 
     def _window(self, group: int, top: int) -> int:
         """Address of the first window of a group of filters, whose first row is ``top``."""
         plan = self.plan
-        channel = group * plan.filters // plan.read_filters * plan.read_channels
+        channel = plan.group_starts[group] // plan.read_filters * plan.read_channels
         return self.source.address(-plan.shape.padding, top, channel)
 
 
@@ -259,11 +285,11 @@ def _window(plan: ConvPlan, sharers: int) -> float:
     return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
 
 
-def predict_conv(plan: ConvPlan, sharers: int) -> float:
+def predict_conv(plan: ConvPlan, sharers: int, images: int = 1) -> float:
     """Predicted cycles of the engine that works longest.
 
     Parameters:
-        plan: of the layer. sharers: engines per vault, at least 1.
+        plan: of the layer. sharers: engines per vault, at least 1. images: that it computes.
 
     Raises:
         KernelError: ``sharers`` is less than 1.
@@ -271,5 +297,5 @@ def predict_conv(plan: ConvPlan, sharers: int) -> float:
     window = _window(plan, sharers)
     return max(
         _START + len(groups) * plan.slices * (_PASS + len(rows) * plan.shape.out_width * window)
-        for rows, groups in plan.shares(sharers)
+        for rows, groups in plan.shares(sharers, images)
     )

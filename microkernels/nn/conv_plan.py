@@ -29,13 +29,14 @@ slices it reads; a slice of several groups has zeros as weights for the others.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 
 from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_shape import MOST_NARROW, ConvShape, outputs_per_element
@@ -67,6 +68,7 @@ class ConvPlan:
     Attributes:
         shape: of the layer.
         depth: channels per slice of the input.
+        out_depth: filters whose outputs are in a slice of the output.
         filters: at once, 1..256.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
@@ -82,6 +84,7 @@ class ConvPlan:
 
     shape: ConvShape
     depth: int
+    out_depth: int
     filters: int
     joined: bool
     sliding: bool
@@ -106,10 +109,25 @@ class ConvPlan:
         """Filters that read the same channels."""
         return self.shape.filters * self.read_channels // self.shape.channels
 
+    @cached_property
+    def group_starts(self) -> tuple[int, ...]:
+        """First filter of each group. Where groups do not divide a slice of the output, its last
+        two have filters in common, which both compute."""
+        return tuple(
+            first + start
+            for first in range(0, self.shape.filters, self.out_depth)
+            for start in part_starts(self.out_depth, self.filters)
+            if first + start < self.shape.filters
+        )
+
     @property
     def groups(self) -> int:
         """Number of groups of filters."""
-        return -(-self.shape.filters // self.filters)
+        # As many as there are starts, but planning asks for hundreds of thousands of plans.
+        slices, rest = divmod(self.shape.filters, self.out_depth)
+        each = -(-self.out_depth // self.filters)
+        last = each if rest > self.out_depth - self.filters else -(-rest // self.filters)
+        return slices * each + last
 
     @property
     def parts(self) -> int:
@@ -357,15 +375,16 @@ class ConvPlan:
         columns += -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
-    def shares(self, sharers: int) -> list[tuple[range, range]]:
+    def shares(self, sharers: int, images: int = 1) -> list[tuple[range, range]]:
         """Rows of output pixels, and every n-th group of filters, for each of ``sharers`` (at least
-        1) engines; the largest share is as small as possible.
+        1) engines; the largest share is as small as possible. The rows of several images follow
+        each other.
 
         Raises:
             KernelError: ``sharers`` is less than 1.
         """
         CHECK.at_least("sharers", sharers, 1)
-        rows, groups = self.shape.out_height, self.groups
+        rows, groups = self.shape.out_height * images, self.groups
         by_group = min(
             (count for count in range(1, sharers + 1) if sharers % count == 0),
             key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
@@ -378,15 +397,16 @@ class ConvPlan:
             for turn in range(by_group)
         ]
 
-    def least_cycles(self, sharers: int) -> float:
+    def least_cycles(self, sharers: int, images: int = 1) -> float:
         """A lower bound of :meth:`cycles`: equal shares that wait for nothing."""
-        windows = self.shape.out_width * self.shape.out_height * self.groups * self.slices
+        rows = images * self.shape.out_height
+        windows = self.shape.out_width * rows * self.groups * self.slices
         # Estimates are rounded.
         return self.vector_cycles * windows / sharers * (1 - 1e-9)
 
-    def cycles(self, sharers: int) -> float:
+    def cycles(self, sharers: int, images: int = 1) -> float:
         """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
-        complete layer; used for choosing."""
+        complete layer on ``images``; used for choosing."""
         window = max(self.vector_cycles, self.bus_cycles(SHARERS), self.waits)
-        rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers))
+        rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers, images))
         return window * rows * self.shape.out_width * self.slices

@@ -7,7 +7,7 @@ from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import round_up
+from microkernels.common.feature_map import even_parts, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
@@ -24,7 +24,8 @@ _LANES = 4
 
 
 def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
-    """Candidate numbers of filters at once; parameters as for :func:`plan_conv`.
+    """Candidate numbers of filters at once: as even parts of a slice of the output as their number
+    allows; parameters as for :func:`plan_conv`.
 
     Raises:
         KernelError: ``filters`` does not fit the output.
@@ -32,11 +33,11 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
     most = min(MAX_MR, out_depth)
     step = outputs_per_element(narrow)
     if filters is None:
-        return [count for count in range(step, most + 1, step) if out_depth % count == 0]
+        return [step * count for count in even_parts(out_depth // step, most // step)]
     if filters % step:
         raise KernelError(f"filters at once must be even for outputs of bytes, not {filters}")
-    if not 1 <= filters <= most or out_depth % filters:
-        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
+    if not 1 <= filters <= most:
+        raise KernelError(f"filters at once must be from 1 to {most}, not {filters}")
     return [filters]
 
 
@@ -72,20 +73,22 @@ def plan_conv(
     pairs: bool = False,
     narrow: int | None = None,
     sharers: int = 1,
+    images: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
 
     Parameters:
         depth: at least 1.
-        out_depth: filters whose outputs are in a slice of the output map; filters at once divide
-            it.
-        filters: at once; None: choose automatically.
+        out_depth: filters whose outputs are in a slice of the output map.
+        filters: at once, at most as many; None: choose automatically. They divide
+            ``out_depth`` if the input has several slices or the shape several groups.
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
         pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
         sharers: engines that share the layer, at least 1.
+        images: that the layer computes, at least 1.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -116,11 +119,17 @@ def plan_conv(
     fits = (column + filled) * shape.kernel <= MAX_VL and shape.gap_down == 1
     if joined and slides and reuse and (not filled or fits):
         kinds.append((True, filled))
+    # Partial sums of filters that two groups of filters have in common would race.
+    apart = shape.groups > 1 or shape.channels > depth
+    candidates = [count for count in candidates if not (apart and out_depth % count)]
+    if not candidates:
+        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
     best = []
     for sliding, filled in kinds:
         ringless = ConvPlan(
             shape=shape,
             depth=depth,
+            out_depth=out_depth,
             filters=candidates[0],
             joined=joined,
             sliding=sliding,
@@ -136,11 +145,11 @@ def plan_conv(
             if shape.groups == 1 or ringless.read_filters % count == 0
         ]
         fastest: tuple[float, int, int, ConvPlan] | None = None
-        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers)):
-            if fastest is not None and plan.least_cycles(sharers) > fastest[0]:
+        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
+            if fastest is not None and plan.least_cycles(sharers, images) > fastest[0]:
                 break
             if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
-                cost = (ringed.cycles(sharers), -ringed.slots, ringed.filters, ringed)
+                cost = (ringed.cycles(sharers, images), -ringed.slots, ringed.filters, ringed)
                 fastest = cost if fastest is None or cost[:3] < fastest[:3] else fastest
         if fastest is not None:
             best.append(fastest[3])
@@ -150,7 +159,9 @@ def plan_conv(
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
-    return min(best, key=lambda plan: (plan.cycles(sharers), -plan.ahead, plan.bus_cycles(SHARERS)))
+    return min(
+        best, key=lambda plan: (plan.cycles(sharers, images), -plan.ahead, plan.bus_cycles(SHARERS))
+    )
 
 
 @CHECK.arguments

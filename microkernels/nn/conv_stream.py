@@ -8,15 +8,18 @@ from .conv_layout import ConvLayout
 
 class ConvStream:
     """Loads slot after slot of the input ring: all windows of the tile, slice by slice, again for
-    every group of filters. The stream does not end: data loaded beyond the last window is not used.
+    every group of filters. After the last group, loads have no elements if the engine has begun it;
+    otherwise, in rings that hold a whole pass, data are loaded that nobody uses.
 
     Parameters:
         layout: of the layer.
         writer: the builder to write to.
         rows: register with the number of window rows.
         first: register with the address of the first window.
-        described: register with the address of the first group's description when the stream
+        first_rows: register with the number of window rows in the first image.
+        described: register with the address of the second group's description when the stream
             begins.
+        groups: register with the number of groups left, at least 1.
 
     Attributes:
         count: register with the number of slots to load, where windows share slots.
@@ -31,15 +34,19 @@ class ConvStream:
         *,
         rows: str,
         first: str,
+        first_rows: str,
         described: str,
+        groups: str,
     ) -> None:
         self.layout = layout
         self.plan = plan = layout.plan
         self.source = layout.source
         self._described = described
+        self._groups = groups
         self.writer = w = writer
         self._rows = rows
         self._first = first
+        self._first_rows = first_rows
         self.count = w.register("freed", "slots to load")
         self.slot = w.register("load_slot", "slot to load next")
         self._from = w.register("load_from", "where its first column is in memory")
@@ -47,7 +54,10 @@ class ConvStream:
         self._plane = w.register("load_plane", "where the first column of its slice is")
         self._row_left = w.register("load_row_left", "slots left in the row")
         self._rows_left = w.register("load_rows_left", "rows left in the slice")
-        self._slices_left = w.register("load_slices_left", "slices left")
+        if layout.images > 1:
+            self._image_rows = w.register("load_image_rows", "rows left in the image")
+        if plan.slices > 1:
+            self._slices_left = w.register("load_slices_left", "slices left")
         if plan.rows_apart > 1:
             self._apart_left = w.register("load_apart_left", "rows of windows left in the row")
         if plan.shape.groups > 1:
@@ -62,8 +72,8 @@ class ConvStream:
             self._again = w.constant(
                 "repeated_end", plan.ring + plan.repeated * plan.slot_bytes, "end of repeated slots"
             )
-        self._elements = w.constant(
-            "piece_size", plan.load_elements, "elements of a load of the input"
+        self._elements = w.variable(
+            "piece_size", plan.load_elements, "elements of a load of the input; 0 at the end"
         )
 
     def begin(self) -> None:
@@ -72,9 +82,10 @@ class ConvStream:
         w.note("Fill the input ring.")
         w.op("mov", self.slot, self.ring)
         w.op("mov", self._plane, self._first)
-        w.op("li", self._slices_left, plan.slices)
+        if plan.slices > 1:
+            w.op("li", self._slices_left, plan.slices)
         if plan.shape.groups > 1:
-            words = 2 * self.layout.group_words - 1
+            words = self.layout.group_words - 1
             w.offset(self._next_window, self._described, words * WORD_BYTES)
         self._begin_plane()
         # Slots of whole windows are loaded one per turn, the last of the ring in the first.
@@ -154,20 +165,33 @@ class ConvStream:
             w.op("bne", self._apart_left, w.zero, begun)
             step -= plan.rows_apart * apart
         w.offset(self._row, self._row, step, note="next row")
+        if self.layout.images > 1:
+            w.op("sub", self._image_rows, self._image_rows, 1)
+            with w.unless("bne", self._image_rows, w.zero):
+                rows, (apart_, _) = plan.shape.out_height, self.layout.steps
+                gap = apart_ - rows * self.source.down_step(plan.shape.step_down)
+                w.offset(self._row, self._row, gap, note="next image")
+                w.op("li", self._image_rows, rows)
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
         with w.unless("bne", self._rows_left, w.zero):
-            w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
-            w.op("sub", self._slices_left, self._slices_left, 1)
-            with w.unless("bne", self._slices_left, w.zero):
+            if plan.slices == 1:
                 self._next_group()
-                w.op("li", self._slices_left, plan.slices)
+            else:
+                w.offset(self._plane, self._plane, self.source.slice_step, note="next slice")
+                w.op("sub", self._slices_left, self._slices_left, 1)
+                with w.unless("bne", self._slices_left, w.zero):
+                    self._next_group()
+                    w.op("li", self._slices_left, plan.slices)
             self._begin_plane()
         if begun:
             w.label(begun)
 
     def _next_group(self) -> None:
         w, again = self.writer, "all slices again for the next group"
+        w.op("sub", self._plane, self._groups, 1)
+        with w.unless("bne", self._plane, w.zero):
+            w.op("mov", self._elements, w.zero)
         if self.plan.shape.groups == 1:
             w.op("mov", self._plane, self._first, note=again)
             return
@@ -184,6 +208,8 @@ class ConvStream:
         w = self.writer
         w.op("mov", self._row, self._plane)
         w.op("mov", self._rows_left, self._rows)
+        if self.layout.images > 1:
+            w.op("mov", self._image_rows, self._first_rows)
         self._begin_row()
 
     def _begin_row(self) -> None:

@@ -9,6 +9,10 @@ A curve is the sum of a start value and of *pieces*. Each maps its own range of 
 to 1, by a product that saturates beyond, and is a polynomial of that, by Horner's rule. Below its
 range a piece therefore adds nothing; above it, it adds its value at the end. Short pieces where a
 function is steep need no selection between them. Both need only instructions of the plain engine.
+
+A function that is odd about the middle of its range, such as tanh, is one *odd* piece: ``end * u +
+(u**3 - u) * P(2 * u**2 - 1)``, where u is the range mapped to -1 to 1 and P a polynomial. It has
+its exact value at the ends, and the factor of P is below 0.4, so are P's errors of rounding.
 """
 
 from collections.abc import Sequence
@@ -31,6 +35,7 @@ from microkernels.common.fixed_point import (
 
 #: Fraction bits of coefficients and of the polynomials' arguments.
 UNIT_FRACTION = 15
+HALF = 1 << UNIT_FRACTION - 1
 #: Maximum fraction bits of operand and result.
 MOST_FRACTION = 14
 
@@ -136,7 +141,7 @@ def hyperbolic(image: Elements, fraction: int) -> Elements:
 
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
 MOST_PIECES = 8
-_MOST_COEFFICIENTS = 8
+MOST_COEFFICIENTS = 12
 
 
 class Piece(NamedTuple):
@@ -146,7 +151,9 @@ class Piece(NamedTuple):
         middle: of its range. factor, shift: the difference from the middle is multiplied and
             shifted right; the result, with :data:`UNIT_FRACTION` bits, saturates at the ends.
         scale, result_shift: factor and shift that convert the polynomial to a part of the result.
-        coefficients: by descending power, with :data:`UNIT_FRACTION` bits, 2 to 8.
+        coefficients: by descending power, with :data:`UNIT_FRACTION` bits, 2 to 12.
+        end: of an odd piece, its value at the upper end, and ``result_shift`` is that of P's
+            product; 0: the piece is not odd.
     """
 
     middle: int
@@ -155,6 +162,7 @@ class Piece(NamedTuple):
     scale: int
     result_shift: int
     coefficients: tuple[int, ...]
+    end: int = 0
 
     @property
     def scaled(self) -> bool:
@@ -164,12 +172,17 @@ class Piece(NamedTuple):
     @property
     def constants(self) -> tuple[int, ...]:
         """Elements that the kernel needs, in order of use."""
+        moved = (-self.middle,) if self.middle else ()
+        if self.end:
+            return (*moved, self.factor, -HALF, *self.coefficients, -HALF, self.end)
         scale = (self.scale,) if self.scaled else ()
-        return (-self.middle, self.factor, *self.coefficients, *scale)
+        return (*moved, self.factor, *self.coefficients, *scale)
 
     @property
     def operations(self) -> int:
         """Operations per element, with the sum that the piece is added to."""
+        if self.end:
+            return 2 * len(self.coefficients) + 7
         return 2 * len(self.coefficients) + 2 + self.scaled
 
 
@@ -191,7 +204,8 @@ class Curve(NamedTuple):
     def constants(self) -> tuple[int, ...]:
         """Elements that the kernel needs, in order of use."""
         first, *rest = (piece.constants for piece in self.pieces)
-        return (*first, self.start, *(value for constants in rest for value in constants))
+        start = (self.start,) if self.start else ()
+        return (*first, *start, *(value for constants in rest for value in constants))
 
     @property
     def operations(self) -> int:
@@ -205,7 +219,8 @@ def curve_of(start: int, low: int, high: int, pieces: Sequence[Sequence[Any]]) -
     Raises:
         TypeError: the data is not a curve.
     """
-    parts = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
+    parts = [Piece._make(piece) for piece in pieces]
+    parts = [part._replace(coefficients=tuple(part.coefficients)) for part in parts]
     return Curve(start, low, high, tuple(parts))
 
 
@@ -218,7 +233,7 @@ def check_curve(curve: Curve) -> None:
     CHECK.kind("curve", curve, Curve)
     CHECK.within("pieces of a curve", len(curve.pieces), 1, MOST_PIECES)
     for piece in curve.pieces:
-        CHECK.within("coefficients of a piece", len(piece.coefficients), 2, _MOST_COEFFICIENTS)
+        CHECK.within("coefficients of a piece", len(piece.coefficients), 2, MOST_COEFFICIENTS)
         for shift in (piece.shift, piece.result_shift):
             CHECK.within("shift", shift, 0, FRACTION_LIMIT)
     if curve.low > curve.high:
@@ -227,17 +242,30 @@ def check_curve(curve: Curve) -> None:
         CHECK.within("number of a curve", value, LOWEST, HIGHEST)
 
 
+def _limited(values: Elements) -> Elements:
+    """Elements that saturate where a piece ends, which is not counted."""
+    return np.clip(values, LOWEST, HIGHEST)
+
+
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
     first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
-    # These saturate where the piece ends, which is not counted.
-    moved = np.clip(image.astype(np.int64) - piece.middle, LOWEST, HIGHEST)
-    scaled = round_shift(moved * piece.factor, piece.shift)
-    unit = np.clip(scaled, LOWEST, HIGHEST).astype(np.int16)
-    sums = multiply(unit, first, UNIT_FRACTION)
+    moved = _limited(image.astype(np.int64) - piece.middle)
+    wide = _limited(round_shift(moved * piece.factor, piece.shift))
+    unit = argument = wide.astype(np.int16)
+    fraction = UNIT_FRACTION
+    if piece.end:
+        # Half of P's argument.
+        square = _limited(round_shift(wide * wide, UNIT_FRACTION))
+        argument, fraction = (square - HALF).astype(np.int16), UNIT_FRACTION - 1
+    sums = multiply(argument, first, fraction)
     for coefficient in middle:
-        sums = multiply(add(sums, coefficient), unit, UNIT_FRACTION)
+        sums = multiply(add(sums, coefficient), argument, fraction)
     sums = add(sums, last)
+    if piece.end:
+        bend = multiply(add(argument, np.array(-HALF, np.int16)), unit, UNIT_FRACTION)
+        line = multiply(unit, np.array(piece.end, np.int16), UNIT_FRACTION)
+        return add(multiply(sums, bend, piece.result_shift), line)
     if not piece.scaled:
         return sums
     return multiply(sums, np.array(piece.scale, np.int16), piece.result_shift)

@@ -104,6 +104,7 @@ class DenseLayout:
         plan: partition of the layer.
         target: the outputs.
         base: first address of all other data; a multiple of 32.
+        source: the inputs, elsewhere in memory; None: they follow the biases.
 
     Raises:
         KernelError: vectors that do not fit the layer, or a value out of range.
@@ -112,6 +113,7 @@ class DenseLayout:
     plan: DensePlan
     target: Vectors
     base: int
+    source: Vectors | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -123,6 +125,12 @@ class DenseLayout:
             raise KernelError(
                 f"target must be {shape.batch} vectors of {length} elements, not "
                 f"{target.batch} of {target.length}"
+            )
+        source = self.source
+        if source is not None and (source.batch, source.length) != (shape.batch, shape.inputs):
+            raise KernelError(
+                f"source must be {shape.batch} vectors of {shape.inputs} elements, not "
+                f"{source.batch} of {source.length}"
             )
 
     @property
@@ -153,20 +161,26 @@ class DenseLayout:
 
     @property
     def inputs(self) -> Vectors:
-        """The inputs. Room for whole chunks follows each vector; weights of zero multiply what is
-        there."""
+        """The inputs. Weights of zero multiply what follows a vector in its last chunk."""
         plan, shape = self.plan, self.plan.shape
+        if self.source is not None:
+            return self.source
         return Vectors(
-            base=self.bias + round_up(shape.outputs * ELEMENT_BYTES, COLUMN_BYTES),
+            base=self._bias_end,
             length=shape.inputs,
             batch=shape.batch,
             pitch=round_up(plan.chunks * plan.chunk * ELEMENT_BYTES, COLUMN_BYTES),
         )
 
+    @property
+    def _bias_end(self) -> int:
+        return self.bias + round_up(self.plan.shape.outputs * ELEMENT_BYTES, COLUMN_BYTES)
+
     def sums(self, segment: int) -> Vectors:
         """Another segment's sums, from 1."""
         shape = self.plan.shape
-        first = Vectors.packed(self.inputs.end, shape.outputs, shape.batch)
+        end = self.inputs.end if self.source is None else self._bias_end
+        first = Vectors.packed(end, shape.outputs, shape.batch)
         return replace(first, base=first.base + (segment - 1) * (first.end - first.base))
 
     def weights(self, member: int) -> int:

@@ -32,7 +32,7 @@ import numpy as np
 from isa.program import Program
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import WORD_BYTES
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, part_starts, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
@@ -44,7 +44,7 @@ from support.errors import counted
 
 from .conv_shape import DepthwiseShape
 from .depthwise_plan import Strip, best_strip
-from .line import LineLayout, StreamKernel, part_starts
+from .line import LineLayout, StreamKernel
 
 #: Vector instructions of a strip before the first instruction beside it.
 _BESIDE = 3

@@ -28,15 +28,15 @@ from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES, NUMBERS, packed
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
-from .curves import POLYNOMIALS, UNIT_FRACTION, Curve
+from .curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
 from .element_shape import ElementShape
-from .line import LineLayout, StreamKernel, part_starts
+from .line import LineLayout, StreamKernel
 
 #: If a line has several pieces, they start at multiples of this many elements.
 _STEP = COLUMN_BYTES // ELEMENT_BYTES
@@ -405,22 +405,47 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         for turn, piece in enumerate(curve.pieces):
             # The first part starts the result.
             part = self.part if turn else result
-            self._with_next("v.s.add", unit, self.slot, note=f"part {turn}")
+            moved = self.slot
+            if piece.middle:
+                moved = unit
+                self._with_next("v.s.add", unit, self.slot, note=f"part {turn}")
             self._set("fx", piece.shift)
-            self._with_next("v.s.mul", unit, unit)
+            self._with_next("v.s.mul", unit, moved)
             self._set("fx", UNIT_FRACTION)
-            self._with_next("v.s.mul", part, unit)
-            for _ in piece.coefficients[1:-1]:
-                self._with_next("v.s.add", part, part)
-                w.vector("v.v.mul", part, part, unit)
-            self._with_next("v.s.add", part, part)
-            if piece.scaled:
-                self._set("fx", piece.result_shift)
-                self._with_next("v.s.mul", part, part)
+            if piece.end:
+                self._odd_piece(piece)
+            else:
+                self._sum_powers(piece, part, unit)
+                if piece.scaled:
+                    self._set("fx", piece.result_shift)
+                    self._with_next("v.s.mul", part, part)
             if turn:
                 w.vector("v.v.add", result, result, part)
-            else:
+            elif curve.start:
                 self._with_next("v.s.add", result, result, note="start")
+
+    def _sum_powers(self, piece: Piece, total: str, argument: str) -> None:
+        """Compute the polynomial of a piece by Horner's rule."""
+        self._with_next("v.s.mul", total, argument)
+        for _ in piece.coefficients[1:-1]:
+            self._with_next("v.s.add", total, total)
+            self.writer.vector("v.v.mul", total, total, argument)
+        self._with_next("v.s.add", total, total)
+
+    def _odd_piece(self, piece: Piece) -> None:
+        """Compute the odd piece of a curve, its only one, of the limited argument."""
+        w, result, unit, square = self.writer, self.result, self.unit, self.part
+        w.vector("v.v.mul", square, unit, unit)
+        self._with_next("v.s.add", square, square)
+        self._set("fx", UNIT_FRACTION - 1)
+        self._sum_powers(piece, result, square)
+        self._set("fx", UNIT_FRACTION)
+        self._with_next("v.s.add", square, square)
+        w.vector("v.v.mul", square, square, unit)
+        self._with_next("v.s.mul", unit, unit)
+        self._set("fx", piece.result_shift)
+        w.vector("v.v.mul", result, result, square)
+        w.vector("v.v.add", result, result, unit)
 
     def _polynomial(self) -> None:
         """Compute gelu or erf (:mod:`microkernels.nn.curves`)."""

@@ -17,10 +17,10 @@ loads and stores. Everything else (channels, slices, weights as they are stored)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from isa.declared import Declared, Span
 from isa.instruction import Width
@@ -70,9 +70,16 @@ class BlockLayout(ABC):
         """First byte after all data that this layout adds to the maps."""
 
     @abstractmethod
+    def on_images(self, further: Sequence[Self]) -> Self:
+        """The layout of a layer on several images in one launch.
+
+        Parameters:
+            further: layouts of the images after this one's, whose maps are equally far apart.
+        """
+
+    @abstractmethod
     def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``. A layer on several images has one per image, and
-        its constants once."""
+        """The parameter block, for ``address``."""
 
     @property
     def parameters(self) -> int:
@@ -98,6 +105,7 @@ class LineLayout(BlockLayout):
     Attributes:
         source: the input map, or the first of two.
         target: the output; it shares no memory with the input maps.
+        further: layouts of further images, whose lines follow.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -108,6 +116,14 @@ class LineLayout(BlockLayout):
     source: FeatureMap
     target: FeatureMap
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    further: "tuple[LineLayout, ...]" = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.kind("further", self.further, tuple)
+
+    def on_images(self, further: Sequence[Self]) -> Self:
+        return replace(self, further=tuple(further))
 
     def _check_maps(
         self, layer: str, *sizes: tuple[int, int, int], one_slice: bool = False
@@ -163,8 +179,8 @@ class LineLayout(BlockLayout):
 
     @property
     def _parts(self) -> list[int]:
-        fixed = 1 + self.has_constants
-        return part_sizes(len(self._lines), self.sharers, fixed=fixed, each=self.line_words)
+        fixed, lines = 1 + self.has_constants, len(self._lines) * (1 + len(self.further))
+        return part_sizes(lines, self.sharers, fixed=fixed, each=self.line_words)
 
     @property
     def constants(self) -> int:
@@ -178,12 +194,13 @@ class LineLayout(BlockLayout):
 
     def block(self, address: int) -> bytes:
         header = [self.constants] if self.has_constants else []
+        # All have the same constants, after this block.
+        images = [self, *(replace(each, further=self.further) for each in self.further)]
+        every = [each._words(line) for each in images for line in each._lines]
         parts = []
         for member, size in enumerate(self._parts):
-            lines = self._lines[member :: self.sharers]
-            part = [len(lines), *header]
-            for line in lines:
-                part += self._words(line)
+            lines = every[member :: self.sharers]
+            part = [len(lines), *header, *(word for words in lines for word in words)]
             parts.append(part + [0] * (size - len(part)))
         return block_bytes(address, parts)
 
@@ -220,20 +237,6 @@ class LineCut:
     rows: int
     part: int
     cycles: float
-
-
-def even_parts(length: int, most: int) -> Iterator[int]:
-    """Divide a length into parts of 1..``most``, as even as their number allows."""
-    for part in range(1, min(length, most) + 1):
-        count = -(-length // part)
-        if -(-length // count) == part:
-            yield part
-
-
-def part_starts(length: int, part: int) -> list[int]:
-    """Starts of the parts of a length; the last one ends with it, and overlaps the previous one if
-    the parts do not divide the length evenly."""
-    return [min(start, length - part) for start in range(0, length, part)]
 
 
 LayoutT = TypeVar("LayoutT", bound=LineLayout)

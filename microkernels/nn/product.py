@@ -26,7 +26,7 @@ from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import FeatureMap, round_up
+from microkernels.common.feature_map import FeatureMap, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     Elements,
@@ -38,7 +38,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
-from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
+from .line import LineCut, LineKernel, LineLayout
 
 #: Maximum elements per row: its products are one exact sum.
 MOST_INNER = MAX_VL

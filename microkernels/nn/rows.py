@@ -29,13 +29,13 @@ from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
-from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
+from .line import LineCut, LineKernel, LineLayout
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
 #: Bytes of a 32-bit number.

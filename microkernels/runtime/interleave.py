@@ -23,6 +23,8 @@ from .ring import VaultRing
 _COLUMN_BYTES = 32
 #: Probability that a store becomes visible when its engine loads.
 _LET_GO = 0.1
+#: Most stores that an engine's later instructions may overtake.
+_LATE_STORES = 8
 _COMPLETING = ("memfence", "halt")
 
 #: Chooses the next engine among those (at least one) that have not ended.
@@ -36,14 +38,12 @@ class _LateStores(DramImage):
         self,
         shared: DramImage,
         rng: np.random.Generator,
-        capacity: int,
         links: Callable[[int], int],
     ) -> None:
         # Only the base class's reading and writing are used, and both are redirected.
         self.size = shared.size
         self._shared = shared
         self._rng = rng
-        self._capacity = capacity
         self._links = links
         self._waiting: list[tuple[int, bytes]] = []
         self.traffic: Counter[int] = Counter()
@@ -67,7 +67,7 @@ class _LateStores(DramImage):
             size = min(len(view), _COLUMN_BYTES - address % _COLUMN_BYTES)
             self._waiting.append((address, view[:size]))
             address, view = address + size, view[size:]
-        while len(self._waiting) > self._capacity:
+        while len(self._waiting) > _LATE_STORES:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
 
     def complete(self) -> None:
@@ -100,8 +100,6 @@ class Together:
         ring: of vaults. None: there is one vault.
         parameters: the start register of that name.
         seed: determines the order in which stores become visible.
-        late_stores: maximum number of stores that an engine's later instructions may overtake; 0:
-            none.
         instructions: keys of the instructions that the engines have; None: all.
 
     Attributes:
@@ -118,7 +116,6 @@ class Together:
         ring: VaultRing | None = None,
         parameters: int = 0,
         seed: int = 0,
-        late_stores: int = 8,
         instructions: frozenset[str] | None = None,
     ) -> None:
         rng = np.random.default_rng(seed)
@@ -130,7 +127,7 @@ class Together:
         for index, model in enumerate(self.models):
             vault, slot = divmod(index, members)
             links = partial(_links, ring, vault)
-            view = _LateStores(memory, rng, late_stores, links)
+            view = _LateStores(memory, rng, links)
             simulator = Simulator(
                 program,
                 view,

@@ -1,7 +1,6 @@
 """Copies of one engine's work on all engines of a chip, each in a window of its own."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
@@ -13,34 +12,16 @@ from .engine import CosimError
 from .trim_check import Workload
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copies:
-    """Result of copies of some launches.
-
-    Attributes:
-        engines: number of engines, each with data of its own.
-        host_cycles: from launch to end as the host sees them, summed over the launches.
-        differing: engines whose memory differs from the instruction set simulator's.
-    """
-
-    engines: int
-    host_cycles: int
-    differing: tuple[int, ...]
-
-    @property
-    def throughput(self) -> float:
-        """Copies of the work completed per million cycles."""
-        return self.engines * 1e6 / self.host_cycles
-
-
 def run_copies(
     config: ChipConfig,
     works: Sequence[Workload],
     progress: Callable[[int], None] | None = None,
     *,
     axi_latency: int = AXI_LATENCY,
-) -> Copies:
-    """Run every launch of ``works`` on all engines of a chip at once.
+) -> tuple[int, tuple[int, ...]]:
+    """Run every launch of ``works`` on all engines of a chip at once: the cycles from launch to end
+    as the host sees them, summed over the launches, and the engines whose memory differs from the
+    instruction set simulator's.
 
     Data and results bypass the chip's host port; launches and waits go through it.
 
@@ -89,7 +70,7 @@ def run_copies(
             differing.update(
                 pe for pe, window in enumerate(windows) if image.read(window, size) != expected
             )
-    return Copies(engines=config.pes, host_cycles=cycles, differing=tuple(sorted(differing)))
+    return cycles, tuple(sorted(differing))
 
 
 def _expected(config: ChipConfig, work: Workload) -> bytes:

@@ -112,7 +112,7 @@ class PeSimulation(Machine):
         config: of the engine.
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (building its simulator
             needs the headers of lz4 and zlib); as VCD 700 bytes per cycle, at a third of the speed.
-        ports_only: waveforms hold only the engine's ports (:mod:`sim_tb.runner.port_trace`).
+        ports_only: waveforms hold only the engine's ports (:mod:`sim_tb.waves.cycles`).
             Without a ``trace`` the same simulator is used, so that only one is built.
         memory: behaviour of the memory unless a run has its own; None: the default.
         netlist: Verilog of the engine after mapping; "": the Verilog of ``config``.

@@ -14,7 +14,7 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.dut.engine import TOP
-from sim_tb.runner.port_trace import read_signals
+from sim_tb.waves.cycles import read_signals
 from support.scratch import scratch_folder
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation

@@ -14,7 +14,7 @@ from support.errors import VipError
 from support.schema import C, Chance, Share, Text
 
 from .models import Library, Model
-from .traffic import TrafficOutcome, quantile
+from .traffic import TrafficOutcome
 
 _LATENCIES = 4096
 _HOPS = 32
@@ -156,10 +156,6 @@ class NetworkResult:
         """Mean latency in cycles of the measured packets."""
         return self.latency_sum / self.latency_count if self.latency_count else 0.0
 
-    def quantile(self, share: float) -> int:
-        """Latency in cycles that ``share`` of the packets did not exceed."""
-        return quantile(self.latencies, share)
-
 
 NETWORK = Model(
     name="network",
@@ -167,7 +163,7 @@ NETWORK = Model(
     job=NetworkRun,
     result=NetworkResult,
     sources=(),
-    behaviour=("network_packet.h", "network_traffic.cpp"),
+    behaviour=("network_traffic.cpp",),
 )
 #: Model of a vault's end of the network.
 VAULT = Model(

@@ -295,21 +295,6 @@ class TrafficResult:
         answered = self.reads + self.writes
         return self.latency_sum / answered if answered else 0.0
 
-    def quantile(self, share: float) -> int:
-        """Latency in cycles that ``share`` of the requests did not exceed."""
-        return quantile(self.latencies, share)
-
-
-def quantile(counts: tuple[int, ...], share: float) -> int:
-    """The first index up to which ``counts`` have ``share`` of their sum."""
-    target = share * sum(counts)
-    total = 0
-    for index, count in enumerate(counts):
-        total += count
-        if total >= target:
-            return index
-    return len(counts) - 1
-
 
 TRAFFIC = Model(
     name="traffic",

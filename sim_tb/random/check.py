@@ -1,7 +1,7 @@
 """The command that compares engine and instruction set simulator on random programs.
 
 ``python -m sim_tb.random.check --programs 2000 --seed 1 --json report.json``; ``--engine 4`` uses a
-small engine (:mod:`sim_tb.random.configs`), and ``--disturbed 0.5`` gives half of the programs
+small engine (:mod:`sim_tb.random.programs`), and ``--disturbed 0.5`` gives half of the programs
 memory errors, a stop, or both (:mod:`sim_tb.random.interrupted`).
 """
 
@@ -20,7 +20,7 @@ from support.command import run_command
 from support.files import write_atomically
 
 from .comparison import check_programs
-from .configs import random_config
+from .programs import random_config
 
 
 def _main(

@@ -199,8 +199,8 @@ def _counts(
 
 def fill(image: DramImage, program: RandomProgram) -> None:
     """Write to ``image`` what ``program`` finds there."""
-    for window in program.windows:
-        image.write(window.start, window.content)
+    for address, content in program.windows:
+        image.write(address, content)
 
 
 def program_job(
@@ -242,7 +242,7 @@ def compare(
     if _is_disturbed(program):
         return interruption(program, config, result.engine, image, other)
     expected = run_reference(program, config, other)
-    memories = [(w.start, len(w.content)) for w in program.windows]
+    memories = [(start, len(content)) for start, content in program.windows]
     memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
     return differences(expected, result.engine, program.words, config, memory), False
 

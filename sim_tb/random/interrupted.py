@@ -112,7 +112,7 @@ def interruption(
     """
     simulator = simulator_of(program, config, memory)
     scratchpad = np.frombuffer(end.scratchpad, np.uint8)
-    windows = [_bytes(image, w.start, len(w.content)) for w in program.windows]
+    windows = [_bytes(image, start, len(content)) for start, content in program.windows]
     fitting = [
         place
         for place in _places(program, simulator, memory)
@@ -167,7 +167,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
     """All places, from start to end; their arrays and lists are valid until the next place."""
     errors = range(*program.memory.errors)
     failed_columns = memory.read(errors.start, len(errors))
-    windows = [_bytes(memory, w.start, len(w.content)) for w in program.windows]
+    windows = [_bytes(memory, start, len(content)) for start, content in program.windows]
     unknown = np.zeros(len(simulator.scratchpad), np.bool_)
     unknown_registers: set[int] = set()
 

@@ -5,19 +5,29 @@ branches and all hazards that hardware must resolve. Some end in a fault; some f
 buffer to its last word.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from random import Random
 
 from isa.declared import Span
-from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
+from isa.table import (
+    BY_KEY,
+    IMM14,
+    INSTRUCTIONS,
+    MAX_FX,
+    MIN_REGISTER_WIDTH,
+    Instruction,
+    Opcode,
+    ScalarOp,
+    Unit,
+    Width,
+)
 from isa.vector_operation import VectorOperation
 from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults
-from .program_builder import HOSTILE, ProgramBuilder
-from .random_program import RandomProgram, Window, contents, disturb, memory_behaviour
+from .program_builder import HOSTILE, NEEDED, ProgramBuilder
+from .random_program import RandomProgram, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
 #: Bytes of each window of memory that a program uses.
@@ -50,23 +60,19 @@ def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Rando
     return disturb(program, Random(f"disturbance {seed}"), disturbed, generator.windows)
 
 
-@dataclass
 class _Generator:
-    random: Random
-    config: PeConfig
-    code: ProgramBuilder = field(init=False)
-    windows: list[Span] = field(init=False)
-    workspaces: Workspaces | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        top = 1 << self.config.address_bits
-        size = min(max(_WINDOW, self.config.scratchpad_bytes), top // 4)
-        if size < self.config.scratchpad_bytes:
+    def __init__(self, random: Random, config: PeConfig) -> None:
+        self.random = random
+        self.config = config
+        top = 1 << config.address_bits
+        size = min(max(_WINDOW, config.scratchpad_bytes), top // 4)
+        if size < config.scratchpad_bytes:
             raise ValueError("random programs need a memory four times as large as the scratchpad")
         middle = top // 2 - size // 2
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
-        self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
-        if self.config.workspace:
+        self.code = ProgramBuilder(random, config, table=Span(middle, 512))
+        self.workspaces: Workspaces | None = None
+        if config.workspace:
             self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
     def program(self, seed: int) -> RandomProgram:
@@ -92,7 +98,7 @@ class _Generator:
                 if span.start <= address < span.start + span.size:
                     offset = address - span.start
                     content[offset : offset + 8] = (value % (1 << 64)).to_bytes(8, "little")
-            windows.append(Window(span.start, bytes(content)))
+            windows.append((span.start, bytes(content)))
         if self.workspaces is not None:
             windows.append(self.workspaces.stored)
         return RandomProgram(
@@ -241,11 +247,11 @@ class _Generator:
         self.code.set_vector(which, value)
 
     def vector(self) -> None:
-        code, random = self.code, self.random
+        code = self.code
         rows = self.config.rows_of(Unit.VECTOR)
         if not rows:
             return
-        row = random.choice(rows)
+        row = self.vector_row(rows)
         for which in ("vl", "mr", "fx"):
             if code.settings[which] is None:
                 self.set_one(which)
@@ -265,6 +271,10 @@ class _Generator:
             numbers[2] = code.any_register()
         code.emit(row.key, *numbers[: len(row.operands)])
         code.hazards.issued(operation)
+
+    def vector_row(self, rows: Sequence[Instruction]) -> Instruction:
+        """The next vector instruction, one of ``rows``."""
+        return self.random.choice(rows)
 
     def place(self, row: Instruction) -> VectorOperation | None:
         """``row`` with addresses in the scratchpad; None if it is too small."""
@@ -374,3 +384,53 @@ class _Generator:
     def pick(self, opcode: Opcode) -> Instruction | None:
         rows = [row for row in self.config.rows if row.opcode == opcode]
         return self.random.choice(rows) if rows else None
+
+
+_DECLARING = "set.ws"
+#: Share of engines with a workspace.
+_WORKSPACES = 0.2
+
+
+def random_config(seed: int) -> PeConfig:
+    """A small engine that can run random programs, determined by ``seed``.
+
+    It has the instructions that every random program needs, all, some or none of each unit's other
+    instructions, and sizes down to the smallest.
+    """
+    random = Random(seed)
+    keys = {*NEEDED, "halt"}
+    for unit in Unit:
+        of_unit = [row.key for row in INSTRUCTIONS if row.unit is unit]
+        optional = [key for key in of_unit if key not in keys | {_DECLARING}]
+        share = random.choice((0.0, 0.1, 0.3, 1.0))
+        keys.update(key for key in optional if random.random() < share)
+    # An engine has a kind of transfer in every width or in none, so that some engines lack kinds.
+    for kind in ("ld.sram", "st.sram", "ld.reg", "st.reg"):
+        if random.random() < 0.3:
+            keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}
+    if Random(f"workspace {seed}").random() < _WORKSPACES:
+        keys.add(_DECLARING)
+    scratchpad = random.choice((64, 128, 512, 1024))
+    address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
+    rows = [BY_KEY[key] for key in keys]
+    narrowest = min(
+        (row.width for row in rows if row.reduction is not None and row.width is not None),
+        default=Width.W64,
+    )
+    alignments = [width.bytes for width in Width if width <= narrowest]
+    return PeConfig(
+        instructions=frozenset(keys),
+        instruction_words=random.choice((128, 256, 1024)),
+        registers=random.choice((8, 16, 32)),
+        register_width=random.choice(
+            (max(MIN_REGISTER_WIDTH, address_bits + 1), random.randint(31, 63), 64)
+        ),
+        max_vl=random.choice((1, 256, random.randint(2, 255))),
+        max_mr=random.choice((1, 256, random.randint(2, 255))),
+        scratchpad_bytes=scratchpad,
+        arc_entries=random.choice((1, 2, 5, 20)),
+        load_store_queue=random.choice((2, 8, 64)),
+        address_bits=address_bits,
+        counters=random.random() < 0.5,
+        scratchpad_alignment=random.choice((1, random.choice(alignments))),
+    )

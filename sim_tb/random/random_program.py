@@ -9,22 +9,14 @@ from isa.declared import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
 
-@dataclass(frozen=True)
-class Window:
-    """A range of memory that a program may touch, and its initial contents."""
-
-    start: int
-    content: bytes
-
-
 @dataclass(frozen=True, kw_only=True)
 class RandomProgram:
     """A program with everything that decides its behaviour.
 
     Attributes:
         seed: its seed. words: the program.
-        windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
-            memory.
+        windows: address and initial contents of all memory that the program may touch. scratchpad:
+            its initial contents.
         parameters, pe_index, vault, slot, pe_count: of the launch.
         memory: behaviour of the memory. stop_after: cycles from the launch until the host stops the
             engine, or None.
@@ -33,7 +25,7 @@ class RandomProgram:
 
     seed: int
     words: tuple[int, ...]
-    windows: tuple[Window, ...]
+    windows: tuple[tuple[int, bytes], ...]
     scratchpad: bytes
     parameters: int
     pe_index: int

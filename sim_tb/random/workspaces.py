@@ -3,7 +3,7 @@
 They have memory of their own, which nothing else in a program touches.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 
 from isa.declared import Span
@@ -11,7 +11,7 @@ from isa.table import Opcode
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 
 from .program_builder import ProgramBuilder
-from .random_program import Window, contents
+from .random_program import contents
 
 #: Descriptors per program.
 _DESCRIPTORS = 4
@@ -76,7 +76,6 @@ def spoiled_workspace(random: Random, workspace: Workspace, space: int) -> Works
     return replace(workspace, **{name: value})
 
 
-@dataclass
 class Workspaces:
     """The workspaces of one program.
 
@@ -84,19 +83,16 @@ class Workspaces:
         code: the program. room: memory for images, windows and descriptors.
     """
 
-    code: ProgramBuilder
-    room: Span
-    _content: bytearray = field(init=False)
-    _known: list[tuple[int, Workspace]] = field(init=False)
-    # Loads: the workspace, what divides their bytes, the address, bytes.
-    _loaded: list[tuple[Workspace, int, int, int]] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        random, config = self.code.random, self.code.config
-        size = min(_STORED, self.room.size)
-        start = self.room.start
+    def __init__(self, code: ProgramBuilder, room: Span) -> None:
+        self.code = code
+        self.room = room
+        random, config = code.random, code.config
+        size = min(_STORED, room.size)
+        start = room.start
         self._content = bytearray(contents(random, size))
-        self._known = []
+        self._known: list[tuple[int, Workspace]] = []
+        # Loads: the workspace, what divides their bytes, the address, bytes.
+        self._loaded: list[tuple[Workspace, int, int, int]] = []
         first = start + _DESCRIPTORS * DESCRIPTOR_BYTES
         image = Span(first, start + size - first)
         for number in range(_DESCRIPTORS):
@@ -113,9 +109,9 @@ class Workspaces:
             self._known.append((start + place, workspace))
 
     @property
-    def stored(self) -> Window:
-        """Descriptors and images."""
-        return Window(self.room.start, bytes(self._content))
+    def stored(self) -> tuple[int, bytes]:
+        """Address and content of descriptors and images."""
+        return self.room.start, bytes(self._content)
 
     def change(self) -> None:
         """Append ``set.ws`` of a valid workspace."""

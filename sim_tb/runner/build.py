@@ -1,11 +1,11 @@
 """Builds simulators with Verilator, cached by the content of their sources.
 
 Simulators share the compiled objects of Verilator's runtime library, which differs between them
-only in a few definitions: compiling it takes most of the build time of a small simulator.
+only in a few definitions, and of models with equal headers: compiling these takes most of the build
+time of a small simulator.
 """
 
 import fcntl
-import hashlib
 import json
 import logging
 import math
@@ -38,48 +38,76 @@ from .cache import fingerprint
 _CLASSES = "Vtop_classes.mk"
 #: The number of units of the design does not affect the library.
 _DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
-class RuntimeObjects:
-    """The runtime library's objects for one simulator, whose sources Verilator has written to
-    ``work``.
+class SharedObjects:
+    """Compiled objects that designs have in common: those of the runtime library for one way to
+    use it, and of each of ``sources`` with the same headers. Verilator has written to ``work``.
 
     Parameters:
         work: folder in which make will run.
+        sources: C++ sources that it compiles, with headers there or in ``sim_tb``.
         compiler: command of the C++ compiler.
         parts: everything else that determines the objects: versions and options.
     """
 
-    def __init__(self, work: Path, compiler: Sequence[str], parts: Sequence[str]) -> None:
+    def __init__(
+        self, work: Path, sources: Sequence[Path], compiler: Sequence[str], parts: Sequence[str]
+    ) -> None:
         self._work = work
-        classes = (work / _CLASSES).read_text() if (work / _CLASSES).is_file() else ""
+        #: Cached folder of objects -> their names in ``work``.
+        self._kept: dict[Path, str] = {}
+        if not (work / _CLASSES).is_file():
+            return
+        definitions = _DEFINITION.findall((work / _CLASSES).read_text())
         named = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
-        key = "\n".join([*_DEFINITION.findall(classes), *compiler, named.stdout, *parts])
-        digest = hashlib.sha256(key.encode()).hexdigest()[:20]
-        self._kept = build_folder() / "runtime" / digest if classes else None
+        common = [*definitions, *compiler, named.stdout, *parts]
+        folder = build_folder() / "runtime"
+        self._kept[folder / fingerprint(*common)] = "verilated*.o"
+        for source in sources:
+            texts = [path.read_text() for path in _included(source, work)]
+            self._kept[folder / fingerprint(*common, source.name, *texts)] = f"{source.stem}.o"
 
     def lend(self) -> None:
         """Put the cached objects where make finds them, newer than their sources."""
-        if self._kept is not None and self._kept.is_dir():
-            for item in self._kept.iterdir():
-                copy_file(item, self._work / item.name)
+        for kept in self._kept:
+            if kept.is_dir():
+                for item in kept.iterdir():
+                    copy_file(item, self._work / item.name)
 
     def keep(self) -> None:
         """Cache the objects that make has built, unless they are cached already."""
-        if self._kept is None or self._kept.is_dir():
-            return
-        self._kept.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(self._kept.parent, ".keeping-") as folder:
+        for kept, names in self._kept.items():
+            if not kept.is_dir():
+                self._keep(kept, names)
+
+    def _keep(self, kept: Path, names: str) -> None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(kept.parent, ".keeping-") as folder:
             objects = folder / "objects"
             objects.mkdir()
-            for item in self._work.glob("verilated*.o"):
+            for item in self._work.glob(names):
                 copy_file(item, objects / item.name)
             try:
-                objects.rename(self._kept)
+                objects.rename(kept)
             except OSError:
                 # Another process was faster.
-                if not self._kept.is_dir():
+                if not kept.is_dir():
                     raise
+
+
+def _included(source: Path, work: Path) -> list[Path]:
+    """``source`` and all files that it includes from its own folder or ``work``, directly or not;
+    others are those of tools."""
+    found = [source]
+    for path in found:
+        for name in _INCLUDE.findall(path.read_text()):
+            places = ((path.parent / name).resolve(), work / name)
+            file = next((place for place in places if place.is_file()), None)
+            if file is not None and file not in found:
+                found.append(file)
+    return found
 
 
 _log = logging.getLogger(__name__)
@@ -397,9 +425,9 @@ def _compile(design: Design, work: Path) -> None:
     files = [work / name for name in (*design.verilog, *design.around)]
     files += [_MODELS / name for name in (*design.support, *design.behaviour)]
     sources += [file for file in files if file.suffix in (".v", ".sv")]
-    models = [str(file) for file in files if file.suffix == ".cpp"]
+    models = [file for file in files if file.suffix == ".cpp"]
     # Folder of the generated headers.
-    models += ["-CFLAGS", f"-I{work}"]
+    headers = ["-CFLAGS", f"-I{work}"]
     trace = list(_TRACE_FLAGS[design.trace])
     if design.trace_levels:
         trace += ["--trace-depth", str(design.trace_levels)]
@@ -407,10 +435,13 @@ def _compile(design: Design, work: Path) -> None:
     log = work / _LOG
     options = [*_FLAGS, *(f"{name}={value}" for name, value in _OPTIMISATION.items())]
     versions = [f"{tool}={version(tool)}" for tool in _TOOLS]
-    lent: list[RuntimeObjects] = []
+    # Its C++ is the design's own only if the top module's ports are.
+    main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    lent: list[SharedObjects] = []
 
     def lend() -> None:
-        lent.append(RuntimeObjects(work, _compiler(), [*options, *versions]))
+        shared = SharedObjects(work, [*models, main], _compiler(), [*options, *versions])
+        lent.append(shared)
         lent[0].lend()
 
     try:
@@ -420,7 +451,14 @@ def _compile(design: Design, work: Path) -> None:
             Runner(blocks=bool(design.blocks), before_make=lend, names=names).build(
                 sources=sources,
                 hdl_toplevel=design.top,
-                build_args=[*_FLAGS, *_coverage_flags(), *hierarchy, *trace, *models],
+                build_args=[
+                    *_FLAGS,
+                    *_coverage_flags(),
+                    *hierarchy,
+                    *trace,
+                    *map(str, models),
+                    *headers,
+                ],
                 build_dir=work,
                 timescale=("1ps", "1ps"),
                 waves=bool(design.trace),

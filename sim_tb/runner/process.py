@@ -25,7 +25,7 @@ class Runner(Verilator):
     Parameters:
         blocks: whether the design has blocks (:class:`sim_tb.runner.build.Design`), for which
             Verilator writes a different make file.
-        before_make: called between Verilator and make.
+        before_make: called between Verilator and the compilation.
         names: folder -> the path that the commands of a build use for it.
     """
 
@@ -50,10 +50,13 @@ class Runner(Verilator):
             end_tool(self._process)
 
     def _build_command(self) -> list[list[str]]:
-        verilate, make = super()._build_command()
+        commands = super()._build_command()
         if self.blocks:
+            verilate, make = commands
             make = ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]
-        return [[self._named(word) for word in command] for command in (verilate, make)]
+            # Verilator's part first, so that only compilation is left for the last command.
+            commands = [verilate, [*make, "hier_verilation"], make]
+        return [[self._named(word) for word in command] for command in commands]
 
     def _named(self, word: str) -> str:
         for folder, name in self.names.items():
@@ -70,7 +73,7 @@ class Runner(Verilator):
     ) -> None:
         stderr = None if stdout is None else subprocess.STDOUT
         for command in cmds:
-            if command[0] == "make" and self.before_make is not None:
+            if command is cmds[-1] and self.before_make is not None:
                 self.before_make()
             with tool(command, cwd=str(cwd), env=self.env, stdout=stdout, stderr=stderr) as process:
                 self._process = process

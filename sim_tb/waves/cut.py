@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sim_tb.runner.port_trace import TraceError
 from support.files import write_atomically
 
-from .cycles import signal_names
+from .cycles import TraceError, signal_names
 
 #: Scope of the texts.
 TEXTS = "instructions"

@@ -3,7 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sim_tb.runner.port_trace import TraceError
+from support.errors import VipError
+
+
+class TraceError(VipError):
+    """A waveform file lacks the requested signals; the message says which."""
 
 
 def signal_names(path: Path) -> dict[str, str]:
@@ -75,6 +79,32 @@ def read_cycles(path: Path, clock: str, signals: Sequence[str]) -> Iterator[list
                 if code in places:
                     changes.append((places[code], int(kind == b"1")))
                     rises |= code == edge and kind == b"1" and not values[0]
+
+
+def read_signals(path: Path, scope: str) -> dict[str, list[int]]:
+    """Values of all signals of a scope just before each rising edge of its ``clk``, but the last
+    time's.
+
+    Parameters:
+        path: a VCD file as for :func:`read_cycles`.
+        scope: name of the scope with the signals, without its parents.
+
+    Returns:
+        Signal -> its value in each cycle; undefined bits are 0.
+
+    Raises:
+        TraceError: the file is not a VCD file, or has no such scope, or no clock in it.
+        OSError: the file can't be read.
+    """
+    names = {}
+    for name in signal_names(path):
+        *scopes, signal = name.split(".")
+        if scopes[-1:] == [scope]:
+            names[signal] = name
+    if "clk" not in names:
+        raise TraceError(f"{path}: no signal 'clk' in a scope {scope!r}")
+    cycles = list(read_cycles(path, names["clk"], list(names.values())))
+    return {signal: [values[place] for values in cycles] for place, signal in enumerate(names)}
 
 
 def _number(text: bytes) -> int:

@@ -9,10 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sim_tb.runner.port_trace import TraceError
 from support.extras import need
 from support.files import copy_atomically
 from support.scratch import scratch_folder
+
+from .cycles import TraceError
 
 #: First character of a change of one bit.
 _BITS = b"01xz"

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
-from sim_tb.runner.port_trace import TraceError
 
-from .cycles import read_cycles, signal_names
+from .cycles import TraceError, read_cycles, signal_names
 from .pipeline import SIGNALS, Follower
 from .trace_events import SIGNALS as VAULT_SIGNALS
 from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault

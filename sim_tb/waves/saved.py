@@ -8,9 +8,9 @@ from pathlib import Path
 from vcd.gtkw import GTKWSave
 
 from isa.program import Program
-from sim_tb.runner.port_trace import TraceError
 
 from .cut import TEXTS, Text
+from .cycles import TraceError
 from .konata import instruction_at
 from .pipeline import TracedInstruction
 

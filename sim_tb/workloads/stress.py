@@ -42,62 +42,25 @@ class StressCase:
     jobs: tuple[TrafficJob, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StressReport:
-    """Runs without errors.
+#: The vault and the result of each run without errors.
+StressRuns = list[tuple[StressCase, TrafficResult]]
 
-    Attributes:
-        runs: the vault and the result of each run.
-    """
 
-    runs: tuple[tuple[StressCase, TrafficResult], ...]
-
-    @property
-    def vaults(self) -> int:
-        """Number of configurations."""
-        return len({case.seed for case, _ in self.runs})
-
-    @property
-    def reads(self) -> int:
-        """Number of reads answered."""
-        return sum(result.reads for _, result in self.runs)
-
-    @property
-    def writes(self) -> int:
-        """Number of writes answered."""
-        return sum(result.writes for _, result in self.runs)
-
-    @property
-    def accesses(self) -> int:
-        """Number of reads and writes answered."""
-        return self.reads + self.writes
-
-    @property
-    def cycles(self) -> int:
-        """Cycles of the requesters' clock in all runs."""
-        return sum(result.total_cycles for _, result in self.runs)
-
-    @property
-    def _slowest(self) -> tuple[StressCase, TrafficResult]:
-        return max(self.runs, key=lambda run: run[1].longest)
-
-    @property
-    def longest(self) -> int:
-        """Longest latency of an access, in these cycles."""
-        return self._slowest[1].longest
-
-    @property
-    def bound(self) -> int:
-        """Latency bound of the vault with the longest latency, in cycles."""
-        return starvation_bound(self._slowest[0].config)
-
-    @property
-    def commands(self) -> dict[str, int]:
-        """Number of commands that the DRAM checked, by name."""
-        results = [result for _, result in self.runs]
-        return {
-            name: sum(result.commands[name] for result in results) for name in results[0].commands
-        }
+def stress_totals(runs: StressRuns) -> dict[str, int]:
+    """Sums over runs: reads and writes answered, both together as accesses, and cycles of the
+    requesters' clock; the longest latency of an access, in these cycles, and the latency bound of
+    the vault that has it."""
+    results = [result for _, result in runs]
+    slowest, result = max(runs, key=lambda run: run[1].longest)
+    reads, writes = (sum(getattr(one, name) for one in results) for name in ("reads", "writes"))
+    return {
+        "accesses": reads + writes,
+        "reads": reads,
+        "writes": writes,
+        "cycles": sum(one.total_cycles for one in results),
+        "longest": result.longest,
+        "bound": starvation_bound(slowest.config),
+    }
 
 
 def _random_timing(rng: random.Random) -> DramTiming:
@@ -187,7 +150,7 @@ def run_stress(
     vaults: int,
     seed: int,
     progress: Callable[[str], None] | None = None,
-) -> StressReport:
+) -> StressRuns:
     """Run ``vaults`` random cases, with seeds from ``seed`` on, and at least ``accesses`` in all.
 
     Parameters:
@@ -198,7 +161,7 @@ def run_stress(
             reordered or starved; the message names the case's seed.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    runs: list[tuple[StressCase, TrafficResult]] = []
+    runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // vaults))
         if progress is not None:
@@ -209,7 +172,7 @@ def run_stress(
             )
         except TrafficError as error:
             raise TrafficError(f"vault of seed {case.seed}: {error}") from error
-    return StressReport(runs=tuple(runs))
+    return runs
 
 
 def _describe(case: StressCase) -> str:
@@ -300,7 +263,7 @@ def run_clock_stress(
     vaults: int,
     seed: int,
     progress: Callable[[str], None] | None = None,
-) -> StressReport:
+) -> StressRuns:
     """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
     ``accesses`` in all. Requesters offer and accept at random, so both sides of the crossing wait
     for each other.
@@ -313,7 +276,7 @@ def run_clock_stress(
             or starved, or a counter wrong; the message names seed and clocks.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    runs = []
+    runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
         if progress is not None:
@@ -326,7 +289,7 @@ def run_clock_stress(
                     f"vault of seed {case.seed}, clocks of {periods.engine_ps} and "
                     f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
                 ) from error
-    return StressReport(runs=tuple(runs))
+    return runs
 
 
 def _describe_clocks(case: StressCase) -> str:

@@ -1,9 +1,7 @@
 """Effects of instructions on states of the analysis: one closure per word, created once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from isa.declared import Span
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -60,21 +58,13 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
     return bounds(result)
 
 
-@dataclass
 class Overwrite(Exception):
-    """Word ``word`` may store to ``first``..``end`` - 1, which overlaps the declared ``span``."""
-
-    word: int
-    first: int
-    end: int
-    span: Span
+    """Arguments: a word, first and end address, span. The word may store to ``first``..``end`` - 1,
+    which overlaps the declared span."""
 
 
-@dataclass
 class SelfWritten(Exception):
-    """The program stores the bounded number at ``place``, which therefore needs a state slot."""
-
-    place: int
+    """The program stores the bounded number at its argument, which therefore needs a state slot."""
 
 
 class Effects:

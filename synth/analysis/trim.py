@@ -56,11 +56,12 @@ class Known:
         return replace(ranges, pe_index=slots, vault=(0, 0), pe_count=(self.slots, self.slots))
 
 
-def trim(
+def report(
     programs: Program | Sequence[Program],
     config: PeConfig,
     profiles: Sequence[Profile] = (),
     *,
+    names: Sequence[str] = (),
     known: Sequence[Known] = (),
     timed: Sequence[Profile] = (),
     keep_counters: bool = False,
@@ -68,8 +69,9 @@ def trim(
     allow_uncovered: bool = False,
     tight: bool = False,
     address_bits: int | None = None,
-) -> PeConfig:
-    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
+) -> "TrimReport":
+    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does, and
+    the reasons for it.
 
     It has the instructions that a run can reach, and ``halt``, which the host needs to stop a
     program. A load history stays if they load from a workspace. A run that needs more than its
@@ -77,6 +79,7 @@ def trim(
 
     Parameters:
         profiles: of some of the programs. Those without get the sizes proved for all runs.
+        names: of the programs, for messages.
         known: what is known of the launches of each program; empty: nothing. A program may be
             listed several times, with different memories.
         timed: profiles of further runs, of programs whose runs all take the same cycles; only their
@@ -93,49 +96,8 @@ def trim(
         DeclarationError: a program may overwrite memory declared as constant or bounded.
         CoverageError: a size depends on a profile that does not cover its program.
     """
-    return report(
-        programs,
-        config,
-        profiles,
-        known=known,
-        timed=timed,
-        keep_counters=keep_counters,
-        rom=rom,
-        allow_uncovered=allow_uncovered,
-        tight=tight,
-        address_bits=address_bits,
-    ).trimmed
-
-
-def report(
-    programs: Program | Sequence[Program],
-    config: PeConfig,
-    profiles: Sequence[Profile] = (),
-    *,
-    names: Sequence[str] = (),
-    known: Sequence[Known] = (),
-    timed: Sequence[Profile] = (),
-    keep_counters: bool = False,
-    rom: bool = False,
-    allow_uncovered: bool = False,
-    tight: bool = False,
-    address_bits: int | None = None,
-) -> "TrimReport":
-    """:func:`trim` with the reasons for its result.
-
-    Parameters:
-        names: of the programs, for messages.
-    """
     listed = [programs] if isinstance(programs, Program) else list(programs)
-    if not listed:
-        raise TrimError("there is no program to trim to")
-    if rom and len({program.words for program in listed}) > 1:
-        raise TrimError(f"a ROM holds one program, not {len(listed)}")
-    if address_bits is not None and address_bits > config.address_bits:
-        raise TrimError(
-            f"address_bits must be at most the configuration's {config.address_bits}, "
-            f"not {address_bits}"
-        )
+    _check_asked(listed, config, rom, address_bits)
     studies = _studies(listed, config, profiles, timed, names, known)
     parts = {
         study.name: needed(study.program, study.values.facts.executed, study.name)
@@ -143,30 +105,54 @@ def report(
     }
     needs = union(parts.values())
     _check(parts, config)
+    sizes = _sizes(studies, config, address_bits, tight, allow_uncovered)
+    bounds = (*_fixed(needs, config), *sizes)
+    sized = replace(
+        _sized(config, needs, bounds),
+        counters=config.counters and keep_counters,
+        program=listed[0].words if rom else None,
+    )
+    exact = all(study.values.exact for study in studies)
+    return TrimReport(needs, parts, config, sized, bounds, exact)
+
+
+def _check_asked(
+    programs: Sequence[Program], config: PeConfig, rom: bool, address_bits: int | None
+) -> None:
+    """Refuse what no analysis can help."""
+    if not programs:
+        raise TrimError("there is no program to trim to")
+    if rom and len({program.words for program in programs}) > 1:
+        raise TrimError(f"a ROM holds one program, not {len(programs)}")
+    if address_bits is not None and address_bits > config.address_bits:
+        raise TrimError(
+            f"address_bits must be at most the configuration's {config.address_bits}, "
+            f"not {address_bits}"
+        )
+
+
+def _sized(config: PeConfig, needs: Needs, bounds: Sequence[Bound]) -> PeConfig:
+    """``config`` with the needed instructions, ``halt``, and sizes."""
+    fields: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    instructions = needs.instructions | {"halt"}
+    history = config.load_history if serves_history(instructions) else 0
+    return replace(config, instructions=instructions, load_history=history, **fields)
+
+
+def _sizes(
+    studies: Sequence[Study],
+    config: PeConfig,
+    address_bits: int | None,
+    tight: bool,
+    allow_uncovered: bool,
+) -> Sequence[Bound]:
+    """The sizes that the programs need; parameters and errors as for :func:`report`."""
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
     if not allow_uncovered:
         relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
         helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
-    bounds = (*_fixed(needs, config), *sizes)
-    fields: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
-    instructions = needs.instructions | {"halt"}
-    trimmed = replace(
-        config,
-        instructions=instructions,
-        load_history=config.load_history if serves_history(instructions) else 0,
-        counters=config.counters and keep_counters,
-        program=listed[0].words if rom else None,
-        **fields,
-    )
-    return TrimReport(
-        needs=needs,
-        parts=parts,
-        full=config,
-        trimmed=trimmed,
-        bounds=bounds,
-        exact=all(study.values.exact for study in studies),
-    )
+    return sizes
 
 
 def _studies(

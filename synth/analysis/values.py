@@ -96,7 +96,7 @@ def analyse(
         try:
             return _analyse(program, config, launch, control, contents, self_written)
         except SelfWritten as found:
-            self_written = (*self_written, found.place)
+            self_written = (*self_written, *found.args)
 
 
 def _analyse(
@@ -223,12 +223,12 @@ class _Attempt:
         try:
             return self._follow_all(launch)
         except Overwrite as error:
-            word = error.word
-            written = Span(error.first, error.end - error.first)
+            word, first, end, span = error.args
+            written = Span(first, end - first)
             helps = store_remedy(self._program, self.values(launch), word, written)
             raise DeclarationError(
-                f"{place(self._program, word)} may store to {error.first:#x} to "
-                f"{error.end - 1:#x}, which overlaps {error.span}, declared as constant or bounded"
+                f"{place(self._program, word)} may store to {first:#x} to "
+                f"{end - 1:#x}, which overlaps {span}, declared as constant or bounded"
                 + helps
                 + ("" if self.exact else "; the program is too long to follow each step")
             ) from error

@@ -98,8 +98,7 @@ class Proof:
             "holds": self.holds,
             "goals": self.goals,
             "failures": [
-                {"goals": list(failure.goals), "inputs": list(failure.inputs)}
-                for failure in self.failures
+                {"goals": list(goals), "inputs": list(inputs)} for goals, inputs in self.failures
             ],
             "assumptions": list(self.assumptions),
             "unpaired": list(self.unpaired),
@@ -114,9 +113,9 @@ def joined(parts: Mapping[str, Proof]) -> Proof:
     return Proof(
         goals=sum(part.goals for part in every),
         failures=tuple(
-            Failure(tuple(f"{name}: {goal}" for goal in failure.goals), failure.inputs)
+            (tuple(f"{name}: {goal}" for goal in goals), inputs)
             for name, part in parts.items()
-            for failure in part.failures
+            for goals, inputs in part.failures
         ),
         assumptions=tuple(dict.fromkeys(rule for part in every for rule in part.assumptions)),
         unpaired=tuple(
@@ -177,11 +176,11 @@ def prove_relation(
             progress("goals", done, of)
 
     failures = tuple(
-        Failure(
-            tuple(names[goal] for goal in failure.goals),
-            tuple(bits[name] for name in failure.inputs if name in bits),
+        (
+            tuple(names[goal] for goal in failing),
+            tuple(bits[name] for name in inputs if name in bits),
         )
-        for failure in solve(graph, names, miter.cases, advance, miter.apart)
+        for failing, inputs in solve(graph, names, miter.cases, advance, miter.apart)
     )
     if not failures:
         _write(target, {"goals": result.goals})

@@ -3,7 +3,6 @@
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,12 +23,8 @@ _TOGETHER = 16
 _ROUNDS = 2
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Inputs (those that are 1) for which ``goals`` fail, all by name."""
-
-    goals: tuple[str, ...]
-    inputs: tuple[str, ...]
+#: Goals that fail, and the inputs that are 1 then, all by name.
+Failure = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def solve(
@@ -75,16 +70,13 @@ def solve(
             hard = [goal for goal in group if not is_refuted(alone, goal)]
             demands = {graph.inputs[node - 1] for node, value in inputs if value}
             failures += (
-                Failure(
-                    example.goals,
-                    tuple(dict.fromkeys((*true_inputs, *sorted(demands), *example.inputs))),
-                )
-                for example in _solve(extract(alone, hard, {}))
+                (goals, tuple(dict.fromkeys((*true_inputs, *sorted(demands), *ones))))
+                for goals, ones in _solve(extract(alone, hard, {}))
             )
             done += len(group)
             if progress is not None:
                 progress(done, every)
-        failed = {goal for failure in failures for goal in failure.goals}
+        failed = {goal for goals, _ in failures for goal in goals}
         left = [goal for goal in left if goal not in failed]
     return failures
 
@@ -108,7 +100,7 @@ def _solve(graph: AndGraph) -> list[Failure]:
             for node, (name, one) in enumerate(zip(graph.inputs, values, strict=True), 1)
             if one and node in read
         )
-        failures.append(Failure(tuple(failing), ones))
+        failures.append((tuple(failing), ones))
         left = [goal for goal in left if goal not in failing]
     return failures
 

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.emission import Emission
@@ -38,21 +37,6 @@ _PACKED_MHZ = 62.0
 _MOST_BIT_BYTES = 1 << 25
 
 
-@dataclass(frozen=True, kw_only=True)
-class MappedBoard:
-    """A design that is mapped for a board.
-
-    Attributes:
-        board: it. mhz: of the design's clock.
-        netlist: gzipped Yosys JSON. used: measure of ECP5 -> number.
-    """
-
-    board: FpgaBoard
-    mhz: float
-    netlist: Path
-    used: Mapping[str, float]
-
-
 def pll_verilog(board: FpgaBoard, mhz: float) -> str:
     """Verilog of module :data:`soc.board.design.PLL`, which makes ``mhz`` of the board's clock.
 
@@ -76,8 +60,12 @@ def pll_verilog(board: FpgaBoard, mhz: float) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> MappedBoard:
-    """Map the design of a board (:func:`soc.board.design.board_verilog`).
+def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> tuple[Path, Mapping[str, float]]:
+    """Map the design of a board (:func:`soc.board.design.board_verilog`): gzipped Yosys JSON, and
+    measure of ECP5 -> number.
+
+    Parameters:
+        mhz: of the design's clock.
 
     Raises:
         SynthesisError: a tool fails, or the design does not fit the device.
@@ -100,20 +88,22 @@ def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> MappedBoard:
             f"{board.block_rams} ({used['brams'] - board.block_rams:g} too many)"
         )
     assert mapped.netlist is not None
-    return MappedBoard(board=board, mhz=mhz, netlist=mapped.netlist, used=used)
+    return mapped.netlist, used
 
 
-def bit_file(mapped: MappedBoard, seed: int) -> tuple[bytes, float]:
+def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[bytes, float]:
     """Place, route and pack: the bit file, and the highest clock in MHz; minutes, unless it is
     cached.
+
+    Parameters:
+        netlist, board, mhz: as for :func:`map_board`.
 
     Raises:
         SynthesisError: nextpnr refuses the design.
         MissingExtraError: it is not installed.
     """
-    board = mapped.board
     pins = constraints(board)
-    key = _key("bit", mapped.netlist.parent.name, pins, *board.placer, f"{mapped.mhz:g}", str(seed))
+    key = _key("bit", netlist.parent.name, pins, *board.placer, f"{mhz:g}", str(seed))
     target = cache_folder() / f"{key}.board"
     if not target.is_dir():
         what = f"{board.name}, seed {seed}"
@@ -121,17 +111,17 @@ def bit_file(mapped: MappedBoard, seed: int) -> tuple[bytes, float]:
         with owned_folder(target.parent, ".placing-") as own:
             folder = own / "run"
             folder.mkdir()
-            write_file(folder / _NETLIST, gzip.decompress(mapped.netlist.read_bytes()))
+            write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
             write_file(folder / _PINS_FILE, pins)
             options = [*board.placer, "--json", _NETLIST, "--lpf", _PINS_FILE]
             options += ["--textcfg", _CONFIG, "--report", _REPORT, "--seed", str(seed), "--quiet"]
-            options += ["--freq", f"{mapped.mhz:g}", "--timing-allow-fail"]
+            options += ["--freq", f"{mhz:g}", "--timing-allow-fail"]
             run_packaged("nextpnr_ecp5", options, folder, _REPORT, what=what)
             packing = ["--compress", "--freq", f"{_PACKED_MHZ}", "--input", _CONFIG]
             run_packaged("ecppack", [*packing, "--bit", _BITS], folder, _BITS, what=what)
             report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
             # Yosys names the clock's net after any of the modules that it reaches.
-            aims = {clock_of(net): mapped.mhz for net in report["fmax"]}
+            aims = {clock_of(net): mhz for net in report["fmax"]}
             placement = placement_of(report, seed, aims, what)
             write_file(folder / _PLACEMENT, json.dumps(placement.to_json(), indent=1) + "\n")
             for name in (_NETLIST, _REPORT):

@@ -18,20 +18,6 @@ _UM2_PER_MM2 = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board:
-    """A board that carries a device.
-
-    Attributes:
-        name: its name.
-        bytes_per_second: peak of all its memory, ignoring refresh, bus turnarounds and row
-            activations.
-    """
-
-    name: str
-    bytes_per_second: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Device:
     """An FPGA, or silicon of a given size.
 
@@ -44,7 +30,8 @@ class Device:
         fill: measure -> usable fraction, above 0 and at most 1.
         bram_kbit: size of a block memory, including parity; 0: it has none.
         placer: nextpnr's option for it, package and speed grade; empty if it can't be placed.
-        board: one with the device; None: unknown.
+        board: name of one with the device; "": none is known. board_bytes_per_second: peak of all
+            its memory, ignoring refresh, bus turnarounds and row activations.
     """
 
     name: str
@@ -55,7 +42,8 @@ class Device:
     fill: Mapping[str, float]
     bram_kbit: int = 0
     placer: tuple[str, ...] = ()
-    board: Board | None = None
+    board: str = ""
+    board_bytes_per_second: float = 0.0
 
     def most(self, measure: str) -> float:
         """Usable amount of ``measure``."""
@@ -116,10 +104,7 @@ def _ecp5(size: str, luts: int, brams: int, dsps: int) -> Device:
 
 #: The vendor's board with SCRATCH's device (UG887, "VC709 Evaluation Board"): two DDR3 modules of
 #: 64 bits at 1866 MT/s.
-_VC709 = Board(
-    name="VC709",
-    bytes_per_second=2 * 8 * 1866e6,
-)
+_VC709_BYTES = 2 * 8 * 1866e6
 #: Name -> FPGA, by family from the smallest. DS180: 7 Series FPGAs Data Sheet: Overview, DS190:
 #: Zynq-7000 SoC Data Sheet: Overview, DS891: Zynq UltraScale+ MPSoC Data Sheet: Overview,
 #: FPGA-DS-02012: ECP5 and ECP5-5G Family Data Sheet.
@@ -133,7 +118,11 @@ DEVICES: Mapping[str, Device] = {
         _amd("xczu3eg", "DS891", 70_560, 216, 360),
         _amd("xc7k325t", "DS180", 203_800, 445, 840),
         # SCRATCH's device (section 4).
-        replace(_amd("xc7vx690t", "DS180", 433_200, 1_470, 3_600), board=_VC709),
+        replace(
+            _amd("xc7vx690t", "DS180", 433_200, 1_470, 3_600),
+            board="VC709",
+            board_bytes_per_second=_VC709_BYTES,
+        ),
         _ecp5("25", 24_288, 56, 28),
         _ecp5("45", 43_848, 108, 72),
         _ecp5("85", 83_640, 208, 156),

@@ -123,14 +123,14 @@ def _joined(results: Mapping[str, CellCount], top: str, glue: Iterable[str]) -> 
 
 
 def mapped_verilog(
-    config: PeConfig, target: str, progress: Progress | None = None, jobs: int | None = None
+    config: PeConfig, target: str, progress: Progress | None = None
 ) -> tuple[PeConfig, str]:
     """An engine whose units are mapped to ``target``: its configuration, with the memories of the
     target, and the Verilog of its netlist with models of all cells and memories.
 
     Parameters:
         target: see :func:`synth.physical.targets.find_target`.
-        progress, jobs: see :func:`synth.physical.mapping.each_unit`.
+        progress: see :func:`synth.physical.mapping.each_unit`.
 
     Raises:
         SynthesisError: Yosys refuses the design, or a cell has no model.
@@ -142,7 +142,7 @@ def mapped_verilog(
     def work(unit: EngineUnit) -> list[CellCount]:
         return [map_module(unit, name, chosen, emission, verilog=True) for name, _ in unit.modules]
 
-    mapped = [one for found in each_unit(units(emission), work, progress, jobs) for one in found]
+    mapped = [one for found in each_unit(units(emission), work, progress, None) for one in found]
     netlists = [gzip.decompress(one.netlist.read_bytes()).decode() for one in mapped if one.netlist]
     cells = {name for one in mapped for name in one.cells}
     memories = cells.intersection(emission.black_boxes)

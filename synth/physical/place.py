@@ -18,7 +18,7 @@ from synth.netlist import CLOCK
 from .area import TOTAL
 from .devices import Device, find_placed
 from .nextpnr import Placement, keep_placement, kept_placement, need_nextpnr, place_netlist
-from .shell import SHELL, UNIT, ShellPort, ports_of, shell_ffs, shell_verilog
+from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
 from .yosys import Run, run
@@ -163,14 +163,14 @@ def map_in_shell(
     module: str,
     device: Device,
     aims: Mapping[str, float],
-    of_memory: Callable[[ShellPort], bool] = lambda _: False,
+    of_memory: Callable[[str], bool] = lambda _: False,
 ) -> MappedDesign:
     """Map a module of ``emission`` to ECP5, cached by content.
 
     Parameters:
         device: that it must fit.
         aims: clock -> target rate in MHz for placements.
-        of_memory: whether a port belongs to the memory's clock.
+        of_memory: whether the port of a name belongs to the memory's clock.
 
     Raises:
         SynthesisError: the design does not fit (the message gives the shortage), or a tool fails.
@@ -178,7 +178,7 @@ def map_in_shell(
     """
     need_nextpnr()
     ports = ports_of(module, emission.modules[module])
-    memory: Collection[str] = {port.name for port in ports if of_memory(port)}
+    memory: Collection[str] = {port for side in ports for port in side if of_memory(port)}
     sources = {name: emission.modules[name] for name in closure(emission, module)}
     work = Run(
         top=SHELL,

@@ -9,8 +9,7 @@ domain have such registers with their own pins.
 """
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from synth.errors import SynthesisError
@@ -25,17 +24,12 @@ _TREES = frozenset(name for names in CLOCK_PORTS.values() for name in names)
 _ENDINGS = {ENGINE_DOMAIN: "", MEMORY_DOMAIN: "_mem"}
 
 
-@dataclass(frozen=True)
-class ShellPort:
-    """A port of a module: its name, its width in bits, and whether it is an input."""
-
-    name: str
-    width: int
-    is_input: bool
+#: Inputs and outputs of a module: name -> width in bits, in the module's order.
+Ports = tuple[Mapping[str, int], Mapping[str, int]]
 
 
-def ports_of(name: str, text: str) -> tuple[ShellPort, ...]:
-    """Ports of module ``name`` in the emitted Verilog ``text``, in its order.
+def ports_of(name: str, text: str) -> Ports:
+    """Ports of module ``name`` in the emitted Verilog ``text``.
 
     Raises:
         SynthesisError: there is no such module.
@@ -44,26 +38,21 @@ def ports_of(name: str, text: str) -> tuple[ShellPort, ...]:
     if start is None:
         raise SynthesisError(f"the Verilog has no module {name!r}")
     body = text[start.start() :]
-    return tuple(
-        ShellPort(port, int(high or 0) + 1, direction == "input")
-        for direction, high, port in _PORT.findall(body[: body.index("endmodule")])
-    )
+    sides: dict[str, dict[str, int]] = {"input": {}, "output": {}}
+    for direction, high, port in _PORT.findall(body[: body.index("endmodule")]):
+        sides[direction][port] = int(high or 0) + 1
+    return sides["input"], sides["output"]
 
 
-def _sides(ports: Sequence[ShellPort]) -> tuple[list[ShellPort], list[ShellPort]]:
-    inputs = [port for port in ports if port.is_input and port.name not in _TREES]
-    return inputs, [port for port in ports if not port.is_input]
-
-
-def shell_ffs(ports: Sequence[ShellPort]) -> int:
+def shell_ffs(ports: Ports) -> int:
     """Number of flip-flops that the shell adds to a module with ``ports``."""
-    inputs, outputs = _sides(ports)
+    inputs, outputs = ports
+    timed = sum(width for port, width in inputs.items() if port not in _TREES)
     resets = {reset for _, reset in CLOCK_PORTS.values()}
-    registered = sum(port.name in resets for port in ports)
-    return sum(p.width for p in inputs) + 2 * sum(p.width for p in outputs) + registered
+    return timed + 2 * sum(outputs.values()) + sum(port in resets for port in inputs)
 
 
-def shell_verilog(name: str, ports: Sequence[ShellPort], memory: Collection[str] = ()) -> str:
+def shell_verilog(name: str, ports: Ports, memory: Collection[str] = ()) -> str:
     """Verilog of module :data:`SHELL` around module ``name``, which it instantiates as
     :data:`UNIT`.
 
@@ -75,37 +64,37 @@ def shell_verilog(name: str, ports: Sequence[ShellPort], memory: Collection[str]
     Raises:
         SynthesisError: the module has no input or no output to time.
     """
-    inputs, outputs = _sides(ports)
-    if not inputs or not outputs:
+    inputs, outputs = ports
+    timed = {port: width for port, width in inputs.items() if port not in _TREES}
+    if not timed or not outputs:
         raise SynthesisError(f"module {name!r} needs an input and an output to be timed")
-    names = {port.name for port in ports}
     pins: list[str] = []
     body: list[str] = []
     connections: list[str] = []
     for domain, (clock, reset) in CLOCK_PORTS.items():
         ending = _ENDINGS[domain]
         sides = [
-            [port for port in side if (port.name in memory) == (domain == MEMORY_DOMAIN)]
-            for side in (inputs, outputs)
+            {port: side[port] for port in side if (port in memory) == (domain == MEMORY_DOMAIN)}
+            for side in (timed, outputs)
         ]
-        if domain != ENGINE_DOMAIN and clock not in names:
+        if domain != ENGINE_DOMAIN and clock not in inputs:
             continue
         if not all(sides):
             raise SynthesisError(f"module {name!r} needs an input and an output of {clock}")
         for wire, side in zip(("given", "result"), sides, strict=True):
             low = 0
-            for port in side:
-                high = low + port.width
-                connections.append(f".{port.name}({wire}{ending}[{high - 1}:{low}])")
+            for port, width in side.items():
+                high = low + width
+                connections.append(f".{port}({wire}{ending}[{high - 1}:{low}])")
                 low = high
-        if clock in names:
+        if clock in inputs:
             connections.append(f".{clock}({clock})")
-        if reset in names:
+        if reset in inputs:
             connections.append(f".{reset}(reset{ending})")
         pins += [f"input {clock}", f"input {reset}", f"input shift_in{ending}"]
         pins += [f"input capture{ending}", f"output shift_out{ending}"]
-        wide, out = (sum(port.width for port in side) for side in sides)
-        body.append(_registers(clock, reset if reset in names else "", ending, wide, out))
+        wide, out = (sum(side.values()) for side in sides)
+        body.append(_registers(clock, reset if reset in inputs else "", ending, wide, out))
     return (
         f"module {SHELL}({', '.join(pins)});\n"
         f"{''.join(body)}"

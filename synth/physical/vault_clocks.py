@@ -49,18 +49,19 @@ def _of_memory(config: VaultTileConfig, port: str) -> bool:
     return port.split("__")[0] in memory_member(config.vault)
 
 
-def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
-    """Longest path within each clock domain and of each crossing, before layout, with pin loads.
+def time_vault(config: VaultTileConfig) -> DomainPaths:
+    """Longest path within each clock domain and of each crossing in Nangate 45 nm, before layout,
+    with pin loads.
 
     Parameters:
-        config: with two clocks. target: of standard cells.
+        config: with two clocks.
 
     Raises:
-        SynthesisError: there is only one clock or no such target, Yosys refuses the design, or a
+        SynthesisError: there is only one clock, Yosys refuses the design, or a
             path from one clock to the other begins outside :data:`CROSSINGS`.
     """
     emission = _emitted(config, "macro")
-    cells, library = find_cells(target)
+    cells, library = find_cells(NANGATE45)
     return domain_paths(
         engine_netlist(emission, cells),
         library,
@@ -92,7 +93,7 @@ def place_vault(
     emission = _emitted(config, "fpga")
     chosen = find_placed(device)
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
-    mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port.name))
+    mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port))
     placements = [mapped.place(seed) for seed in range(1, seeds + 1)]
     resets = reset_synchronisers(mapped.netlist)
     for crossing in (crossing for placement in placements for crossing in placement.crossings):

@@ -14,7 +14,7 @@ from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
-from synth.sram import SramEnergies, SramTimes
+from synth.sram import SramTimes, access_fj, leakage_nw
 from synth.timing.cell_library import Cell, CellLibrary, PowerArc
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
@@ -23,18 +23,6 @@ from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Reco
 
 #: Pins per buffer of the clock tree.
 FANOUT = 16
-
-
-@dataclass(frozen=True)
-class ClockTree:
-    """A clock tree: number of buffers, fJ per clock cycle in wires and buffers, and leakage in nW.
-
-    Excludes the flip-flops' clock pins and internal energy.
-    """
-
-    buffers: int
-    fj: float
-    leakage: float
 
 
 def _buffer(library: CellLibrary, load: float) -> Cell:
@@ -55,8 +43,10 @@ def _buffer(library: CellLibrary, load: float) -> Cell:
     return min(candidates, key=lambda cell: (cell.area, cell.name))
 
 
-def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
-    """A tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer.
+def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> tuple[int, float, float]:
+    """A clock tree to ``sinks`` pins of ``pin_ff`` fF each, with :data:`FANOUT` pins per buffer:
+    number of buffers, fJ per cycle in wires and buffers, and leakage in nW. The flip-flops' clock
+    pins and internal energy do not count.
 
     Raises:
         SynthesisError: no buffer of the library is strong enough.
@@ -79,7 +69,7 @@ def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
         leakage += number * cell.leakage
         buffers += number
         sinks = number
-    return ClockTree(buffers, energy, leakage)
+    return buffers, energy, leakage
 
 
 #: Node of the thesis's engine (7.1.3), the usual supply at that node, and the engine's clock.
@@ -242,7 +232,7 @@ def estimate(
     """
     node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)
-    sums = _Sums(netlist, library, activity, nets, SramEnergies(node, library.volts))
+    sums = _Sums(netlist, library, activity, nets)
     rows = sums.rows()
     total = PowerRow(
         TOTAL,
@@ -271,13 +261,11 @@ class _Sums:
         library: CellLibrary,
         activity: NetlistActivity,
         nets: Mapping[int, NetState],
-        memories: SramEnergies,
     ) -> None:
         self.netlist = netlist
         self.library = library
         self.activity = activity
         self.nets = nets
-        self.memories = memories
         self.parts: dict[str, defaultdict[str, float]] = {}
         #: Clock net -> cycles in which it ran.
         self.clocked = dict.fromkeys(netlist.trees.get(CLOCK, ()), activity.cycles)
@@ -352,10 +340,12 @@ class _Sums:
         part = self._part(gate.unit)
         geometry = SramGeometry.parse(gate.kind)
         accesses = sum(self.activity.accesses[place])
-        part["memories"] += accesses * self.memories.access_fj(geometry)
+        part["memories"] += accesses * access_fj(geometry, self.library.node_nm, self.library.volts)
         cells = self.library.cells.values()
         gate_nw = min(cell.leakage for cell in cells if cell.area == self.library.gate_um2)
-        part["leakage"] += self.memories.leakage_nw(geometry, gate_nw, self.library.gate_um2)
+        part["leakage"] += leakage_nw(
+            geometry, self.library.node_nm, gate_nw, self.library.gate_um2
+        )
         part["nets"] += sum(
             self._charge(bit)
             for pin, bits in gate.pins.items()
@@ -367,11 +357,11 @@ class _Sums:
         """Divide the tree of each clock among the units in proportion to their flip-flops."""
         for bit, units in self.sinks.items():
             sinks = sum(units.values())
-            tree = clock_tree(self.library, sinks, self.pin_ff)
+            _, energy, leakage = clock_tree(self.library, sinks, self.pin_ff)
             for unit, number in units.items():
                 share = number / sinks
-                self._part(unit)["clock"] += share * tree.fj * self.clocked.get(bit, 0)
-                self._part(unit)["leakage"] += share * tree.leakage
+                self._part(unit)["clock"] += share * energy * self.clocked.get(bit, 0)
+                self._part(unit)["leakage"] += share * leakage
 
 
 #: Rows of :func:`_condition`, by level of the clock.

@@ -15,23 +15,8 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad
+from .cell_library import CellLibrary
 from .sta import Path, longest_paths
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """The longest path from one clock to another.
-
-    Attributes:
-        source, target: the clocks. units: in which such paths end.
-        path: the longest; its length bounds the skew between bits.
-    """
-
-    source: str
-    target: str
-    units: tuple[str, ...]
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -40,11 +25,12 @@ class DomainPaths:
 
     Attributes:
         longest: clock -> the longest path between its registers.
-        crossings: one for each ordered pair of clocks with paths between them.
+        crossings: from one clock, to another -> units in which such paths end, and the longest
+            path; its length bounds the skew between bits.
     """
 
     longest: Mapping[str, Path]
-    crossings: tuple[Crossing, ...]
+    crossings: Mapping[tuple[str, str], tuple[tuple[str, ...], Path]]
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data: clocks in MHz with their longest paths, and crossings in ns."""
@@ -57,13 +43,8 @@ class DomainPaths:
                 for clock, path in self.longest.items()
             },
             "crossings": [
-                {
-                    "from": crossing.source,
-                    "to": crossing.target,
-                    "units": list(crossing.units),
-                    "ns": crossing.path.ns,
-                }
-                for crossing in self.crossings
+                {"from": source, "to": target, "units": list(units), "ns": path.ns}
+                for (source, target), (units, path) in self.crossings.items()
             ],
         }
 
@@ -72,7 +53,6 @@ def domain_paths(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes,
-    wires: WireLoad | None = None,
     *,
     clock_of_port: Callable[[str], str],
     crossings: Collection[str],
@@ -80,7 +60,7 @@ def domain_paths(
     """Longest path within each clock domain and of each crossing.
 
     Parameters:
-        netlist, library, macros, wires: see :func:`synth.timing.sta.longest_paths`.
+        netlist, library, macros: see :func:`synth.timing.sta.longest_paths`.
         clock_of_port: name of an input or output -> clock of its register.
         crossings: units in which a path from one clock to another may begin.
 
@@ -110,11 +90,11 @@ def domain_paths(
         return lambda gate: gate.unit not in crossings and clock(gate) == name
 
     def paths(begins: Callable[[Gate], bool], ends: Callable[[Gate], bool]) -> list[Path]:
-        longest = longest_paths(netlist, library, macros, wires, begins=begins, ends=ends)
+        longest = longest_paths(netlist, library, macros, begins=begins, ends=ends)
         return sorted(longest.values(), key=lambda path: path.ns)
 
     longest: dict[str, Path] = {}
-    crossed: list[Crossing] = []
+    crossed: dict[tuple[str, str], tuple[tuple[str, ...], Path]] = {}
     for source, target in product(clocks.values(), repeat=2):
         result = paths(within(source), within(target))
         if source == target:
@@ -128,5 +108,5 @@ def domain_paths(
                     f" in {first.unit}: from {first.cell} to {last.cell}"
                 )
             units = tuple(sorted(path.steps[-1].unit for path in result))
-            crossed.append(Crossing(source, target, units, result[-1]))
-    return DomainPaths(longest, tuple(crossed))
+            crossed[source, target] = units, result[-1]
+    return DomainPaths(longest, crossed)

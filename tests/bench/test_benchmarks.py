@@ -105,26 +105,27 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
     monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
     check("memory_variants")
-    monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
+    monkeypatch.setattr(vault, "run_stress", lambda **_: [])
+    monkeypatch.setattr(vault, "stress_totals", lambda _: defaultdict(int))
     check("vault_stress")
 
 
 def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preload, "synthesise", lambda *_: SimpleNamespace(total=AREA))
     monkeypatch.setattr(preload, "run_on", lambda *_, **__: Anything())
-    copies = Anything(differing=(), throughput=1)
-    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: copies)
+    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: (1, ()))
     check("preload")
 
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "run_on", lambda *_, **__: Anything())
-    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: Anything())
+    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: [])
+    monkeypatch.setattr(clocks, "stress_totals", lambda _: defaultdict(int))
     assert "cnn_240_same_ns_4_gain" in check("clocks")
 
 
 def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {mix: Anything() for mix in ALL_MIXES}
+    rows = {mix: [Measurement("gbs", 1, "GB/s", None)] for mix in ALL_MIXES}
     curves = {mix: [1.0 for _ in LENGTHS] for mix in MIXES_LEARNED}
     monkeypatch.setattr(schedulers, "measure_alone", dict)
     monkeypatch.setattr(schedulers, "measure_policy", lambda *_: rows)
@@ -134,10 +135,9 @@ def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     both = dict.fromkeys(("clk", "clk_mem"), Anything(fmax_mhz=1, ns=1))
-    crossings = [Anything(path=Anything())]
-    timed = SimpleNamespace(longest=both, crossings=crossings)
+    timed = SimpleNamespace(longest=both, crossings={("clk", "clk_mem"): ((), Anything())})
     monkeypatch.setattr(clocks, "time_vault", lambda _: timed)
-    each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=crossings)
+    each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=[Anything()])
     used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
     placed = SimpleNamespace(placements=[each], used=used, rate_mhz=lambda _: 1.0)
     monkeypatch.setattr(clocks, "place_vault", lambda *_, **__: placed)
@@ -146,13 +146,13 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"flits": 1, "packets": 1, "cycles": 1, "longest": 1}
-    monkeypatch.setattr(network, "_stress_row", lambda _: row)
+    monkeypatch.setattr(network, "_stress_row", lambda *_: row)
     monkeypatch.setattr(network, "_row_key", lambda *_: "")
     monkeypatch.setattr(network.ResultCache, "get", lambda self, key, make: make())
 
     def curve(size: tuple[int, int], kind: Destinations, seed: int) -> Anything:
         return Anything(
-            columns=size[0], rows=size[1], destinations=kind.name.lower(), points=[Anything()]
+            columns=size[0], rows=size[1], destinations=kind.name.lower(), points=[(0.1, 0.1, 1.0)]
         )
 
     monkeypatch.setattr(network, "measure_curve", curve)

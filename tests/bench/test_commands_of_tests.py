@@ -11,6 +11,7 @@ import pytest
 
 from bench import verification
 from bench.harness.experiment import BenchError
+from tests.mutation.__main__ import SOURCES
 from tests.mutation.units import UNITS
 
 
@@ -44,7 +45,7 @@ def test_mutants_of_no_unit_are_refused_before_anything_runs(
 
 def test_the_units_are_those_of_the_tests() -> None:
     (units,) = (one.default for one in signature(verification.mutants).parameters.values())
-    assert units.split(",") == list(UNITS)
+    assert units.split(",") == [*UNITS, SOURCES]
 
 
 def test_mutants_that_are_all_equivalent_have_no_share(monkeypatch: pytest.MonkeyPatch) -> None:

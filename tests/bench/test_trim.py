@@ -19,7 +19,7 @@ from tests.vip.here import here
 from vip.trimming.figure import draw_trims
 from vip.trimming.rows import TrimRow, means
 from vip.trimming.runs import Loaded
-from vip.trimming.suite import QUICK, UNIONS, TrimSuiteError, compare, measure_trims
+from vip.trimming.suite import UNIONS, TrimSuiteError, compare, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
 ROW = TrimRow(
@@ -232,7 +232,6 @@ def test_picture(tmp_path: Path) -> None:
 
 def test_names_are_those_of_applications() -> None:
     known = {item.name: item.preset for item in applications()}
-    assert set(QUICK) <= set(known)
     for members in UNIONS.values():
         assert len({known[name] for name in members}) == 1
 

@@ -19,8 +19,7 @@ from isa.iss.simulator import Simulator, SimulatorError
 from isa.table import INSTRUCTIONS, Unit, Width
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications
-from sim_tb.random.configs import random_config
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
 from soc.generate.presets import preset
@@ -32,8 +31,8 @@ WHOLE = PeConfig(instructions=ALL_INSTRUCTIONS)
 def _end(kind: Kind, program: RandomProgram, config: PeConfig, steps: Sequence[int]) -> Any:
     """All that a program leaves, and how far it came after each of ``steps``."""
     with DramImage(1 << config.address_bits) as memory:
-        for window in program.windows:
-            memory.write(window.start, window.content)
+        for address, content in program.windows:
+            memory.write(address, content)
         simulator = simulator_of(program, config, memory, kind, count_saturation=True)
         ends = [simulator.run(step) for step in steps]
         return {
@@ -44,7 +43,7 @@ def _end(kind: Kind, program: RandomProgram, config: PeConfig, steps: Sequence[i
             "saturated": simulator.saturated,
             "visits": simulator.visits,
             "executed": simulator.executed,
-            "memory": [memory.read(item.start, len(item.content)) for item in program.windows],
+            "memory": [memory.read(start, len(content)) for start, content in program.windows],
         }
 
 

@@ -17,8 +17,7 @@ from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Opcode, Unit, encode
 from isa.timing import VECTOR_LATENCY
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications
-from sim_tb.random.configs import random_config
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
 from soc.generate.presets import preset
@@ -69,8 +68,8 @@ def run(
 @contextmanager
 def _memory(program: RandomProgram, config: PeConfig) -> Iterator[DramImage]:
     with DramImage(1 << config.address_bits) as memory:
-        for window in program.windows:
-            memory.write(window.start, window.content)
+        for address, content in program.windows:
+            memory.write(address, content)
         yield memory
 
 

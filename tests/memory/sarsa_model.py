@@ -24,13 +24,13 @@ class SarsaModel:
 
     Attributes:
         theta: weights by action and feature, in units of their last bit.
-        explored: decisions that were random.
+        explored: decisions that were random. saturated: weights that would have left their range.
     """
 
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
         self.theta = [[config.initial for _ in config.features] for _ in range(ACTIONS)]
-        self.explored = 0
+        self.explored = self.saturated = 0
         self._random = config.seed
         #: Decisions not yet learned from: state, action, value.
         self._open: list[tuple[tuple[int, ...], int, int]] = []
@@ -83,3 +83,4 @@ class SarsaModel:
         for number, bucket in enumerate(state):
             moved = self.theta[action][number] + (delta >> (config.alpha_shift + bucket))
             self.theta[action][number] = max(-limit - 1, min(limit, moved))
+            self.saturated += moved != self.theta[action][number]

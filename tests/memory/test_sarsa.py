@@ -22,7 +22,7 @@ CONFIGS = {
     ),
     "one feature": AgentConfig(features=("hits",), epoch=4),
     "spare cycles": AgentConfig(epoch=16, epsilon_shift=4, alpha_shift=3, theta_bits=20),
-    "weights that saturate": AgentConfig(
+    "few bits of a fraction": AgentConfig(
         features=("hits", "rows"), alpha_shift=3, gamma_shift=10, theta_bits=16, epsilon_shift=4
     ),
 }
@@ -32,6 +32,13 @@ CONFIGS = {
 def test_every_action_is_that_of_the_model(simulate, name):
     model = compare(simulate, CONFIGS[name], 150)
     assert any(weight != CONFIGS[name].initial for row in model.theta for weight in row)
+
+
+@pytest.mark.parametrize("limit", [(1 << 15) - 1, -1 << 15])
+def test_weights_saturate(simulate, monkeypatch, limit):
+    """Weights begin at a limit, which random rewards never lead them to."""
+    monkeypatch.setattr(AgentConfig, "initial", limit)
+    assert compare(simulate, CONFIGS["few bits of a fraction"], 60, seed=3).saturated > 2
 
 
 def test_learning_follows_the_equations():

@@ -21,7 +21,6 @@ from microkernels.apps.digits import (
     blocks,
     convolved,
     load_digits,
-    nin_hidden,
     pooled,
     windows,
 )
@@ -137,6 +136,14 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
     count, height, width, channels = output.shape
     back = spread.reshape(count, height // 2, width // 2, 2, 2, channels)
     return back.transpose(0, 1, 3, 2, 4, 5).reshape(output.shape)
+
+
+def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
+    """Outputs of the first two convolutions for pictures."""
+    first, second = layers
+    values = np.maximum(convolved(images, first), 0)
+    hidden: Elements = np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)
+    return hidden
 
 
 def fit_nin(digits: Digits) -> tuple[Weights, ...]:

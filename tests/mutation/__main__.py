@@ -35,13 +35,17 @@ from .units import UNITS
 #: Unit -> name of a mutant -> why nothing can tell it from the design.
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SEED = 46
-#: Name of the mutants of Python instead of Verilog, and how many there are.
-SOURCES, SOURCE_COUNT = "sources", 110
+#: Name of the mutants of Python instead of Verilog, how many there are, and the seed of their draw:
+#: two digits of a commit's hash.
+SOURCES, SOURCE_COUNT, SOURCE_SEED = "sources", 110, 77
 
 
 def _main(
     units: Annotated[list[str] | None, typer.Argument(help="default: all")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="of the draw")] = SEED,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help=f"of the draw; {SEED}, of sources {SOURCE_SEED}"),
+    ] = None,
     count: Annotated[int, typer.Option(min=0, help="mutants of a unit; 0: its own number")] = 0,
     index: Annotated[int, typer.Option(min=0, help="try this mutant of one unit only")] = 0,
     output: Annotated[Path | None, typer.Option("--json", help="file for the counts")] = None,
@@ -63,10 +67,13 @@ def _main(
             progress = partial(_show, bar, bar.add_task(name, total=None))
             outcomes: Mapping[Any, Outcome]
             if name == SOURCES:
-                number = count or SOURCE_COUNT
-                outcomes = try_sources(ROOT, count=number, seed=seed, progress=progress)
+                number, drawn = count or SOURCE_COUNT, SOURCE_SEED if seed is None else seed
+                outcomes = try_sources(ROOT, count=number, seed=drawn, progress=progress)
             else:
-                outcomes = try_mutants(name, seed=seed, count=count, index=index, progress=progress)
+                drawn = SEED if seed is None else seed
+                outcomes = try_mutants(
+                    name, seed=drawn, count=count, index=index, progress=progress
+                )
         for mutant, outcome in outcomes.items():
             fate = outcome.fate
             if fate == "survived" and mutant.name in reasons.get(name, {}):

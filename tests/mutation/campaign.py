@@ -120,7 +120,7 @@ class _Known:
 
     def __init__(self, made: Netlist, unit: Unit) -> None:
         self._file = build_folder() / "mutants" / f"{fingerprint(made.original)}.json"
-        self._tests = {test: _source(test) for test in unit.tests}
+        self._tests = {test: source_of(test) for test in unit.tests}
         self._outcomes = self._read()
         self._new: dict[str, Any] = {}
 
@@ -141,7 +141,7 @@ class _Known:
         content = self._outcomes.get(mutant.name, {"tests": {}})
         known = content["tests"]
         if content.get("fate") in ("killed", "hung"):
-            same = all(_source(test) == source for test, source in known.items())
+            same = all(source_of(test) == source for test, source in known.items())
             return () if same else tuple(self._tests)
         return tuple(test for test, source in self._tests.items() if known.get(test) != source)
 
@@ -164,7 +164,7 @@ class _Known:
     def keep(self, mutant: Mutant, outcome: Outcome) -> None:
         """Add an outcome."""
         # One that is killed has met only the test that kills it, for certain.
-        tests = {outcome.test: _source(outcome.test)} if outcome.test else self._tests
+        tests = {outcome.test: source_of(outcome.test)} if outcome.test else self._tests
         proof = {"proof": "none"} if self.proof_failed(mutant) else {}
         self._write(mutant, {**asdict(outcome), "tests": tests, **proof})
 
@@ -177,15 +177,22 @@ class _Known:
 
 
 @cache
-def _source(test: str) -> str:
-    """A hash of the function of ``test``, or of its file; "" if there is none."""
+def source_of(test: str) -> str:
+    """A hash of the function of ``test``, or of its file and the benches that this names; "" if
+    there is none."""
     path, _, name = test.partition("::")
     try:
         tree = ast.parse((ROOT / path).read_text())
     except FileNotFoundError:
         return ""
     if not name:
-        return fingerprint(ast.dump(tree))
+        strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        benches = [f"{each.replace('.', '/')}.py" for each in strings if _is_bench(each)]
+        return fingerprint(ast.dump(tree) + "".join(map(source_of, benches)))
     name = name.partition("[")[0]
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return next((fingerprint(ast.dump(each)) for each in functions if each.name == name), "")
+
+
+def _is_bench(constant: object) -> bool:
+    return isinstance(constant, str) and constant.startswith("tests.") and "/" not in constant

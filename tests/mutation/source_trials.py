@@ -1,25 +1,30 @@
 """Mutants of sources, tried in a copy of the checkout."""
 
+import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from sim_tb.runner.cache import ResultCache, fingerprint
-from support.cache import FOLDER_VARIABLE
+from support.cache import FOLDER_VARIABLE, build_folder
 from support.scratch import scratch_folder
 
+from .campaign import source_of
+from .order import Likely
 from .sources import SourceMutant, source_mutants, tests_of
 from .trial import Outcome, TrialError, trial
 
+_log = logging.getLogger(__name__)
 _COPIED = shutil.ignore_patterns(".*", "build", "images", "__pycache__")
 #: Limits of a trial: its time, and processor time without the processes that it starts.
-_SECONDS, _PROCESSOR = 3000, 600
-#: Parts of the cache that hold what a mutant made.
-_MADE = ("simulators", "verilog", "locks")
+_SECONDS, _PROCESSOR = 2400, 1200
+#: Parts of the cache whose entries are named after the content of all that decides them.
+_SHARED = ("simulators", "runtime", "libraries")
 
 
 def try_sources(
@@ -27,37 +32,62 @@ def try_sources(
 ) -> dict[SourceMutant, Outcome]:
     """Try ``count`` mutants of the checkout ``root``: the outcome of each.
 
-    A test that fails in a copy of the checkout without a mutant, too, is left out. Those that died
-    in an earlier call are not tried again.
+    A test that fails or hangs in a copy of the checkout without a mutant, too, is left out. Mutants
+    that died in an earlier call are not tried again, and those that survived only with tests that
+    changed.
 
     Parameters:
         seed: of the draw. progress: called with the number of mutants tried, and of all.
     """
     mutants = source_mutants(root, count=count, seed=seed)
     cache = ResultCache("source_mutants")
-    known = {mutant: cache.known(fingerprint(mutant.path, mutant.text)) for mutant in mutants}
-    outcomes = {mutant: Outcome(**one) for mutant, one in known.items() if one}
-    for mutant, outcome in _tried(root, [each for each in mutants if each not in outcomes]):
+    outcomes, waiting, sources = {}, {}, {}
+    for mutant in mutants:
+        chances = tests_of(root, mutant.path)
+        sources[mutant] = {test: source_of(test) for test in chances}
+        known = cache.known(_key(mutant)) or {}
+        met = known.pop("tests", {})
+        if known:
+            outcomes[mutant] = Outcome(**known)
+        if not known or known["fate"] == "survived":
+            new = {test: one for test, one in chances.items() if met.get(test) != source_of(test)}
+            if new:
+                waiting[mutant] = new
+    for mutant, outcome in _tried(root, waiting):
         outcomes[mutant] = outcome
-        if outcome.fate != "survived":
-            cache.keep(fingerprint(mutant.path, mutant.text), asdict(outcome))
+        met = sources[mutant] if outcome.fate == "survived" else {}
+        cache.keep(_key(mutant), {**asdict(outcome), "tests": met})
         progress(len(outcomes), count)
     return outcomes
 
 
-def _tried(root: Path, mutants: Sequence[SourceMutant]) -> Iterator[tuple[SourceMutant, Outcome]]:
+def _key(mutant: SourceMutant) -> str:
+    return fingerprint(mutant.path, mutant.text)
+
+
+def _tried(
+    root: Path, waiting: Mapping[SourceMutant, Mapping[str, float]]
+) -> Iterator[tuple[SourceMutant, Outcome]]:
     with scratch_folder("sources") as folder:
         tree, cache = folder / "tree", folder / "cache"
         shutil.copytree(root, tree, ignore=_COPIED)
+        for name in _SHARED:
+            with suppress(FileNotFoundError):
+                shutil.copytree(build_folder() / name, cache / name)
         sound: set[str] = set()
         broken: list[str] = []
-        for mutant in mutants:
+        for mutant, chances in waiting.items():
             while True:
-                outcome = _outcome(tree, cache, mutant, broken)
-                if outcome.fate != "killed" or outcome.test in sound:
+                outcome = _outcome(tree, cache, mutant, chances, broken)
+                if outcome.fate not in ("killed", "hung") or outcome.test in sound:
                     break
-                again = _outcome(tree, cache, None, (), (outcome.test,))
-                (sound.add if again.fate == "survived" else broken.append)(outcome.test)
+                again = _outcome(tree, cache, None, {outcome.test: 1})
+                if again.fate == "survived":
+                    sound.add(outcome.test)
+                    break
+                broken.append(outcome.test)
+                _log.warning("left out: %s, %s without a mutant", outcome.test, again.fate)
+                _log.warning(again.reason)
             yield mutant, outcome
 
 
@@ -65,22 +95,21 @@ def _outcome(
     tree: Path,
     cache: Path,
     mutant: SourceMutant | None,
-    broken: Sequence[str],
-    tests: Sequence[str] = (),
+    chances: Mapping[str, float],
+    broken: Sequence[str] = (),
 ) -> Outcome:
-    """The outcome of ``tests``, by default those of the mutant, in ``tree`` with the mutant."""
+    """The outcome of the tests in ``chances`` in ``tree`` with the mutant."""
     file = tree / (mutant.path if mutant else "")
     before = file.read_bytes() if mutant else b""
-    chosen = [*(tests or tests_of(tree, mutant.path if mutant else ""))]
-    chosen += [f"--deselect={test}" for test in broken]
     try:
         if mutant:
             file.write_text(mutant.text)
         return trial(
-            chosen,
+            [*chances, *(f"--deselect={test}" for test in broken)],
             seconds=_SECONDS,
             processor=_PROCESSOR,
             prepare=partial(_enter, tree, cache),
+            plugins=[Likely(build_folder() / "test_seconds.json", chances)],
         )
     except TrialError as error:
         # pytest can't even import the tests.
@@ -90,8 +119,6 @@ def _outcome(
     finally:
         if mutant:
             file.write_bytes(before)
-        for name in _MADE:
-            shutil.rmtree(cache / name, ignore_errors=True)
 
 
 def _enter(tree: Path, cache: Path) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .units import UNITS
+
 _ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 #: Parts of the rooms that are no hardware.
 _SOFTWARE = ("memory/model", "soc/generate")
@@ -20,26 +22,11 @@ _COMPARED = {
     ast.GtE: ">",
 }
 _COMBINED = {ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&", ast.Add: "-", ast.Sub: "+"}
-#: Simulations of a room, after the tests that import the changed file.
-_SIMULATED = {
-    "pe": (
-        "tests/sim_tb/cosim/test_cosim.py::test_random_programs[config1-350]",
-        "tests/sim_tb/timed/test_timed_model.py::"
-        "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
-        "tests/sim_tb/test_random_interrupted.py::"
-        "test_interrupted_programs_leave_what_a_place_in_them_allows[config1-100]",
-        "tests/sim_tb/cosim/test_history_cosim.py",
-        "tests/sim_tb/timed/test_timed_history.py",
-    ),
-    "memory": (
-        "tests/sim_tb/test_traces.py::test_a_replay_is_the_same_on_verilog_and_model",
-        "tests/sim_tb/timed/test_timed_traffic.py",
-        "tests/sim_tb/test_vault.py::test_random_accesses_to_a_random_vault",
-    ),
-    "noc": ("tests/sim_tb/test_network.py",),
-    "soc": ("tests/soc/test_host_cosim.py", "tests/sim_tb/cosim/test_chip_cosim.py"),
-}
-_SIMULATED["hdl"] = (_SIMULATED["pe"][0], _SIMULATED["memory"][0])
+#: Probability that a test kills a mutant: one of the file named after the changed one, one that
+#: imports it or has the name of its package, a simulation of its room, another of the room.
+_NAMED, _NEAR, _SIMULATING, _OTHER = 0.5, 0.2, 0.8, 0.002
+#: What no unit simulates.
+_CHIP = "tests/sim_tb/cosim/test_chip_cosim.py"
 
 
 @dataclass(frozen=True)
@@ -155,13 +142,28 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                         yield element, "[]"
 
 
-def tests_of(root: Path, path: str) -> tuple[str, ...]:
-    """Tests that import the module at ``path``, simulations of its room, and all tests of it."""
+def tests_of(root: Path, path: str) -> dict[str, float]:
+    """Tests that may notice a change of the module at ``path``, each with the probability that it
+    does, the likeliest first: those of its room, those of ``hdl`` and ``sim_tb`` that import it or
+    have the name of its package, and simulations of its room. Digests of Verilog, which differ
+    after any change, are in ``tests/structure``, which is no room.
+    """
     module = path.removesuffix(".py").replace("/", ".")
     room, *_ = path.split("/")
-    importing = []
-    for test in sorted((root / "tests").rglob("test_*.py")):
-        name = test.relative_to(root).as_posix()
-        if name.startswith((f"tests/{room}/", "tests/hdl/")) and module in test.read_text():
-            importing.append(name)
-    return (*importing, *_SIMULATED[room], f"tests/{room}")
+    *_, package, name = module.split(".")
+    chances = {_CHIP: _SIMULATING} if room == "soc" else {}
+    for unit in UNITS.values():
+        if room in (unit.room, "hdl"):
+            chances |= dict.fromkeys(unit.tests, _SIMULATING)
+    for place in {room, "hdl", "sim_tb"}:
+        for test in (root / "tests" / place).rglob("test_*.py"):
+            file = test.relative_to(root).as_posix()
+            if test.stem.removeprefix("test_").endswith(name):
+                chances[file] = _NAMED
+            elif module in test.read_text() or (
+                package != room and package in (test.parent.name, *test.stem.split("_"))
+            ):
+                chances[file] = _NEAR
+            elif place == room:
+                chances[file] = _OTHER
+    return dict(sorted(chances.items(), key=lambda one: (-one[1], one[0])))

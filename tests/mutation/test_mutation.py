@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.forked import forked
 from tests.mutation import netlist as mutants
 from tests.mutation.__main__ import EQUIVALENT
 from tests.mutation.netlist import MutantError, netlist
+from tests.mutation.order import Likely
 from tests.mutation.proof import equal_everywhere
 from tests.mutation.sources import source_mutants
 from tests.mutation.units import UNITS
@@ -106,13 +108,17 @@ def test_equivalent_mutants_are_of_units_and_have_reasons() -> None:
 
 
 def test_a_change_that_no_state_shows_is_proved_to_be_none() -> None:
-    text = """module masked(a, b, clk, q);
+    # Yosys makes a memory of so many cases.
+    codes = " ".join(f"{number}: code = {number * 7 % 16};" for number in range(16))
+    text = f"""module masked(a, b, clk, q);
   input [3:0] a, b;
   input clk;
   output reg [3:0] q;
   wire [3:0] both = a & b;
   wire [3:0] either = both | a;
-  always @(posedge clk) q <= either;
+  reg [3:0] code;
+  always @* case (b) {codes} endcase
+  always @(posedge clk) q <= either ^ code;
 endmodule
 """
     made = netlist("masked", text, (), count=60, seed=1)
@@ -123,3 +129,28 @@ endmodule
     assert {name for name in silent if "const0" in name} <= proved
     assert harmful
     assert not harmful & proved
+
+
+def test_likely_and_short_tests_come_first(tmp_path: Path) -> None:
+    times = tmp_path / "times.json"
+    times.write_text(json.dumps({"tests/pe/test_a.py::long": 90, "tests/pe/test_b.py::one": 4}))
+    likely = Likely(times, {"tests/pe/test_a.py": 0.5, "tests/pe/": 0.1})
+    fixture = SimpleNamespace(scope="module")
+    names = [
+        *("test_a.py::long", "test_b.py::one", "test_b.py::two", "test_a.py::short"),
+        *("test_c.py::other", "test_c.py::another"),
+    ]
+    items = [
+        SimpleNamespace(
+            nodeid=f"tests/pe/{name}",
+            _fixtureinfo=SimpleNamespace(
+                name2fixturedefs={"design": [fixture]} if "test_b" in name else {}
+            ),
+        )
+        for name in names
+    ]
+    likely.pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    assert [item.nodeid.removeprefix("tests/pe/") for item in items] == [
+        *("test_a.py::short", "test_c.py::other", "test_c.py::another"),
+        *("test_b.py::one", "test_b.py::two", "test_a.py::long"),
+    ]

@@ -18,6 +18,7 @@ from support.errors import VipError
 from support.scratch import scratch_folder
 
 from .netlist import HUNG
+from .order import TOO_LONG
 
 #: Longest cycles of a random program with a mutant; the slowest without one takes a tenth.
 _RANDOM_CYCLES = 500_000
@@ -65,7 +66,7 @@ class _First:
             self._note(test=report.nodeid, reason=message[:300], failed="yes")
 
 
-def run_tests(tests: Sequence[str], scratch: Path) -> int:
+def run_tests(tests: Sequence[str], scratch: Path, plugins: Sequence[object] = ()) -> int:
     """Run ``tests`` in this process, up to the first failure; returns pytest's exit code."""
     # Imported late: rooms may be changed ones.
     from sim_tb.random import comparison
@@ -74,7 +75,7 @@ def run_tests(tests: Sequence[str], scratch: Path) -> int:
     comparison._MAX_CYCLES = _RANDOM_CYCLES
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
     options += [f"--basetemp={scratch / 'tmp'}", "--tb=short"]
-    return int(pytest.main([*options, *tests], plugins=[_First(scratch / "first")]))
+    return int(pytest.main([*options, *tests], plugins=[_First(scratch / "first"), *plugins]))
 
 
 def trial(
@@ -83,6 +84,7 @@ def trial(
     seconds: float,
     processor: int = 0,
     prepare: Callable[[], None] = lambda: None,
+    plugins: Sequence[object] = (),
 ) -> Outcome:
     """Run ``tests`` in a copy of this process, up to the first failure.
 
@@ -90,6 +92,7 @@ def trial(
         seconds: that it may take; simulated cycles are limited by the simulators.
         processor: seconds of processor time that it may take; 0: without limit.
         prepare: called in the copy before.
+        plugins: of pytest.
 
     Raises:
         TrialError: there are no such tests, or pytest itself failed.
@@ -99,7 +102,7 @@ def trial(
         process = os.fork()
         if not process:
             try:
-                _perform(tests, scratch, processor, prepare)
+                _perform(tests, scratch, processor, prepare, plugins)
             finally:
                 os._exit(3)
         code = _end_of(process, seconds)
@@ -108,7 +111,7 @@ def trial(
         with suppress(FileNotFoundError):
             noted |= json.loads((scratch / "first").read_text())
         log = (scratch / "log").read_text(errors="replace")
-    if code in (-signal.SIGKILL, -signal.SIGXCPU):
+    if code in (-signal.SIGKILL, -signal.SIGXCPU, -TOO_LONG):
         return Outcome("hung", noted["test"], "", used)
     if code not in (0, 1):
         last = log.strip().splitlines()[-1:] or ["no output"]
@@ -140,7 +143,11 @@ def _end_of(process: int, seconds: float) -> int:
 
 
 def _perform(
-    tests: Sequence[str], scratch: Path, processor: int, prepare: Callable[[], None]
+    tests: Sequence[str],
+    scratch: Path,
+    processor: int,
+    prepare: Callable[[], None],
+    plugins: Sequence[object],
 ) -> NoReturn:
     code = 3
     try:
@@ -156,7 +163,7 @@ def _perform(
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         prepare()
-        code = run_tests(tests, scratch)
+        code = run_tests(tests, scratch, plugins)
         sys.stdout.flush()
     finally:
         os._exit(code)

@@ -77,6 +77,10 @@ UNITS = {
         (
             f"{_COSIM}test_random_programs[config1-350]",
             f"{_COSIM}test_programs_that_compute_all_the_time",
+            f"{_COSIM}test_products_of_one_bit_saturate_exactly",
+            f"{_COSIM}test_shifts_by_each_amount",
+            f"{_COSIM}test_what_no_program_may_do_is_a_fault",
+            f"{_TIMED}test_timed_model.py::test_programs_that_wait_take_the_cycles_of_the_verilog",
             f"{_TIMED}test_timed_model.py::"
             "test_random_programs_take_the_cycles_of_the_verilog[config1-200]",
             "tests/sim_tb/test_random_interrupted.py::"
@@ -171,6 +175,7 @@ UNITS = {
         ("history",),
         (
             f"{_TIMED}test_timed_history.py::test_random_programs_take_the_cycles_of_the_verilog",
+            f"{_TIMED}test_timed_history.py::test_columns_are_overwritten_and_loaded_again",
             "tests/sim_tb/cosim/test_history_cosim.py::test_random_programs",
         ),
         60,

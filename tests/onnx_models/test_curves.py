@@ -201,11 +201,23 @@ def test_logistic_functions_without_their_unit(op: str, tmp_path: Path) -> None:
 
 
 def test_ends_of_pieces_are_not_counted_as_saturated() -> None:
-    function = fitted(Function("tanh"), -4, 4, 12, 15)
-    assert len(function.pieces) > 1
-    with count_saturation() as count:
-        curve(function, np.arange(-32768, 32768).astype(np.int16))
-    assert count.values == 0
+    several = fitted(Function("tanh"), -8, 8, 11, 14)
+    odd = fitted(Function("tanh"), -2, 4, 12, 14)
+    assert len(several.pieces) > 1
+    for function in (several, odd):
+        with count_saturation() as count:
+            curve(function, np.arange(-32768, 32768).astype(np.int16))
+        assert count.values == 0
+
+
+@pytest.mark.parametrize(("name", "middle"), [("tanh", 0.0), ("sigmoid", 0.5)])
+def test_an_odd_function_has_few_operations(name: str, middle: float) -> None:
+    found = fitted(Function(name), -1, 3, 13, 14)
+    assert found.operations <= 27
+    assert (found.low, found.high) == (-3 << 13, 3 << 13)
+    both = curve(found, np.array([-20000, 20000, 0], np.int16)).astype(int)
+    assert abs(both[0] + both[1] - 2 * both[2]) <= 2
+    assert both[2] == middle * 2**14
 
 
 #: Scaled SiLU of a convolution.

@@ -147,6 +147,35 @@ def test_vector_operands_wait_for_loads_and_results_reach_memory(latency):
     Bench(latency).run(work)
 
 
+def test_the_vector_length_of_a_program_ends_with_it():
+    """Of eight elements, the second program adds only the first."""
+    fill = """
+        mov r6, #8
+        set.vl r6
+        mov r7, #64
+        ld.sram [16-bit] r7, r5, r6
+        halt
+    """
+    add = """
+        mov r6, #8
+        mov r7, #64
+        v.v.add [16-bit] r7, r7, r7
+        v.drain
+        st.sram [16-bit] r5, r7, r6
+        halt
+    """
+
+    async def work(bench):
+        values = list(range(1, 9))
+        for n, value in enumerate(values):
+            bench.memory[PARAMETERS + 2 * n] = value
+        await bench.do(fill)
+        await bench.do(add)
+        assert [bench.memory[PARAMETERS + 2 * n] for n in range(8)] == [2, *values[1:]]
+
+    Bench().run(work)
+
+
 def test_counters_begin_at_zero_with_each_launch():
     async def work(bench):
         await bench.do(10 * ONE + HALT)

@@ -17,9 +17,8 @@ from pe.config import PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import FirstDifference, first_difference
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.runner.port_trace import TraceError
 from sim_tb.waves.cut import cut_waves
-from sim_tb.waves.cycles import read_cycles
+from sim_tb.waves.cycles import TraceError, read_cycles
 from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.saved import save_file, texts_of
 

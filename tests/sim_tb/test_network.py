@@ -119,6 +119,7 @@ def test_accesses_between_nodes_take_the_cycles_that_they_took():
     runs = [
         (Pattern(accesses=1000, writes=0.4, partial=True, take=0.8), MemoryBehaviour(latency=3)),
         (Pattern(accesses=1000, writes=0.5, walk=Walk.SEQUENTIAL), MemoryBehaviour(latency=1)),
+        (Pattern(accesses=500, writes=0.3, outside=0.5), MemoryBehaviour(latency=1)),
     ]
     found = [(result.cycles, result.latency_sum) for result in run_nodes(config, 2, runs)]
-    assert found == [(7062, 484169), (9309, 528692)]
+    assert found == [(7062, 484169), (9309, 528692), (2382, 154565)]

@@ -16,10 +16,9 @@ from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.engine import CosimError, PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import check_programs
-from sim_tb.random.configs import random_config
 from sim_tb.random.interrupted import interruption
-from sim_tb.random.programs import random_program
-from sim_tb.random.random_program import RandomProgram, Window, contents
+from sim_tb.random.programs import random_config, random_program
+from sim_tb.random.random_program import RandomProgram, contents
 from sim_tb.random.reference import simulator_of
 
 CONFIG = PeConfig()
@@ -153,7 +152,7 @@ class Run:
         self.program = RandomProgram(
             seed=0,
             words=assemble(TEXT).words,
-            windows=(Window(0, bytes(256)),),
+            windows=((0, bytes(256)),),
             scratchpad=bytes(range(256)) * 16,
             parameters=0,
             pe_index=1,

@@ -8,9 +8,8 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.table import find
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from sim_tb.random.configs import random_config
 from sim_tb.random.faults import FAULTS
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.reference import run_reference
 
 SMALL = PeConfig(registers=16, scratchpad_bytes=256, address_bits=12, instruction_words=128)
@@ -40,7 +39,7 @@ def test_small_engines_get_programs_that_fit() -> None:
         program = random_program(seed, SMALL)
         assert 0 < len(program.words) <= SMALL.instruction_words
         assert len(program.scratchpad) == SMALL.scratchpad_bytes
-        end = max(window.start + len(window.content) for window in program.windows)
+        end = max(start + len(content) for start, content in program.windows)
         assert end == 1 << SMALL.address_bits
 
 
@@ -50,8 +49,8 @@ def test_narrow_engines_get_programs_that_mostly_fit_and_results_that_do_not() -
     with DramImage(1 << config.address_bits) as image:
         for seed in range(300):
             program = random_program(seed, config)
-            for window in program.windows:
-                image.write(window.start, window.content)
+            for address, content in program.windows:
+                image.write(address, content)
             ends[program.fault, run_reference(program, config, image).cause] += 1
     assert ends["", FaultCause.NONE] > 150
     assert ends["result too wide", FaultCause.REGISTER_RANGE] > 1

@@ -2,6 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from random import Random
 
 import pytest
 
@@ -13,9 +17,11 @@ from isa.workspace import Workspace
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import compare, fill, program_job
-from sim_tb.random.random_program import RandomProgram, Window
+from sim_tb.random.random_program import RandomProgram
 
+from .cosim.computing import plain_program
 from .test_random_interrupted import SMALL
+from .timed.test_timed_model import results_of_both, run_of
 
 DESCRIPTOR = 0x100
 WORKSPACE = Workspace(
@@ -46,24 +52,19 @@ def engine() -> Iterator[PeSimulation]:
 
 
 def program(
-    text: str, memory: MemoryBehaviour | None = None, stop_after: int | None = None
+    text: str,
+    memory: MemoryBehaviour | None = None,
+    stop_after: int | None = None,
+    descriptor: bytes = WORKSPACE.pack(),
 ) -> RandomProgram:
     """A program in a memory with the descriptor, in which no two bytes nearby are equal."""
     content = bytearray(number * 7 % 251 for number in range(SPACE))
-    content[DESCRIPTOR : DESCRIPTOR + 32] = WORKSPACE.pack()
-    return RandomProgram(
-        seed=0,
-        words=assemble(text).words,
-        windows=(Window(0, bytes(content)),),
-        scratchpad=bytes(255 - number for number in range(SMALL.scratchpad_bytes)),
-        parameters=0,
-        pe_index=0,
-        vault=0,
-        slot=0,
-        pe_count=1,
+    content[DESCRIPTOR : DESCRIPTOR + 32] = descriptor
+    pad = bytes(255 - number for number in range(SMALL.scratchpad_bytes))
+    return replace(
+        plain_program(assemble(text).words, SMALL, pad),
+        windows=((0, bytes(content)),),
         memory=memory or MemoryBehaviour(latency=3),
-        reset=False,
-        fault="",
         stop_after=stop_after,
     )
 
@@ -175,3 +176,126 @@ def test_stops_in_every_cycle_of_a_declaration(
     engine: PeSimulation, memory: MemoryBehaviour
 ) -> None:
     assert stopped(engine, memory, 1) > 100
+
+
+#: With nothing to spare: whatever else an engine checks, each number matters by itself.
+SPACIOUS = replace(WORKSPACE, padding=3, kernel=1)
+
+
+def invalid() -> Iterator[bytes]:
+    """Descriptors that are invalid by one bit or number only."""
+    content = SPACIOUS.pack()
+    # Each number is 0, or has a bit that is too high: pixels have 12 bits, others four.
+    numbers = [(at, 2, range(12, 16)) for at in range(16, 26, 2)]
+    numbers += [(at, 1, range(4, 8)) for at in (26, 27, 28)]
+    zeros = [(at, size) for at, size, _ in numbers if at != 28]
+    for at, size in zeros:
+        yield content[:at] + bytes(size) + content[at + size :]
+    bits = [8 * at + bit for at, _, high in numbers for bit in high]
+    bits += [*range(SMALL.address_bits, 64, 3), *range(64 + SMALL.address_bits, 128, 3), 63, 127]
+    bits += [232, 240, 255]
+    for bit in bits:
+        yield (int.from_bytes(content, "little") ^ 1 << bit).to_bytes(32, "little")
+    single = {"width": 1, "height": 1, "output_width": 1, "output_height": 1, "padding": 4}
+    for power, (start, other, rows, columns, kernel) in product(
+        range(SMALL.address_bits, 40),
+        (
+            ("image", "window", "height", "width", 1),
+            ("window", "image", "output_height", "output_width", 1),
+            ("window", "image", "output_height", "output_width", 8),
+        ),
+    ):
+        left = power - 2 * (kernel.bit_length() - 1)
+        if left > 33:
+            continue
+        pixel, *sizes = (1 << max(0, min(left - 11 * number, 11)) for number in range(3))
+        # The end of the large one is 0 in the bits of an address.
+        places = {start: 0, other: 2048, columns: sizes[0], rows: sizes[1]}
+        yield replace(
+            WORKSPACE, **{**single, **places, "pixel_bytes": pixel, "kernel": kernel}
+        ).pack()
+
+
+def test_a_descriptor_with_one_invalid_bit_is_refused(engine: PeSimulation) -> None:
+    text = f"mov r6, #{DESCRIPTOR}\nset.ws r6\nhalt\n"
+    assert differing(engine, program(text, descriptor=SPACIOUS.pack())) == ([], FaultCause.NONE)
+    for descriptor in invalid():
+        lines, cause = differing(engine, program(text, descriptor=descriptor))
+        assert (lines, cause) == ([], FaultCause.WORKSPACE), descriptor.hex()
+
+
+def wide_workspace(random: Random) -> Workspace:
+    """A workspace of a few large pixels or many small ones, at any place behind the descriptor,
+    often the last."""
+
+    def any_size(most: int) -> int:
+        return random.randint(1, 1 << random.randint(0, most))
+
+    first = DESCRIPTOR + 32
+    while True:
+        workspace = Workspace(
+            image=0,
+            window=0,
+            width=any_size(5),
+            height=any_size(5),
+            pixel_bytes=any_size(9),
+            output_width=any_size(4),
+            output_height=any_size(4),
+            kernel=random.choice((1, 2, 3, 5)),
+            stride=random.randint(1, 15),
+            padding=random.randint(0, 15),
+        )
+        sizes = [workspace.image_bytes, workspace.window_bytes]
+        least = min(workspace.width, workspace.height) + 2 * workspace.padding
+        rest = SPACE - first - sum(sizes)
+        if rest < 0 or workspace.kernel > least:
+            continue
+        gap = random.choice((0, rest, random.randint(0, rest)))
+        if random.random() < 0.5:
+            return replace(workspace, image=first + gap, window=first + gap + sizes[0])
+        return replace(workspace, window=first + gap, image=first + gap + sizes[1])
+
+
+#: Few workspaces in so small a memory have padding of more bytes.
+FAR = Workspace(
+    image=0x200,
+    window=0x900,
+    width=1,
+    height=1,
+    pixel_bytes=1180,
+    output_width=1,
+    output_height=1,
+    kernel=1,
+    stride=15,
+    padding=14,
+)
+
+
+def loading(workspace: Workspace, random: Random) -> RandomProgram:
+    """Loads from anywhere in the window; half of them follow each other, or seem to."""
+    text = [f"mov r6, #{DESCRIPTOR}\nset.ws r6"]
+    start, end = workspace.window, workspace.window + workspace.window_bytes
+    place = start
+    for _ in range(10):
+        how = random.random()
+        if how < 0.3:
+            place = random.randrange(start, end)
+        elif how < 0.5:
+            place ^= 1 << random.randrange(SMALL.address_bits)
+        if not start <= place < end:
+            place = random.choice((start, end - 1))
+        size = random.randint(1, min(40, end - place))
+        pad = random.randrange(SMALL.scratchpad_bytes - size)
+        text.append(f"mov r7, #{place}\nmov r8, #{pad}\nmov r9, #{size}")
+        text.append("ld.sram [8-bit] r8, r7, r9")
+        place += size
+    text.append("memfence\nhalt\n")
+    return program("\n".join(text), descriptor=workspace.pack())
+
+
+def test_random_loads_from_wide_workspaces() -> None:
+    random = Random(46)
+    wide = [wide_workspace(random) for _ in range(60)]
+    programs = [loading(workspace, random) for workspace in (FAR, FAR, *wide)]
+    runs = (partial(run_of, one) for one in programs)
+    assert all(end.halted for end in results_of_both(SMALL, runs))

@@ -14,10 +14,10 @@ from isa.faults import FaultCause
 from memory.controller.counters import VaultCounter
 from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter
-from sim_tb.harness.host_transport import AxiTransport
 from soc.host.driver import Host, HostTimeout
 from soc.host.register_map import CHIP, PE, VAULT
 from soc.host.transport import BusError, HostError
+from tests.soc.axi_transport import AxiTransport
 
 PERIOD_NS = 2
 OKAY, SLVERR, DECERR = 0, 2, 3
@@ -284,6 +284,10 @@ async def no_access_hangs_either_bus(dut, pauses):
         (CHIP.address("STOP"), 0, SLVERR),
     ):
         assert await write(lite, address, value) == response, hex(address)
+    # A block has no copies at other addresses.
+    for register in (CHIP.address("IDENTITY"), PE.address("STATUS"), VAULT.address("COUNTER_LOW")):
+        assert (await read(lite, register))[0] == OKAY
+        assert (await read(lite, register | 3 << 18))[0] == DECERR
     answer = await lite.write(CHIP.address("SELECT"), b"\x01")
     assert answer.resp == SLVERR
     assert await read(lite, CHIP.address("SELECT")) == (OKAY, 0)
@@ -306,6 +310,73 @@ async def counters_are_those_of_their_vault(dut):
     assert lines == {counter: 1 << 33 | counter for counter in LineCounter}
     assert await host.vault_latencies(0) == tuple(range(16, 24))
     assert await host.network_counters(1) == tuple(1 << 34 | index for index in range(5))
+
+
+@cocotb.test(**_LIMIT)
+async def a_host_that_takes_no_answers_loses_none(dut):
+    host, lite, _ = await start(dut)
+    await host.load(assemble(150 * "add r10, r10, #1\n"))
+    await host.launch(parameters=0)
+    await host.wait(timeout=1e-5)
+    # Of the chip, of engines that left their programs far from the start, of both tiles.
+    registers = [
+        CHIP.address("IDENTITY"),
+        *(PE.address("STATUS", page=pe) for pe in range(4)),
+        *(VAULT.address("COUNTER_LOW", word, page=1) for word in range(8)),
+        *(PE.address("COUNTER_LOW", word, page=3) for word in range(4)),
+    ]
+    expected = {register: await read(lite, register) for register in registers}
+    rng = random.Random(5)
+    # Between the rounds, as many cycles as change the sum of all answers taken.
+    for idle in (0, 21, 43):
+        for _ in range(idle):
+            await RisingEdge(dut.clk)
+        asked = [rng.choice(registers) for _ in range(40)]
+        masks = [rng.getrandbits(2) for _ in range(64)]
+        answers = (lite.read_if.r_channel, lite.write_if.b_channel)
+        for channel in answers:
+            channel.pause = True
+        reads = [cocotb.start_soon(lite.read(register, 4)) for register in asked]
+        enable = CHIP.address("INTERRUPT_ENABLE")
+        writes = [cocotb.start_soon(lite.write(enable, bytes([mask, 0, 0, 0]))) for mask in masks]
+        for _ in range(150):
+            await RisingEdge(dut.clk)
+        for channel in answers:
+            channel.pause = False
+            channel.set_pause_generator(_pauses(random.Random(idle), 0.7))
+        for register, task in zip(asked, reads, strict=True):
+            answer = await with_timeout(task, 2, "us")
+            found = answer.resp, int.from_bytes(answer.data, "little")
+            assert found == expected[register], hex(register)
+        for task in writes:
+            assert (await with_timeout(task, 2, "us")).resp == OKAY
+        for channel in answers:
+            channel.clear_pause_generator()
+            channel.pause = False
+        assert await read(lite, enable) == (OKAY, masks[-1])
+
+
+@cocotb.test(**_LIMIT)
+async def reads_and_writes_of_data_go_on_together(dut):
+    host, _, data = await start(dut)
+    await host.identify()
+    rng = random.Random(6)
+    content = bytearray(rng.randbytes(8192))
+    await host.write(0, bytes(content))
+    for _ in range(4):
+        reads = [(rng.randrange(0, 3584), rng.randrange(1, 512)) for _ in range(6)]
+        places = [4096 + 512 * number + rng.randrange(64) for number in range(8)]
+        pieces = [rng.randbytes(rng.randrange(1, 448)) for _ in places]
+        written = list(zip(places, pieces, strict=True))
+        writing = [cocotb.start_soon(data.write(*one)) for one in written]
+        reading = [cocotb.start_soon(data.read(*one)) for one in reads]
+        for (place, size), task in zip(reads, reading, strict=True):
+            answer = await with_timeout(task, 20, "us")
+            assert bytes(answer.data) == content[place : place + size]
+        for (place, piece), task in zip(written, writing, strict=True):
+            assert (await with_timeout(task, 20, "us")).resp == OKAY
+            content[place : place + len(piece)] = piece
+    assert await host.read(0, len(content)) == content
 
 
 def cycles():

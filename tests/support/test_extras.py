@@ -61,7 +61,6 @@ Requires-Dist: cocotb<3,>=2; extra == "sim"
 BROUGHT = {"vcd"}
 #: Modules whose only users have the package of an extra.
 OF_EXTRA = {
-    "sim_tb/harness/host_transport.py": "cocotb",
     "sim_tb/harness/serve.py": "cocotb",
     "sim_tb/runner/process.py": "cocotb_tools",
     "vip/models/backend.py": "onnx",

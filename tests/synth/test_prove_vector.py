@@ -55,7 +55,7 @@ def proof(trimmed: CutDesign, config: PeConfig) -> Proof:
 
 
 def failed(found: Proof) -> set[str]:
-    return {goal for failure in found.failures for goal in failure.goals}
+    return {goal for goals, _ in found.failures for goal in goals}
 
 
 @pytest.mark.parametrize("config", [SUMS, PRODUCTS, EXTREMES])

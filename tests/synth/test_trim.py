@@ -14,8 +14,9 @@ from microkernels.bp.kernel import bp_program
 from pe.config import PeConfig
 from soc.generate.presets import preset
 from synth.analysis.profile import InFlight, Profile, profile_run
-from synth.analysis.trim import report, trim
+from synth.analysis.trim import report
 from synth.errors import TrimError
+from tests.synth.trimming import trim
 
 FULL = PeConfig()
 #: Copies some elements, as many as the memory says; more than 64 in another way.

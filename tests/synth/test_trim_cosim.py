@@ -14,7 +14,8 @@ from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
 from soc.generate.presets import preset
-from synth.analysis.trim import report, trim
+from synth.analysis.trim import report
+from tests.synth.trimming import trim
 from vip.trimming.runs import profile_work, timed_profile
 
 FULL = preset("pe-small")

@@ -9,8 +9,8 @@ from isa.image import DramImage
 from isa.workspace import Workspace
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from synth.analysis.profile import profile_run
-from synth.analysis.trim import trim
 from synth.formal.prove import ProofError, prove
+from tests.synth.trimming import trim
 
 FULL = PeConfig(instructions=ALL_INSTRUCTIONS)
 WORKSPACE = Workspace(

@@ -19,9 +19,9 @@ from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
 from synth.analysis.needs import flow
 from synth.analysis.profile import Profile, profile_run
-from synth.analysis.trim import trim
 from synth.analysis.values import StartRanges, analyse
 from synth.errors import TrimError
+from tests.synth.trimming import trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
 WILD = StartRanges(parameters=bounds(ANY))
@@ -32,8 +32,8 @@ EFFORTS = [(250_000, 2_000, 6), (40, 1, 1), (400, 2, 6)]
 @contextmanager
 def memory_of(program: RandomProgram) -> Iterator[DramImage]:
     with DramImage(1 << SMALL.address_bits) as image:
-        for window in program.windows:
-            image.write(window.start, window.content)
+        for address, content in program.windows:
+            image.write(address, content)
         yield image
 
 

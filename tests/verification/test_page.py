@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "verification.md"
 HERE = Path(__file__).parent
 ROOMS = ("hdl", "pe", "memory", "noc", "soc")
 CROSSES = ("operands", "dispatch", "scheduler", "policy", "turn")
-UNITS = ("engine", "history", "vault", "lines", "crossings", "router", "node", "host")
+UNITS = ("engine", "history", "vault", "lines", "crossings", "router", "node", "host", "sources")
 #: Ways in which a bug was found: key in ``bugs.toml`` -> text.
 WAYS = {
     "random runs": "random programs, engines and traffic",
@@ -101,9 +101,10 @@ def page(figures: Figures) -> str:
                 ("cross", "bins", "reached"),
                 _recorded(figures, "coverage", CROSSES, ("bins", "reached")),
             ),
-            "\n## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time and runs"
-            " its tests; `tests/mutation/equivalent.json` has the\nreasons why some mutants are"
-            " equivalent.\n\n",
+            "\n## Mutants\n\n`make mutants` changes one bit of a unit's netlist at a time, or an"
+            " expression of a component in Python (`sources`), and runs\nits tests;"
+            " `tests/mutation/equivalent.json` has the reasons why some mutants are equivalent."
+            "\n\n",
             *_table(
                 ("unit", "mutants", "not equivalent", "killed"),
                 _recorded(figures, "mutants", UNITS, ("mutants", "different", "killed")),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -329,13 +329,13 @@ def test_failure_names_the_first_reason() -> None:
 def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, object] = {}
 
-    def collect(name: str, config: object, **options: Any) -> object:
+    def collect(target: Path, name: str, config: object, **options: Any) -> object:
         options["step"]("area")
         asked.update(name=name, config=config, devices=options["devices"])
-        return "found"
+        return SimpleNamespace(page=target)
 
-    def draw(found: object, path: Path) -> None:
-        assert found == "found"
+    def draw(found: SimpleNamespace, path: Path) -> None:
+        assert found.page.name == "index.html"
         path.write_bytes(path.name.encode())
 
     monkeypatch.setattr(write, "collect", collect)

@@ -1,5 +1,6 @@
 """The ``vip`` command."""
 
+import logging
 from typing import Annotated, ClassVar
 
 import typer
@@ -8,7 +9,6 @@ from support.command import USER_ERROR, run_command
 
 from .errors import UsageError, UserError, usage_message
 from .lazy import CommandEntry, LazyGroup
-from .notices import show_notices
 
 
 class Commands(LazyGroup):
@@ -171,3 +171,28 @@ def _run() -> None:
             raise SystemExit(USER_ERROR) from None
         raise UserError(usage_message(error)) from None
     raise SystemExit(code or 0)
+
+
+#: Loggers whose reports the command line shows.
+_ROOMS = ("sim_tb", "synth")
+
+
+class _Lines(logging.Handler):
+    """Prints each report on a line of its own, above the progress display."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Imported late: the console's libraries are slow to import, and most commands report
+        # nothing.
+        from .console import warn
+
+        warn(record.getMessage())
+
+
+def show_notices() -> None:
+    """Show the packages' reports from now on; idempotent."""
+    for room in _ROOMS:
+        logger = logging.getLogger(room)
+        if not any(isinstance(handler, _Lines) for handler in logger.handlers):
+            logger.addHandler(_Lines())
+            logger.setLevel(logging.INFO)
+            logger.propagate = False

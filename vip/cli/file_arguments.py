@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from support.files import check_regular
@@ -38,14 +38,14 @@ class _Place:
         return other.real.startswith(self.real.rstrip(os.sep) + os.sep)
 
 
-@dataclass
 class FileArguments:
     """Inputs and outputs of one call. Each method checks a file against all earlier ones."""
 
-    _inputs: list[_Place] = field(default_factory=list)
-    _outputs: list[_Place] = field(default_factory=list)
-    _replaced: list[_Place] = field(default_factory=list)
-    _pipes: list[int] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._inputs: list[_Place] = []
+        self._outputs: list[_Place] = []
+        self._replaced: list[_Place] = []
+        self._pipes: list[int] = []
 
     def reads(self, path: Path, role: str) -> None:
         """Declare an input.

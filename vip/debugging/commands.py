@@ -11,8 +11,7 @@ from support.errors import clipped, printable, unknown
 from support.files import read_bytes
 
 from .debugger import Debugger
-from .errors import DebugError, ExpectationError
-from .points import Kind, Point
+from .points import DebugError, ExpectationError, Kind, Point
 from .views import ListedWord, Matrix, Registers, Stop, element_type
 
 _SCRIPT_BYTES = 1 << 20
@@ -34,18 +33,13 @@ class Listing:
         return {self.items: [line.to_json() for line in self.lines]}
 
 
-@dataclass(frozen=True)
-class Done:
-    """The result of a command without a view; ``text`` says what was done."""
-
-    text: str
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"text": self.text}
+#: A text says what a command without a view did.
+Reply = Stop | Registers | Matrix | Listing | str
 
 
-Reply = Stop | Registers | Matrix | Listing | Done
+def reply_json(reply: Reply) -> dict[str, object]:
+    """``reply`` as plain data."""
+    return {"text": reply} if isinstance(reply, str) else reply.to_json()
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ class DebugSession:
         return _points(*self.debugger.points.values())
 
     def _delete(self, number: str) -> Reply:
-        return Done(f"deleted {self.debugger.delete(self._count(number)).number}")
+        return f"deleted {self.debugger.delete(self._count(number)).number}"
 
     def _step(self, count: str = "1") -> Reply:
         return self.debugger.step(self._count(count))
@@ -213,7 +207,7 @@ class DebugSession:
         if actual != expected:
             claim = clipped(" ".join(("expect", subject, *values)), 80)
             raise ExpectationError(f"{claim}: {text}")
-        return Done(text)
+        return text
 
 
 #: All commands, in the order of help.

@@ -19,8 +19,7 @@ from vip.configurations import Design, advised, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
-from .errors import DebugError
-from .points import Breakpoint, Kind, Point, Watchpoint
+from .points import Breakpoint, DebugError, Kind, Point, Watchpoint
 from .timeline import Timeline
 from .views import ElementType, ListedWord, Matrix, Registers, Stop, listed
 

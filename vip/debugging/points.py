@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from isa.accesses import Space
+from support.errors import VipError
 
 #: Accesses that a watchpoint stops after.
 Kind = Literal["write", "read", "access"]
@@ -73,3 +74,11 @@ class Hit:
     def to_json(self) -> dict[str, object]:
         """The same as plain data; bytes as hexadecimal text."""
         return {**asdict(self), "before": self.before.hex(), "after": self.after.hex()}
+
+
+class DebugError(VipError):
+    """An invalid command, place, address or type; one line."""
+
+
+class ExpectationError(VipError):
+    """A value differs from the one a script expects; one line names both."""

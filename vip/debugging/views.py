@@ -12,8 +12,7 @@ from isa.accesses import Space
 from isa.assembly.disassembler import text_at
 from isa.program import Program
 
-from .errors import DebugError
-from .points import Hit
+from .points import DebugError, Hit
 
 _TYPE = re.compile(r"([iux])(8|16|32|64)(?:/([0-9]{1,2}))?")
 

@@ -16,7 +16,7 @@ from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .links import TILE, DiagramLink, Links, find_links
+from .links import TILE, Links, find_links
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,9 +107,9 @@ def _circle(graph: Links) -> dict[str, DiagramPlace]:
 def _in_order(graph: Links) -> list[str]:
     """Units, each next to the one with which it shares most bits."""
     weights: dict[tuple[str, str], int] = {}
-    for link in graph.links:
-        for pair in ((link.source, link.target), (link.target, link.source)):
-            weights[pair] = weights.get(pair, 0) + link.bits
+    for (source, target), bits in graph.links.items():
+        for pair in ((source, target), (target, source)):
+            weights[pair] = weights.get(pair, 0) + bits
     left = [block.name for block in graph.blocks.values() if block.module]
     order = [left.pop(0)]
     while left:
@@ -167,16 +167,19 @@ class Diagram(Shown):
     least_bits: int
 
     @property
-    def drawn(self) -> list[DiagramLink]:
+    def drawn(self) -> dict[tuple[str, str], int]:
         """The links that are drawn."""
-        return [link for link in self.graph.links if link.bits >= self.least_bits]
+        return {ends: bits for ends, bits in self.graph.links.items() if bits >= self.least_bits}
 
     def to_json(self) -> dict[str, object]:
         """The module's blocks and all its links as plain JSON data."""
         return {
             "module": self.graph.module,
             "blocks": [asdict(block) for block in self.graph.blocks.values()],
-            "links": [asdict(link) for link in self.graph.links],
+            "links": [
+                {"source": source, "target": target, "bits": bits}
+                for (source, target), bits in self.graph.links.items()
+            ],
             "least_bits": self.least_bits,
         }
 
@@ -226,7 +229,7 @@ def diagram(
 def _draw(drawing: Diagram) -> None:
     graph, config = drawing.graph, drawing.config
     columns = config.grid[0] if config.kind == "chip" else 0
-    linked = {name for link in drawing.drawn for name in (link.source, link.target)}
+    linked = {name for ends in drawing.drawn for name in ends}
     places = {
         name: place
         for name, place in placed(graph, columns).items()
@@ -243,9 +246,9 @@ def _draw(drawing: Diagram) -> None:
         axes.set_aspect(_ASPECT)
         boxes = {name: _box(axes, graph, name, place, config) for name, place in places.items()}
         labels: list[DiagramPlace] = []
-        for link in drawing.drawn:
-            if link.source in places and link.target in places:
-                _arrow(axes, link, places, boxes, labels)
+        for ends, bits in drawing.drawn.items():
+            if all(end in places for end in ends):
+                _arrow(axes, ends, bits, places, boxes, labels)
         axes.set_title(f"{graph.module}: links of {drawing.least_bits} bits or more")
 
 
@@ -320,17 +323,18 @@ def _free(
 
 def _arrow(
     axes: "Axes",
-    link: DiagramLink,
+    ends: tuple[str, str],
+    bits: int,
     places: Mapping[str, DiagramPlace],
     boxes: Mapping[str, "FancyBboxPatch"],
     labels: list[DiagramPlace],
 ) -> None:
     """An arrow from border to border, bent, so that two directions lie apart. Its number keeps away
     from ``labels``, and is added to them."""
-    source, target = places[link.source], places[link.target]
-    obstacles = [place for name, place in places.items() if name not in (link.source, link.target)]
+    source, target = (places[end] for end in ends)
+    obstacles = [place for name, place in places.items() if name not in ends]
     bend = min(_BENDS, key=lambda one: _crossed(source, target, one, obstacles))
-    colour = "#333333" if link.bits >= _WIDE_LINK else "#7b8794"
+    colour = "#333333" if bits >= _WIDE_LINK else "#7b8794"
     axes.annotate(
         "",
         xy=target,
@@ -339,9 +343,9 @@ def _arrow(
             "arrowstyle": "-|>",
             "connectionstyle": f"arc3,rad={bend}",
             "color": colour,
-            "linewidth": 0.4 + 0.22 * log2(link.bits),
-            "patchA": boxes[link.source],
-            "patchB": boxes[link.target],
+            "linewidth": 0.4 + 0.22 * log2(bits),
+            "patchA": boxes[ends[0]],
+            "patchB": boxes[ends[1]],
             "shrinkA": 0,
             "shrinkB": 1,
         },
@@ -352,7 +356,7 @@ def _arrow(
     labels.append(label)
     axes.text(
         *label,
-        str(link.bits),
+        str(bits),
         fontsize=7,
         color=colour,
         ha="center",

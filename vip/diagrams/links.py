@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,33 +39,24 @@ class DiagramBlock:
 
 
 @dataclass(frozen=True)
-class DiagramLink:
-    """Bits that one unit (or each of several) drives and another reads, through gates or not.
-
-    Each bit of the result of an operator between units is counted for all units that it reads.
+class Links:
+    """A module.
 
     Attributes:
-        source, target: names of blocks. bits: 1 or more, counted at the reader.
+        blocks: by name.
+        links: by names of blocks, sorted, the bits, 1 or more, that the first (or each of several)
+            drives and the second reads, through gates or not. They are counted at the reader; each
+            bit of the result of an operator between units counts for all units that it reads.
     """
-
-    source: str
-    target: str
-    bits: int
-
-
-@dataclass(frozen=True)
-class Links:
-    """A module. blocks: by name. links: sorted by source and target."""
 
     module: str
     blocks: Mapping[str, DiagramBlock]
-    links: Sequence[DiagramLink]
+    links: Mapping[tuple[str, str], int]
 
     def neighbours(self, name: str) -> set[str]:
         """Blocks that have a link with the block ``name``."""
-        ends = [(link.source, link.target) for link in self.links]
-        return {target for source, target in ends if source == name} | {
-            source for source, target in ends if target == name
+        return {target for source, target in self.links if source == name} | {
+            source for source, target in self.links if target == name
         }
 
 
@@ -203,5 +194,4 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
         blocks[stem] = DiagramBlock(stem)
         new[name] = stem
     renamed = {(new[source], new[target]): n for (source, target), n in bits.items()}
-    links = [DiagramLink(*pair, n) for pair, n in sorted(renamed.items())]
-    return Links(module, blocks, links)
+    return Links(module, blocks, dict(sorted(renamed.items())))

@@ -37,7 +37,7 @@ class Executor(Protocol):
 
 @contextmanager
 def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
-    """Processes of this machine (:mod:`vip.executor.worker`), which end with this one.
+    """Processes of this machine (:mod:`vip.executor.work`), which end with this one.
 
     Parameters:
         work: the function applied to tasks; see :mod:`vip.executor.work`.
@@ -66,7 +66,7 @@ def _work(
     while tasks:
         try:
             write_file(file, json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
-            command = [sys.executable, "-m", "vip.executor.worker", str(file)]
+            command = [sys.executable, "-m", "vip.executor.work", str(file)]
             said = file.with_suffix(".log")
             with (
                 said.open("wb") as log,

@@ -1,13 +1,17 @@
 """How a process on any machine handles a task, and the process's version of VIP.
 
 Work is a function from plain data to plain data, named ``module:function`` so that every process
-can import it.
+can import it. ``python -m vip.executor.work FILE`` is a process of
+:func:`vip.executor.executor.local`.
 """
 
+import json
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from sim_tb.runner.cache import source_digest
@@ -53,3 +57,14 @@ def do_checked(work: str, task: Task, expected: str) -> dict[str, Any]:
 def other_version(worker: str, installed: str, expected: str) -> str:
     """Message about a worker."""
     return f"worker {worker} has VIP {installed}, this machine has {expected}"
+
+
+def main(file: Path) -> None:
+    """Do the ``tasks`` of the ``work`` in ``file``, a JSON object; print each result as a line."""
+    content = json.loads(file.read_text())
+    for task in content["tasks"]:
+        print(json.dumps(do(content["work"], task)), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -244,16 +244,17 @@ def _effort(
     Of the moves before it, of an engine: launches, pieces, elements and descriptions.
     """
     batch, pes, tile = layout.plan.batch, layout.plan.engines.pes, part.tile
-    launches = part.rounds(batch) * part.layer.launched
-    columns = launches * -(-tile.width * -(-tile.channels // part.out_depth) // pes)
+    launches = int(part.layer.launched)
+    rounds = part.rounds(batch) * launches
+    columns = rounds * -(-tile.width * -(-tile.channels // part.out_depth) // pes)
     each = part.layer.operations(part) / part.output.elements
     effort = {
         "launches": launches,
         "work": max(0.0, part.cycles - launches * LAUNCH_CYCLES),
-        "pixels": launches * tile.width * tile.height,
+        "pixels": rounds * tile.width * tile.height,
         "columns": columns,
         "chain": columns * each,
-        "weights": launches * prod(weights) / layout.plan.ring.vaults,
+        "weights": rounds * prod(weights) / layout.plan.ring.vaults,
         **bounds,
     }
     for step in layout.steps:

@@ -7,7 +7,7 @@ import numpy as np
 
 from microkernels.bp.golden import copied
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.trws.golden import TrwsField, TrwsStep
+from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job, trws_transform
 from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import KernelError
@@ -36,16 +36,16 @@ def solve_trws(
         for level_problem in levels[1:]:
             _trws_job(level_problem, options, options.coarse_iterations)
     states, messages, differing, cycles = _pass_levels(options, levels, progress)
-    labels = TrwsField(problem, messages).labels() if on_machine else states[-1][-1].labels
+    labels = TrwsField(problem, messages).labels()
     return MrfRun(
         problem=problem,
         method=options.method,
         on=options.on,
         config=options.config if on_machine else None,
         labels=labels,
-        energies=tuple(state.energy for state in states[-1]),
-        coarse_energies=tuple(state.energy for state in states[-2]) if options.hierarchical else (),
-        bounds=tuple(state.bound for state in states[-1]),
+        energies=tuple(energy for energy, _ in states[-1]),
+        coarse_energies=tuple(energy for energy, _ in states[-2]) if options.hierarchical else (),
+        bounds=tuple(bound for _, bound in states[-1]),
         saturated=0,
         differing=differing,
         cycles=cycles if any(cycles.values()) else {},
@@ -57,16 +57,16 @@ def solve_trws(
 
 def _pass_levels(
     options: MrfOptions, levels: list[BpProblem], progress: Progress
-) -> tuple[list[list[TrwsStep]], Messages, int, dict[str, int]]:
+) -> tuple[list[list[tuple[int, int]]], Messages, int, dict[str, int]]:
     """Pass messages on all levels, from the last, which is the coarsest, to the first.
 
     Returns:
-        The golden model's states on each level; the messages of the finest level, the machine's if
-        there is one; the number of its messages' elements that differ from the golden model's; its
-        cycles.
+        The golden model's energies and bounds on each level; the messages of the finest level, the
+        machine's if there is one; the number of its messages' elements that differ from the golden
+        model's; its cycles.
     """
     total = options.iterations + options.coarse_iterations * (len(levels) - 1)
-    states: list[list[TrwsStep]] = []
+    states: list[list[tuple[int, int]]] = []
     # Messages that a level starts from: the golden model's, and the machine's.
     begun: list[Messages | None] = [None, None]
     cycles: dict[str, int] = {}

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pe.config import PeConfig
+from support.errors import Shown
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES, PLACED
 from synth.physical.place import PlaceReport
@@ -23,33 +25,24 @@ _SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Area at 28 nm over one parameter.
+#: Points of an area over a parameter: value, um2 of logic and of memories at 28 nm.
+Points = tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Shown):
+    """A page and all its contents.
 
     Attributes:
-        label: of the parameter. chosen: its present value.
-        points: value, um2 of logic, um2 of memories.
-    """
-
-    label: str
-    chosen: int
-    points: tuple[tuple[int, float, float], ...]
-
-
-@dataclass(frozen=True)
-class Report:
-    """All contents of the page.
-
-    Attributes:
-        name, config: of the engine.
+        page: the HTML file. name, config: of the engine.
         area: for ``generic``. cells: for ``nangate45``.
         netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
-        scaling: by parameter. placed: on devices, if requested.
+        scaling: by parameter, its present value and the points. placed: on devices, if requested.
     """
 
+    page: Path
     name: str
     config: PeConfig
     area: AreaReport
@@ -57,11 +50,12 @@ class Report:
     netlists: tuple[TimedNetlist, ...]
     fits: Mapping[str, int]
     power: Mapping[str, PowerReport]
-    scaling: tuple[Scaling, ...]
+    scaling: Mapping[str, tuple[int, Points]]
     placed: tuple[PlaceReport, ...]
 
 
 def collect(
+    page: Path,
     name: str,
     config: PeConfig,
     *,
@@ -73,7 +67,8 @@ def collect(
     """Measure everything; finished syntheses are cached, so a second time is quick.
 
     Parameters:
-        name: of the configuration. devices: FPGAs to place on, which takes minutes per seed.
+        page: where the caller writes it. name: of the configuration.
+        devices: FPGAs to place on, which takes minutes per seed.
         seeds: placements on each. jobs: tools in parallel. step: called with the name of the next
             step.
 
@@ -95,12 +90,13 @@ def collect(
         step(f"power of {kernel}")
         run = record(kernel, config)
         power[kernel] = engine_power([run], config, "nangate45", jobs=jobs)
-    scaling = tuple(_scaling(config, jobs, step))
+    scaling = dict(_scaling(config, jobs, step))
     placed = []
     for device in devices:
         step(f"placement on {device}")
         placed.append(place(config, device, seeds=seeds, jobs=jobs))
     return Report(
+        page=page,
         name=name,
         config=config,
         area=area,
@@ -113,7 +109,9 @@ def collect(
     )
 
 
-def _scaling(config: PeConfig, jobs: int | None, step: Callable[[str], None]) -> Iterator[Scaling]:
+def _scaling(
+    config: PeConfig, jobs: int | None, step: Callable[[str], None]
+) -> Iterator[tuple[str, tuple[int, Points]]]:
     for parameter, (label, values) in _SWEEPS.items():
         chosen = getattr(config, parameter)
         points = []
@@ -123,4 +121,4 @@ def _scaling(config: PeConfig, jobs: int | None, step: Callable[[str], None]) ->
             total = synthesise(replace(config, **changed), "generic", jobs=jobs).total.values
             memories = total["sram_um2"]
             points.append((value, total["area_um2"] - memories, memories))
-        yield Scaling(label, chosen, tuple(points))
+        yield label, (chosen, tuple(points))

@@ -115,23 +115,21 @@ def _power_of(axes: "Axes", kernel: str, report: PowerReport) -> None:
 def scaling(report: Report, path: Path) -> None:
     """Area over each parameter that can be chosen."""
     with picture(9, 5.5, path) as figure:
-        for axes, sweep in zip(
-            figure.subplots(2, 2, sharey=True).flat, report.scaling, strict=True
+        for axes, (label, (present, points)) in zip(
+            figure.subplots(2, 2, sharey=True).flat, report.scaling.items(), strict=True
         ):
-            names = [f"{value:,}" for value, _, _ in sweep.points]
-            memories = [um2 / 1000 for _, _, um2 in sweep.points]
-            logic = [um2 / 1000 for _, um2, _ in sweep.points]
+            names = [f"{value:,}" for value, _, _ in points]
+            memories = [um2 / 1000 for _, _, um2 in points]
+            logic = [um2 / 1000 for _, um2, _ in points]
             axes.bar(names, memories, 0.6, color=_MEMORIES, label="memories")
             bars = axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
-            sums = [f"{(one + other) / 1000:.0f}" for _, one, other in sweep.points]
+            sums = [f"{(one + other) / 1000:.0f}" for _, one, other in points]
             axes.bar_label(bars, sums, padding=2)
-            chosen = [
-                number for number, point in enumerate(sweep.points) if point[0] == sweep.chosen
-            ]
+            chosen = [number for number, point in enumerate(points) if point[0] == present]
             totals = [memories[number] + logic[number] for number in chosen]
             axes.bar(chosen, totals, 0.6, fill=False, edgecolor="black", linewidth=1.5)
             axes.margins(y=_ROOM)
-            axes.set_xlabel(sweep.label)
+            axes.set_xlabel(label)
             axes.set_ylabel("1000 µm²")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         figure.suptitle("Area at 28 nm over one parameter at a time (framed: as chosen)")

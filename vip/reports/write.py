@@ -1,12 +1,10 @@
 """The verb ``report``: a page on an engine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from microkernels.data.pictures import need_photographs
 from sim_tb.runner.build import check_tools, need_simulator
-from support.errors import Shown
 from support.extras import need, together
 from support.files import write_atomically
 from support.picture import SUFFIXES
@@ -24,14 +22,6 @@ _PAGE = "index.html"
 FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WrittenReport(Shown):
-    """A report. page: its HTML file. report: its contents."""
-
-    page: Path
-    report: Report
-
-
 def report(
     config: Design,
     folder: Path | str,
@@ -40,7 +30,7 @@ def report(
     seeds: int = 5,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> WrittenReport:
+) -> Report:
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
     ``report("pe", "build/report").page`` needs no other file; the figures are beside it as PNG
@@ -69,7 +59,9 @@ def report(
             find_placed(name)
             need_nextpnr()
     check_tools()
+    target = Path(folder)
     report = collect(
+        target / _PAGE,
         config if isinstance(config, str) else "engine",
         engine(config),
         devices=devices,
@@ -77,11 +69,10 @@ def report(
         jobs=jobs,
         step=naming(progress, "report"),
     )
-    target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for name, draw in FIGURES.items():
         for suffix in SUFFIXES:
             draw(report, target / f"{name}{suffix}")
     figures = {name: (target / f"{name}.png").read_bytes() for name in FIGURES}
-    write_atomically(target / _PAGE, page(report, figures).encode())
-    return WrittenReport(page=target / _PAGE, report=report)
+    write_atomically(report.page, page(report, figures).encode())
+    return report

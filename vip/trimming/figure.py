@@ -8,7 +8,7 @@ import numpy as np
 
 from support.picture import COLOURS, picture
 
-from .gain import DEVICE
+from .filling import DEVICE
 from .rows import CELLS, TrimRow
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def draw_trims(rows: Sequence[TrimRow], gains: Mapping[str, float], path: Path) 
     engines; the dashed line is SCRATCH's largest gain.
 
     Parameters:
-        gains: of each row (:func:`vip.trimming.gain.estimate_gains`).
+        gains: of each row (:func:`vip.trimming.filling.estimate_gains`).
         path: PNG or SVG file.
 
     Raises:

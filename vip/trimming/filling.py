@@ -1,16 +1,20 @@
 """Use of the area that trimming frees: chips that fill a device, and their work."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
-from sim_tb.cosim.chip_copies import Copies, run_copies
+from sim_tb.cosim.chip_copies import run_copies
+from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.trim_check import Measured, measure
+from sim_tb.runner.cache import ResultCache, fingerprint
 from soc.generate.presets import preset
-from synth.physical.devices import Device
-from synth.physical.fit import ChipFit, Step, fit
+from synth.physical.devices import Device, find_device
+from synth.physical.fit import ChipFit, Grid, Step, Surroundings, fit, speed, surroundings
 
+from .rows import TrimRow, made_from
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
 
 #: Name of the file with the chip of trimmed engines.
@@ -30,17 +34,24 @@ class Filled:
     """A chip that fills a device, and the work of its engines.
 
     Attributes:
+        host_cycles, differing: of the work (:func:`sim_tb.cosim.chip_copies.run_copies`).
         moved: bytes that the work of one engine loads and stores.
     """
 
     chip: ChipFit
-    copies: Copies
+    host_cycles: int
+    differing: tuple[int, ...]
     moved: int
+
+    @property
+    def throughput(self) -> float:
+        """Copies of the work completed per million cycles."""
+        return self.chip.config.pes * 1e6 / self.host_cycles
 
     @property
     def gigabytes(self) -> float:
         """GB per second that the work moves at :data:`CLOCK_MHZ`."""
-        return self.copies.throughput * self.moved * CLOCK_MHZ / 1e9
+        return self.throughput * self.moved * CLOCK_MHZ / 1e9
 
     @property
     def bus_gigabytes(self) -> float:
@@ -49,19 +60,19 @@ class Filled:
 
     @property
     def on_board(self) -> float | None:
-        """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` if all vaults
-        share the peak bandwidth of the memory on the device's board; None: no board is known."""
-        board = self.chip.device.board
-        if board is None:
+        """:attr:`throughput` at :data:`CLOCK_MHZ` if all vaults share the peak bandwidth of the
+        memory on the device's board; None: no board is known."""
+        device = self.chip.device
+        if not device.board:
             return None
-        return self.copies.throughput * min(1.0, board.bytes_per_second / 1e9 / self.gigabytes)
+        return self.throughput * min(1.0, device.board_bytes_per_second / 1e9 / self.gigabytes)
 
     def to_json(self) -> dict[str, object]:
         """The chip as plain JSON data."""
         return {
             **self.chip.to_json(),
-            "host_cycles": self.copies.host_cycles,
-            "differing_engines": list(self.copies.differing),
+            "host_cycles": self.host_cycles,
+            "differing_engines": list(self.differing),
             "gigabytes_per_second": round(self.gigabytes, 2),
             "bus_gigabytes_per_second": round(self.bus_gigabytes, 2),
         }
@@ -84,7 +95,7 @@ class Fitting:
     def gain(self) -> float:
         """Work per cycle of the trimmed chip relative to that of the full one, if every vault has
         its own memory and the clocks are equal."""
-        return self.trimmed.copies.throughput / self.full.copies.throughput
+        return self.trimmed.throughput / self.full.throughput
 
     @property
     def board_gain(self) -> float | None:
@@ -96,7 +107,7 @@ class Fitting:
     @property
     def match(self) -> bool:
         """Whether every engine of both chips left the expected results."""
-        return not self.full.copies.differing and not self.trimmed.copies.differing
+        return not self.full.differing and not self.trimmed.differing
 
 
 def _fill(
@@ -111,12 +122,12 @@ def _fill(
     step(f"{name} engines")
     chip = fit(pe, device, tag_bits=tag_bits, demand=demand(runs), step=step)
     step(f"simulation of {chip.grid.total} {name} engines")
-    copies = run_copies(
+    cycles, differing = run_copies(
         chip.config,
         [run.work for run in runs],
         lambda cycles: step(f"simulation of {chip.grid.total} {name} engines: {cycles:,} cycles"),
     )
-    return Filled(chip=chip, copies=copies, moved=moved(runs))
+    return Filled(chip=chip, host_cycles=cycles, differing=differing, moved=moved(runs))
 
 
 def fit_both(
@@ -160,17 +171,68 @@ def fit_application(application: Application, device: Device, step: Step) -> Fit
 
 def fit_json(fitting: Fitting) -> dict[str, object]:
     """The fitting as plain JSON data."""
-    board = fitting.full.chip.device.board
-    gain = fitting.board_gain
+    device, gain = fitting.full.chip.device, fitting.board_gain
     return {
-        "device": fitting.full.chip.device.name,
+        "device": device.name,
         "bytes_per_cycle": round(fitting.demand, 3),
         "clock_mhz": CLOCK_MHZ,
         "full": fitting.full.to_json(),
         "trimmed": fitting.trimmed.to_json(),
         "throughput_gain": round(fitting.gain, 3),
-        "board": None if board is None else board.name,
-        "board_gigabytes_per_second": board and round(board.bytes_per_second / 1e9, 2),
+        "board": device.board or None,
+        "board_gigabytes_per_second": (
+            round(device.board_bytes_per_second / 1e9, 2) if device.board else None
+        ),
         "board_throughput_gain": gain and round(gain, 3),
         "match": fitting.match,
     }
+
+
+#: The device that is filled: SCRATCH's.
+DEVICE = "xc7vx690t"
+
+
+def estimate_gains(rows: Sequence[TrimRow], step: Step) -> dict[str, float]:
+    """By name of row, the work per cycle of :data:`DEVICE` filled with trimmed engines, relative to
+    one filled with full engines (:func:`synth.physical.fit.speed`), less the cycles that the
+    trimmed engine takes in addition.
+
+    It follows from the areas of the engines and of the logic around them, which is the same for
+    full and for trimmed engines (:mod:`synth.physical.fit`).
+
+    Nothing is simulated: a vault counts as busy at :data:`synth.physical.fit.VAULT_BYTES` per
+    cycle; below that its engines work as fast as a single engine.
+
+    Parameters:
+        step: called with the name of the next step.
+
+    Raises:
+        synth.errors.SynthesisError: Yosys refuses a part.
+    """
+    device = find_device(DEVICE)
+    around: dict[PeConfig, Surroundings] = {}
+
+    def best(row: TrimRow, area: Mapping[str, float]) -> Grid:
+        pe = replace(row.full, address_bits=WINDOW_BITS)
+        if pe not in around:
+            around[pe] = surroundings(pe, device, tag_bits=pe.tag_bits, step=step)
+        return around[pe].ranked(area, row.demand)[0]
+
+    gains: dict[str, float] = {}
+    for row in rows:
+        full = best(row, row.area_full)
+        trimmed = best(row, row.area_trimmed)
+        faster = speed(trimmed, row.demand / (1 + row.slower)) / speed(full, row.demand)
+        gains[row.name] = round(faster / (1 + row.slower), 3)
+    return gains
+
+
+def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
+    """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data,
+    computed now or cached as long as no dependency changes; ``step`` and errors as there."""
+    key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
+
+    def make() -> dict[str, object]:
+        return fit_json(fit_application(application, find_device(DEVICE), step))
+
+    return dict(ResultCache("trim_fits").get(key, make))

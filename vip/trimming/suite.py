@@ -117,9 +117,6 @@ def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in part))
 
 
-#: Applications of a quick measurement.
-QUICK = ("matrix-addition", "max-pooling")
-
 #: :func:`run_row` for :mod:`vip.executor.work`.
 _WORK = "vip.trimming.suite:run_row"
 _STAGE = "trimming"

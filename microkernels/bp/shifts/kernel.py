@@ -88,10 +88,10 @@ class LaneShifts(Shifts):
         product = vector if self.variant.weighted and shifts else 0
         pad.take("costs", max(product, size * len(shifts)))
         pad.take("damping", size if self.variant.damped else 0)
-        for number, shift in enumerate(shifts):
-            pad.take(f"below{number}", size * shift.labels)
+        for number, (far, _) in enumerate(shifts):
+            pad.take(f"below{number}", size * far)
             pad.take(f"s{number}", vector)
-            pad.take(f"above{number}", size * shift.labels)
+            pad.take(f"above{number}", size * far)
         pad.take("constants_end", 0)
         pad.take_each("x", len(shifts), vector)
         pad.take("g", size)
@@ -121,7 +121,7 @@ class LaneShifts(Shifts):
         elements = np.full(self.constant_bytes // size, np.iinfo(dtype).max, dtype)
         if self.transform.plateau is not None:
             elements[pad["plateau"] // size :][: self.labels] = self.transform.plateau
-        costs = [shift.cost for shift in self.transform.shifts]
+        costs = [cost for _, cost in self.transform.shifts]
         elements[pad["costs"] // size :][: len(costs)] = costs
         if self.variant.damped:
             elements[pad["damping"] // size] = self.variant.damping
@@ -402,7 +402,7 @@ class TransformKernel(LaneFrame):
     def _shift(self, kind: str, number: int, slot: str) -> None:
         w, vector = self.writer, self.pad.vector
         sums, windows = self.pad[f"s{number}"], self.pad[f"x{number}"]
-        far = self.transform.shifts[number].labels * self.size
+        far = self.transform.shifts[number][0] * self.size
         if kind == "s":
             cost = "k"
             if self.variant.weighted:

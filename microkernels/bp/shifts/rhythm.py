@@ -122,13 +122,13 @@ def dependences(
         yield "g", "u", places(beats - 1)
         yield "t", "u", places(0)
         last = "u"
-    for number, shift in enumerate(transform.shifts):
+    for number, (far, _) in enumerate(transform.shifts):
         if not transform.parallel:
             yield last if number else "t", f"s{number}", places(0)
         if variant.weighted:
             yield "q", "k", 1
             yield "k", f"s{number}", places(number * size // WORD_BYTES)
-        yield f"s{number}", f"x{number}", places(-(-shift.labels * size // WORD_BYTES))
+        yield f"s{number}", f"x{number}", places(-(-far * size // WORD_BYTES))
         yield f"x{number}", f"u{number}", places(0)
         yield last, f"u{number}", places(0)
         last = f"u{number}"

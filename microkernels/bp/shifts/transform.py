@@ -29,34 +29,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Shifts that :attr:`Transform.flat` makes parallel.
-_FLAT = 2
-
-
-@dataclass(frozen=True)
-class Shift:
-    """One step of a transform.
-
-    Attributes:
-        labels: distance, at least 1.
-        cost: at least 0.
-    """
-
-    labels: int
-    cost: int
-
 
 @dataclass(frozen=True)
 class Transform:
     """Smoothness costs as shifts; see the module's text.
 
     Attributes:
-        shifts: in order.
+        shifts: in order, the distance in labels, at least 1, and the cost, at least 0.
         plateau: ``P``; None: there is none.
         parallel: each shift takes ``t`` instead of ``u``.
     """
 
-    shifts: tuple[Shift, ...]
+    shifts: tuple[tuple[int, int], ...]
     plateau: int | None
     parallel: bool = False
 
@@ -70,11 +54,10 @@ class Transform:
         """The same with shifts in parallel if this takes no more of them: two shifts by one label
         are one by one label and one by two, with the sum of the costs. Neither waits for the other,
         nor for the plateau."""
-        if len(self.shifts) != _FLAT or any(shift.labels > 1 for shift in self.shifts):
+        if [far for far, _ in self.shifts] != [1, 1]:
             return self
-        first, second = self.shifts
-        both = Shift(_FLAT, first.cost + second.cost)
-        return Transform((first, both), self.plateau, parallel=True)
+        (_, first), (_, second) = self.shifts
+        return Transform(((1, first), (2, first + second)), self.plateau, parallel=True)
 
 
 def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:
@@ -103,12 +86,12 @@ def _convex(steps: NDArray[np.int64]) -> bool:
     return not (np.diff(steps) < 0).any()
 
 
-def _shifts(steps: NDArray[np.int64]) -> tuple[Shift, ...]:
+def _shifts(steps: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
     result = []
     for step in np.unique(steps):
         left, reached = int((steps == step).sum()), 0
         while reached < left:
             shift = min(reached + 1, left - reached)
-            result.append(Shift(shift, shift * int(step)))
+            result.append((shift, shift * int(step)))
             reached += shift
     return tuple(result)

@@ -118,14 +118,14 @@ def _order(
         yield from nexts
         if plateau:
             yield _Instruction("plateau", 1)
-    for number, shift in enumerate(transform.shifts):
+    for number, (far, _) in enumerate(transform.shifts):
         yield _Instruction("sum", labels, number)
         if number == 0 and plateau and not joined:
             yield _Instruction("least", -(-labels // 2))
-        yield _Instruction("below", labels - shift.labels, number)
+        yield _Instruction("below", labels - far, number)
         if number == 0 and plateau and not joined:
             yield _Instruction("plateau", 1)
-        yield _Instruction("above", labels - shift.labels, number)
+        yield _Instruction("above", labels - far, number)
     if transform.shifts and not early:
         yield from nexts
     if plateau:
@@ -185,7 +185,7 @@ class WideShifts(Shifts):
     def constants(self) -> NDArray[np.signedinteger]:
         """Plateau, costs of the shifts, sixteenths of damping."""
         elements = np.zeros(self.constant_bytes // self.size, element_type(self.bits))
-        costs = [self.transform.plateau or 0, *(shift.cost for shift in self.transform.shifts)]
+        costs = [self.transform.plateau or 0, *(cost for _, cost in self.transform.shifts)]
         costs += [self.variant.damping] if self.variant.damped else []
         elements[: len(costs)] = costs
         return elements
@@ -363,7 +363,7 @@ class _WideKernel(LaneFrame):
 
     def _shift(self, instruction: _Instruction, a: str) -> None:
         w = self.writer
-        far = self.transform.shifts[instruction.shift].labels * self.size
+        far = self.transform.shifts[instruction.shift][0] * self.size
         w.op("add", self.x, a, self.pad.vector)
         if instruction.name == "sum":
             w.op("add", self.y, "k", (1 + instruction.shift) * self.size)

@@ -25,7 +25,6 @@ all messages, hence for rounded ones too.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,19 +41,6 @@ FRACTION = 4
 
 _Costs = NDArray[np.signedinteger]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
-
-
-@dataclass(frozen=True, eq=False)
-class TrwsStep:
-    """State after an iteration.
-
-    Attributes:
-        labels: ``[y, x]``. energy: of these labels. bound: no labelling has less energy.
-    """
-
-    labels: NDArray[np.int64]
-    energy: int
-    bound: int
 
 
 def check_costs(problem: BpProblem) -> None:
@@ -139,8 +125,11 @@ class TrwsField:
         for diagonal in reversed(diagonals):
             self._backwards(diagonal)
 
-    def steps(self, iterations: int, begins: Callable[[int], None] | None = None) -> list[TrwsStep]:
-        """The states before the first of ``iterations`` (0 or more) and after each.
+    def steps(
+        self, iterations: int, begins: Callable[[int], None] | None = None
+    ) -> list[tuple[int, int]]:
+        """Energy of the labels and bound, below which no labelling is, before the first of
+        ``iterations`` (0 or more) and after each.
 
         Parameters:
             begins: called with each iteration's number before it starts.
@@ -210,10 +199,9 @@ class TrwsField:
             raw = self._minima.backwards(sent, weights)
             up[diagonal - 1, begin - 1 : end - 1] = raw - raw.min(axis=1, keepdims=True)
 
-    def step(self) -> TrwsStep:
-        """Labels, their energy, and the bound."""
-        labels = self.labels()
-        return TrwsStep(labels, energy(self.problem, labels), self.bound())
+    def step(self) -> tuple[int, int]:
+        """Energy of the labels, and the bound."""
+        return energy(self.problem, self.labels()), self.bound()
 
     def labels(self) -> NDArray[np.int64]:
         """``[y, x]``, chosen in raster order."""
@@ -325,9 +313,8 @@ def _shifted(transform: Transform, totals: _Costs) -> _Costs:
     limit = None
     if transform.plateau is not None:
         limit = totals.min(axis=1, keepdims=True) + totals.dtype.type(transform.plateau)
-    for shift in transform.shifts:
-        sums = totals + totals.dtype.type(shift.cost)
-        far = shift.labels
+    for far, cost in transform.shifts:
+        sums = totals + totals.dtype.type(cost)
         np.minimum(totals[:, far:], sums[:, :-far], out=totals[:, far:])
         np.minimum(totals[:, :-far], sums[:, far:], out=totals[:, :-far])
     if limit is not None:

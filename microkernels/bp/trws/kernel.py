@@ -340,7 +340,7 @@ class _TrwsKernel:
             w.vector("v.s.add", self.x, total, self.y, note="t = u + cost")
         elif kind == "w":
             assert self.transform is not None
-            far = self.transform.shifts[number].labels * self.size
+            far = self.transform.shifts[number][0] * self.size
             window = self.pause
             w.op("mov", self.x, p[f"t_{lane}"] - far)
             w.op("mov", self.y, p[f"t_{lane}"] + far)

@@ -341,7 +341,7 @@ class TrwsLayout:
             if transform.plateau is not None:
                 plateau = transform.plateau << FRACTION
                 elements[pad["plateau"] // size :][: self.problem.labels] = plateau
-            costs = [shift.cost << FRACTION for shift in transform.shifts]
+            costs = [cost << FRACTION for _, cost in transform.shifts]
             elements[pad["costs"] // size :][: len(costs)] = costs
         return elements
 

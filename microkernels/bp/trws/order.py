@@ -182,12 +182,12 @@ def _needs(
                     yield result_of(f"j_{lane}", f"g_{lane}")
                 # A reduction has its result after its last beat.
                 yield result_of(f"g_{lane}", f"b_{lane}", beat - 1)
-            for number, shift in enumerate(transform.shifts):
+            for number, (far, _) in enumerate(transform.shifts):
                 total, window, least = (f"{kind}_{lane}{number}" for kind in "twv")
                 yield result_of(last, total)
                 if f"k_{lane}" in beats:
                     yield result_of(f"k_{lane}", total, number * bits // 8 // WORD_BYTES)
-                late = -(-shift.labels * bits // 8 // WORD_BYTES)
+                late = -(-far * bits // 8 // WORD_BYTES)
                 yield result_of(total, window, late)
                 yield result_of(window, least)
                 if number == 0 and transform.plateau is not None:
@@ -256,7 +256,7 @@ class TrwsShape:
         pad.take("halve", 2 * size)
         pad.take("plateau", vector if limited else 0)
         pad.take("costs", product or size * len(shifts))
-        margin = size * max((shift.labels for shift in shifts), default=0)
+        margin = size * max((far for far, _ in shifts), default=0)
         pad.take("before", margin)
         for lane in LANES:
             pad.take(f"t_{lane}", vector if shifts else 0)

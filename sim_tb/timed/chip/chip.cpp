@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cassert>
 
-#include "../engine/arc.cpp"
 #include "../engine/catch_up.cpp"
 #include "../engine/flow.cpp"
 #include "../engine/history.cpp"

@@ -3,7 +3,6 @@
 #include "../../models/image.cpp"
 #include "../../models/memory_model.cpp"
 
-#include "arc.cpp"
 #include "catch_up.cpp"
 #include "flow.cpp"
 #include "history.cpp"

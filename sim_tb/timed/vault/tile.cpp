@@ -4,7 +4,6 @@
 
 #include "../../models/trace_word.h"
 
-#include "../engine/arc.cpp"
 #include "../engine/catch_up.cpp"
 #include "../engine/flow.cpp"
 #include "../engine/history.cpp"

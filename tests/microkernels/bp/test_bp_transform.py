@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.shifts.transform import Shift, Transform, transform_of
+from microkernels.bp.shifts.transform import Transform, transform_of
 from microkernels.mrf.smoothness import smoothness_costs
 
 
@@ -30,16 +30,12 @@ def by_shifts(transform: Transform, t: list[int], bits: int) -> list[int]:
     if transform.plateau is not None:
         bound = min(high, min(t) + transform.plateau)
         u = [min(value, bound) for value in u]
-    for shift in transform.shifts:
+    for far, cost in transform.shifts:
         source = t if transform.parallel else u
         u = [
             min(
                 u[o],
-                *(
-                    min(high, source[i] + shift.cost)
-                    for i in (o - shift.labels, o + shift.labels)
-                    if 0 <= i < len(u)
-                ),
+                *(min(high, source[i] + cost) for i in (o - far, o + far) if 0 <= i < len(u)),
                 high,
             )
             for o in range(len(u))
@@ -51,11 +47,11 @@ def by_shifts(transform: Transform, t: list[int], bits: int) -> list[int]:
     ("name", "labels", "expected"),
     [
         ("potts", 9, Transform((), 5)),
-        ("linear:2", 9, Transform((Shift(1, 5),), 10)),
-        ("linear:4", 9, Transform((Shift(1, 5), Shift(2, 10)), 20)),
-        ("linear:8", 60, Transform((Shift(1, 5), Shift(2, 10), Shift(4, 20)), 40)),
-        ("linear", 3, Transform((Shift(1, 5),), 10)),
-        ("quadratic:7", 9, Transform((Shift(1, 5), Shift(1, 15)), 35)),
+        ("linear:2", 9, Transform(((1, 5),), 10)),
+        ("linear:4", 9, Transform(((1, 5), (2, 10)), 20)),
+        ("linear:8", 60, Transform(((1, 5), (2, 10), (4, 20)), 40)),
+        ("linear", 3, Transform(((1, 5),), 10)),
+        ("quadratic:7", 9, Transform(((1, 5), (1, 15)), 35)),
         ("linear", 2, Transform((), 5)),
         ("linear", 1, Transform((), None)),
     ],
@@ -103,7 +99,7 @@ def test_shifts_equal_the_matrix_bit_for_bit(case) -> None:
 
 
 def test_two_shifts_by_one_label_are_parallel() -> None:
-    flat = Transform((Shift(1, 5), Shift(2, 20)), 35, parallel=True)
+    flat = Transform(((1, 5), (2, 20)), 35, parallel=True)
     assert transform_of(smoothness_costs(9, "quadratic:7", 5)).flat == flat
     once = transform_of(smoothness_costs(9, "linear:4", 5))
     assert once.flat is once

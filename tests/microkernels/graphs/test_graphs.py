@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from microkernels.common.errors import KernelError
-from microkernels.graphs.files import read_graph
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.kernel import WINDOW
-from microkernels.graphs.problem import Edge, Graph, GraphState, energy, ordered
+from microkernels.graphs.problem import Edge, Graph, GraphState, energy, ordered, read_graph
 from microkernels.runtime.job import simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset

@@ -87,6 +87,29 @@ def test_batches(batch: int) -> None:
     check(job_of(LITTLE, engines(2, 2), batch=batch))
 
 
+@pytest.mark.parametrize(("grid", "batch"), [((1, 1), 5), ((3, 1), 4)])
+def test_a_batch_has_the_launches_of_an_image(grid: tuple[int, int], batch: int) -> None:
+    """Engines begin and end within images, and vaults have different numbers of them."""
+    job = job_of(LITTLE, engines(*grid, pes=3), batch=batch)
+    check(job)
+    moves = sum(isinstance(step, MoveStep) for step in job.layout.steps)
+    assert len(job.launches) - moves == len(LITTLE.layers)
+
+
+def test_a_dense_layer_of_one_vault_reads_in_place() -> None:
+    """Slices of 5 channels of 3 x 3 pixels have gaps between them. A map that a convolution with
+    padding reads, too, is not written into its input."""
+    layers = (
+        Conv(name="first", filters=17, kernel=2, fraction=11),
+        Dense(name="fc", outputs=7, fraction=11),
+        Conv(name="second", source="first", filters=8, padding=1, fraction=11),
+    )
+    job = job_of(Network(input=MapSize(4, 4, 3), layers=layers), engines(1, 1), batch=3)
+    check(job)
+    moved = {step.layer_name for step in job.layout.steps if isinstance(step, MoveStep)}
+    assert moved == {"second"}
+
+
 def test_recurrent_programs_read_no_result_too_early() -> None:
     layers = (
         Conv(name="sums", filters=18, kernel=1, fraction=11, relu=False),

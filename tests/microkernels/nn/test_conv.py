@@ -359,12 +359,27 @@ def test_shapes_that_can_not_be(changes: dict[str, int], message: str) -> None:
         ConvShape(**{"width": 5, "height": 5, "channels": 8, "filters": 4, **changes})
 
 
+def test_groups_of_filters_cover_slices_that_they_do_not_divide() -> None:
+    random = np.random.default_rng(4)
+    for filters, out_depth, together in random.integers(1, 60, (200, 3)).tolist():
+        shape = ConvShape(width=3, height=3, channels=2, filters=filters)
+        together = min(together, out_depth)
+        plan = replace(_plan(), shape=shape, out_depth=out_depth, filters=together)
+        starts = plan.group_starts
+        assert len(starts) == plan.groups
+        found = {first + number for first in starts for number in range(together)}
+        assert set(range(filters)) <= found
+        assert all(first // out_depth == (first + together - 1) // out_depth for first in starts)
+
+
 def test_filters_that_do_not_fit() -> None:
     shape = ConvShape(width=40, height=40, channels=8, filters=4, kernel=30)
     with pytest.raises(KernelError, match="does not fit a scratchpad of 256 bytes"):
         best_depth(shape, out_depth=4, scratchpad_bytes=256)
     with pytest.raises(KernelError, match="must divide 4, not 3"):
-        plan_conv(shape, depth=8, out_depth=4, filters=3)
+        plan_conv(shape, depth=4, out_depth=4, filters=3)
+    with pytest.raises(KernelError, match="filters at once must be from 1 to 4, not 5"):
+        plan_conv(shape, depth=8, out_depth=4, filters=5)
 
 
 def test_data_that_do_not_fit() -> None:

@@ -1,6 +1,7 @@
 """The element-wise kernel on the instruction set simulator against its golden model, and that model
 against formulas in floating point."""
 
+from dataclasses import replace
 from math import erf, sqrt
 from typing import Any
 
@@ -55,6 +56,10 @@ GIVEN: dict[str, dict[str, int]] = {
         )
     },
 }
+
+
+#: A curve of an odd piece, which is beside :data:`OPERATIONS`.
+ODD = Curve(-40, -900, 20000, (Piece(300, 20972, 8, 1, 15, (-70, 3000, -9000), -7000),))
 
 
 def shape_of(operation: str, width: int = 5, height: int = 4, channels: int = 9) -> ElementShape:
@@ -137,6 +142,17 @@ def test_every_operation_on_lines_of_several_pieces(operation: str, sharers: int
     assert not hazards
 
 
+@pytest.mark.parametrize("limit", [300, 32767])
+def test_an_odd_piece_is_its_formula(limit: int) -> None:
+    shape = replace(shape_of("curve"), curve=ODD)
+    image = values(11, shape, limit)
+    assert np.array_equal(element(shape, image), _curve(ODD, image.astype(float)))
+    job = job_of(shape, depth=9, limit=limit)
+    outputs, hazards = simulate(job, instructions=ALL)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
 def _saturated(exact: Elements) -> Elements:
     return np.minimum(np.maximum(exact, -32768), 32767)
 
@@ -151,9 +167,19 @@ def _curve(given: Curve, x: Elements) -> Elements:
     for piece in given.pieces:
         moved = _saturated(x - piece.middle)
         unit = _saturated(_rounded(moved * piece.factor / 2**piece.shift))
+        half, one = 2 ** (UNIT_FRACTION - 1), 2**UNIT_FRACTION
+        # With an odd piece half the argument, of numbers of twice a unit.
+        argument = _saturated(_rounded(unit * unit / one)) - half if piece.end else unit
         found = np.zeros_like(x)
         for coefficient in piece.coefficients:
-            found = _saturated(_rounded(found * unit / 2**UNIT_FRACTION) + coefficient)
+            product = _rounded(found * argument / (half if piece.end else one))
+            found = _saturated(product + coefficient)
+        if piece.end:
+            bend = _rounded((argument - half) * unit / one)
+            line = _rounded(unit * piece.end / one)
+            found = _rounded(found * bend / 2**piece.result_shift)
+            total = _saturated(total + _saturated(found + line))
+            continue
         total = _saturated(total + _rounded(found * piece.scale / 2**piece.result_shift))
     return total
 

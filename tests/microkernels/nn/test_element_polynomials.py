@@ -56,7 +56,7 @@ def test_too_many_fraction_bits_are_refused() -> None:
     ("changed", "message"),
     [
         ({"shift": 16}, "shift must be a whole number from 0 to 15"),
-        ({"coefficients": (1,)}, "coefficients of a piece must be a whole number from 2 to 8"),
+        ({"coefficients": (1,)}, "coefficients of a piece must be a whole number from 2 to 12"),
         ({"factor": 1 << 15}, "number of a curve must be a whole number from -32768 to 32767"),
     ],
 )

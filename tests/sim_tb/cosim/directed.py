@@ -13,7 +13,7 @@ from isa.table import BY_KEY, Unit
 from isa.workspace import Workspace
 from pe.config import PeConfig
 from sim_tb.harness.memory import MemoryBehaviour
-from sim_tb.random.random_program import RandomProgram, Window
+from sim_tb.random.random_program import RandomProgram
 
 __all__ = ["directed_count", "directed_program"]
 
@@ -188,9 +188,9 @@ def directed_program(number: int, config: PeConfig, disturbed: float = 0.0) -> R
         seed=number,
         words=tuple(program.words),
         windows=(
-            Window(_DATA, data),
-            Window(_TABLE, bytes(program.table)),
-            Window(_DESCRIPTOR, _WORKSPACE.pack()),
+            (_DATA, data),
+            (_TABLE, bytes(program.table)),
+            (_DESCRIPTOR, _WORKSPACE.pack()),
         ),
         scratchpad=bytes((5 * n + 3) % 256 for n in range(config.scratchpad_bytes)),
         parameters=0,

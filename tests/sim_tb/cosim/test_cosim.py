@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +24,19 @@ from sim_tb.cosim.engine import (
     TooLong,
     stop_cycles,
 )
-from sim_tb.random.comparison import check_programs
-from sim_tb.random.configs import random_config
+from sim_tb.random.comparison import RandomReport, check_programs
+from sim_tb.random.programs import random_config
+from sim_tb.random.random_program import RandomProgram
 from sim_tb.runner.build import BuildError
 
-from .computing import computing_program
+from .computing import (
+    computing_program,
+    plain_program,
+    products_of_one_bit,
+    shifts_by_each_amount,
+    vectors_beyond,
+    words_beside_instructions,
+)
 
 CONFIG = PeConfig()
 #: As small as it gets, so that whatever can fill up does, with the optional instructions.
@@ -257,9 +265,38 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
 
 
 def test_programs_that_compute_all_the_time(tmp_path: Path) -> None:
-    report = check_programs(SMALL, programs=300, seed=1, folder=tmp_path, make=computing_program)
+    report = check_programs(SMALL, programs=200, seed=1, folder=tmp_path, make=computing_program)
     assert report.different == ()
-    assert report.programs == 300
+    assert report.programs == 200
+
+
+def check_all(programs: Sequence[RandomProgram], folder: Path) -> RandomReport:
+    report = check_programs(
+        SMALL,
+        programs=len(programs),
+        seed=0,
+        folder=folder,
+        make=lambda seed, config, disturbed: programs[seed],
+    )
+    assert report.different == ()
+    assert report.programs == len(programs)
+    return report
+
+
+def test_what_no_program_may_do_is_a_fault(tmp_path: Path) -> None:
+    words = [(word, SUM.words[-1]) for word in words_beside_instructions(SMALL)]
+    programs = [plain_program(each, SMALL) for each in (*words, *vectors_beyond(SMALL))]
+    assert check_all(programs, tmp_path).faulting == len(programs)
+
+
+def test_products_of_one_bit_saturate_exactly(tmp_path: Path) -> None:
+    programs = [plain_program(words, SMALL, pad) for words, pad in products_of_one_bit(SMALL)]
+    assert check_all(programs, tmp_path).faulting == 0
+
+
+def test_shifts_by_each_amount(tmp_path: Path) -> None:
+    programs = [plain_program(words, SMALL) for words in shifts_by_each_amount(SMALL)]
+    assert check_all(programs, tmp_path).faulting == 0
 
 
 def test_an_engine_may_fill_a_scratchpad_that_nothing_reads() -> None:

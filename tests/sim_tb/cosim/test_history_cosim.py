@@ -44,8 +44,8 @@ def test_random_programs(tmp_path: Path) -> None:
     with PeSimulation(KERNEL) as simulation, DramImage(1 << KERNEL.address_bits) as image:
         for seed in range(60):
             program = random_program(seed, KERNEL)
-            for window in program.windows:
-                image.write(window.start, window.content)
+            for address, content in program.windows:
+                image.write(address, content)
             result = simulation.run(
                 Launch(
                     program=Program(program.words),

@@ -15,7 +15,13 @@ import cocotb_tools.config
 import pytest
 
 from sim_tb.runner import build as build_module
-from sim_tb.runner.build import BuildError, Design, build, simulator_environment
+from sim_tb.runner.build import (
+    BuildError,
+    Design,
+    SharedObjects,
+    build,
+    simulator_environment,
+)
 from sim_tb.runner.process import Runner
 from support.cache import build_folder
 
@@ -168,6 +174,41 @@ def test_the_runtime_library_is_compiled_once(plain: Design) -> None:
     assert large.parallel
     assert not plain.parallel
     assert not compiles(large)
+    # And once for designs with blocks.
+    blocks = replace(plain, blocks=("block",))
+    build(blocks)
+    assert not compiles(replace(blocks, verilog=large.verilog))
+
+
+def test_objects_of_models_are_shared_by_designs_with_equal_headers(
+    empty_cache: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "model.cpp"
+    source.write_text('#include "near.h"\n#include "ports.h"\n')
+    (tmp_path / "near.h").write_text('#include "other/tools.h"\n')
+
+    def lent(number: int, header: str, *, built: str = "", definition: int = 1) -> str:
+        """What make would find as the object of ``source``, before it writes ``built``."""
+        work = tmp_path / str(number)
+        work.mkdir()
+        (work / "Vtop_classes.mk").write_text(f"VM_TRACE = {definition}\n")
+        (work / "ports.h").write_text(header)
+        shared = SharedObjects(work, [source], ["true"], ["-O1"])
+        shared.lend()
+        item = work / "model.o"
+        found = item.read_text() if item.is_file() else ""
+        if built:
+            item.write_text(built)
+            shared.keep()
+        return found
+
+    assert lent(1, "int a;", built="of a") == ""
+    assert lent(2, "int a;") == "of a"
+    assert lent(3, "int b;", built="of b") == ""
+    assert lent(4, "int a;", definition=0) == ""
+    assert lent(5, "int b;") == "of b"
+    (tmp_path / "near.h").write_text("int near;\n")
+    assert lent(6, "int a;") == ""
 
 
 @pytest.mark.slow
@@ -178,7 +219,7 @@ def test_the_runtime_library_is_compiled_for_each_way_to_use_it(empty_cache: Pat
     clocked = BLOCKS.replace("  always #5 clk = ~clk;\n", "")
     assert compiles(replace(PLAIN, verilog={"blocks.sv": clocked}))
     folder = empty_cache / "runtime"
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.glob("*/verilated_vpi.o"))) == 2
     assert not list(folder.glob(".*"))
 
 

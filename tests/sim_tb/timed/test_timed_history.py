@@ -1,6 +1,7 @@
 """Engines with a load history on the timing model: the cycles and counters of the Verilog."""
 
 import json
+import random
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -101,6 +102,66 @@ def test_a_source_is_overwritten_before_it_is_copied() -> None:
         for (start, _), result in zip(cases, results, strict=True)
     }
     assert found == set(product(starts, (0, 1)))
+
+
+def loading_again(seed: int, image: DramImage) -> Run:
+    """Pieces of a declared image of 64 columns, loaded anywhere in the scratchpad, often again
+    after one or two other loads; small loads of other bytes overwrite some of them meanwhile."""
+    rng = random.Random(seed)
+    size = 2048
+    descriptor = rng.randrange(64, (1 << CONFIG.address_bits) - 4 * size) // 32 * 32
+    workspace = Workspace(
+        image=descriptor + 64,
+        window=descriptor + 64 + size,
+        width=64,
+        height=size // 64,
+        pixel_bytes=1,
+        output_width=1,
+        output_height=1,
+        kernel=1,
+    )
+    pieces: list[tuple[int, int]] = []
+    places = [0]
+    lines = ["set.ws r5"]
+    for _ in range(90):
+        kind = rng.random()
+        place = rng.randrange(CONFIG.scratchpad_bytes - 128)
+        if kind < 0.3:
+            # Within two units before or after what a load wrote.
+            start, count = 64 + 2 * size, rng.randint(1, 12)
+            place = max(0, rng.choice(places[-6:]) + rng.randint(-20, 44))
+        elif kind < 0.7 and pieces:
+            start, count = rng.choice(pieces[-40:])
+        else:
+            count = rng.choice((rng.randint(1, 32), 32, 64, 128))
+            start = 64 + rng.randrange(size - count)
+            if count >= 32:
+                start = start // 32 * 32
+            pieces.append((start, count))
+        places.append(place)
+        lines += [
+            f"mov r8, #{place}",
+            f"add r9, r5, #{start}",
+            f"mov r10, #{count}",
+            "ld.sram [8-bit] r8, r9, r10",
+        ]
+    image.write(descriptor, workspace.pack())
+    image.write(descriptor + 64, rng.randbytes(4 * size - 64))
+    program = assemble("\n".join([*lines, "memfence", "halt"]))
+    launch = Launch(program=program, max_cycles=100_000, parameters=descriptor)
+    memory = MemoryBehaviour(latency=rng.randint(1, 30), out_of_order=True, seed=seed)
+    return launch, {"memory": memory, "scratchpad": bytes(CONFIG.scratchpad_bytes)}
+
+
+def test_columns_are_overwritten_and_loaded_again() -> None:
+    """In all sets and ways, at places of all alignments and in all of the memory."""
+    total: Counter[str] = Counter()
+    runs = (partial(loading_again, seed) for seed in range(30))
+    for found in results_of_both(with_history(CONFIG, 32, 4), runs):
+        assert found.cause == FaultCause.NONE
+        total.update(found.counters)
+    assert total["HISTORY_HITS"] > 500
+    assert total["WORKSPACE_COLUMNS"] > 500
 
 
 def test_workspaces_are_declared_after_descriptors_that_failed() -> None:

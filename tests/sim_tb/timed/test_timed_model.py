@@ -1,6 +1,7 @@
 """The timing model takes the cycles of the Verilog, in every counter."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,13 +21,13 @@ from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation, TooLong
 from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.cosim.machine import open_machine
-from sim_tb.random.configs import random_config
-from sim_tb.random.programs import random_program
+from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import VaultModel
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
+from tests.sim_tb.cosim.computing import waiting_program
 from tests.sim_tb.cosim.test_cosim import SMALL
 from vip.cli.app import main
 
@@ -40,8 +41,8 @@ Run = tuple[Launch, dict[str, Any]]
 
 
 def run_of(program: RandomProgram, image: DramImage) -> Run:
-    for window in program.windows:
-        image.write(window.start, window.content)
+    for address, content in program.windows:
+        image.write(address, content)
     launch = Launch(
         program=Program(program.words),
         max_cycles=1_000_000,
@@ -96,6 +97,12 @@ def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, progra
     ends = {(found.cause, found.memory_error) for found in results_of_random(config, programs)}
     # Faults of most kinds, with memory errors and without; an engine of few instructions has fewer.
     assert len(ends) > (6 if len(config.rows) == len(PeConfig().rows) else 2)
+
+
+def test_programs_that_wait_take_the_cycles_of_the_verilog() -> None:
+    runs = (partial(run_of, waiting_program(seed, SMALL)) for seed in range(100))
+    states = Counter(end.state for end in results_of_both(SMALL, runs))
+    assert min(states["halted"], states["faulted"]) > 20
 
 
 @pytest.mark.slow

@@ -48,22 +48,40 @@ def test_equals_the_verilog_of_a_random_vault():
 
 
 def test_equals_the_verilog_whose_queues_are_full():
-    """All tags in flight, on few rows and on many, with latencies in all counters' ranges."""
+    """All tags in flight, on few rows and on many, with latencies in all counters' ranges; rows
+    that starve each other, writes in all slots, and responses that fill their buffer."""
     case = random_case(SEED, 1)
     jobs = [
         replace(
             case.jobs[0],
             patterns=tuple(
-                Pattern(walk=walk, accesses=1200, hot=6, writes=writes, take=take, seed=seed)
+                Pattern(walk=walk, accesses=accesses, hot=hot, writes=writes, take=take, seed=seed)
                 for seed in range(case.requesters)
             ),
             span=span,
         )
-        for walk, writes, take, span in (
-            (Walk.RANDOM, 0.5, 1.0, 4 << 10),
-            (Walk.HOT, 0.3, 1.0, case.jobs[0].span),
-            (Walk.RANDOM, 0.1, 0.3, case.jobs[0].span),
-            (Walk.SEQUENTIAL, 0.05, 1.0, 8 << 10),
+        for walk, accesses, hot, writes, take, span in (
+            (Walk.RANDOM, 1200, 1, 0.5, 1.0, 4 << 10),
+            (Walk.HOT, 1200, 6, 0.3, 1.0, case.jobs[0].span),
+            (Walk.RANDOM, 1200, 1, 0.1, 0.3, case.jobs[0].span),
+            (Walk.SEQUENTIAL, 1200, 1, 0.05, 1.0, 8 << 10),
+            (Walk.HOT, 600, 1, 0.1, 1.0, case.jobs[0].span),
+        )
+    ]
+    others = (case.requesters - 1) * [Pattern(accesses=1)]
+    jobs += [
+        replace(case.jobs[0], patterns=patterns)
+        for patterns in (
+            # Hits in a queue that is now full, now empty, before what waits longest.
+            tuple(
+                Pattern(walk=Walk.HOT, accesses=900, hot=1, offer=offer, seed=seed)
+                for seed, offer in enumerate((0.06, 0.02, 0.01, 0.1))
+            ),
+            tuple(
+                Pattern(accesses=600, writes=1.0, partial=True, seed=seed)
+                for seed in range(case.requesters)
+            ),
+            (Pattern(accesses=200, take=0.05), *others),
         )
     ]
     check_traffic(case.config, case.requesters, jobs)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim_tb.runner.port_trace import TraceError
+from sim_tb.waves.cycles import TraceError
 from sim_tb.waves.fst import write_fst
 
 VCD = """$timescale 1ps $end

@@ -223,8 +223,8 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
     program = random_program(seed, config)
     wave = tmp_path / "wave.vcd"
     with DramImage(1 << config.address_bits) as image:
-        for window in program.windows:
-            image.write(window.start, window.content)
+        for address, content in program.windows:
+            image.write(address, content)
         launch = Launch(
             program=Program(program.words), max_cycles=1_000_000, parameters=program.parameters
         )
@@ -242,8 +242,8 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
             assert cycles == result.counters[counter.name], counter.name
     path = []
     with DramImage(1 << config.address_bits) as image:
-        for window in program.windows:
-            image.write(window.start, window.content)
+        for address, content in program.windows:
+            image.write(address, content)
         simulator = simulator_of(program, config, image)
         done = 0
         while (outcome := simulator.run(0)).state == "limit":

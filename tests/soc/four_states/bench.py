@@ -9,8 +9,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster
 
-from sim_tb.harness.host_transport import AxiTransport
 from soc.host.driver import Host
+from tests.soc.axi_transport import AxiTransport
 from tests.soc.four_states.icarus import VARIABLE
 
 _PERIOD_PS = 800

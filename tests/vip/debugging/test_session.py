@@ -10,7 +10,7 @@ import pytest
 import vip as api
 from isa.program import Program
 from vip.debugging.commands import COMMANDS, DebugSession
-from vip.debugging.errors import DebugError
+from vip.debugging.points import DebugError
 from vip.debugging.views import element_type
 
 SOURCE = """
@@ -39,12 +39,12 @@ def test_each_command_has_its_reply(session: DebugSession) -> None:
     assert session.execute("c").place == "loop"
     assert session.execute("c").pc == 5
     assert session.execute("registers r9").values == {9: 2}
-    assert session.execute("d 2").text == "deleted 2"
+    assert session.execute("d 2") == "deleted 2"
     assert [session.execute("c").time for _ in range(2)] == [6, 9]
     assert session.execute("back 2").time == 7
     assert session.execute("rc").time == 6
     assert session.execute("go 100").state == "halted"
-    assert session.execute("e memory 0 i16 -5").text == "memory has -5"
+    assert session.execute("e memory 0 i16 -5") == "memory has -5"
     assert session.execute("bs").pc == 7
     assert session.execute("g 2").time == 2
     expected = np.frombuffer(bytes(range(16)), "<i2").tolist()

@@ -27,13 +27,13 @@ def state(simulator: Simulator, memory: DramImage, program: RandomProgram) -> An
         list(simulator.registers),
         (simulator.vl, simulator.mr, simulator.fx),
         simulator.scratchpad.tobytes(),
-        [memory.read(item.start, len(item.content)) for item in program.windows],
+        [memory.read(start, len(content)) for start, content in program.windows],
     )
 
 
 def fill(memory: DramImage, program: RandomProgram) -> None:
-    for window in program.windows:
-        memory.write(window.start, window.content)
+    for address, content in program.windows:
+        memory.write(address, content)
 
 
 def history(program: RandomProgram) -> list[Any]:

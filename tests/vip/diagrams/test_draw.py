@@ -9,7 +9,7 @@ from PIL import Image
 from soc.generate.generate import verilog
 from vip.configurations import design
 from vip.diagrams.draw import placed
-from vip.diagrams.links import DiagramBlock, DiagramLink, Links, find_links
+from vip.diagrams.links import DiagramBlock, Links, find_links
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_no_block_covers_another(preset, module, columns):
 
 def test_an_engine_with_a_unit_more_is_drawn_too():
     blocks = {name: DiagramBlock(name, "unit") for name in ("fetch", "issue", "mine")}
-    found = Links("pe", blocks, [DiagramLink("fetch", "mine", 9), DiagramLink("mine", "issue", 9)])
+    found = Links("pe", blocks, {("fetch", "mine"): 9, ("mine", "issue"): 9})
     assert placed(found).keys() == blocks.keys()
 
 

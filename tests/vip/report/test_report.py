@@ -12,7 +12,7 @@ from synth.physical.corners import CornerTiming
 from synth.physical.devices import PLACED
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
-from vip.reports.collect import Report, Scaling
+from vip.reports.collect import Report
 from vip.reports.page import FIGURES, page
 from vip.synthesis.clocks import TimedNetlist
 from vip.synthesis.power import KERNELS
@@ -40,10 +40,9 @@ def report() -> Report:
         "cells", 45.0, 1.1, 100, 5, (PowerRow("fetch", 1e4, 2e3),), PowerRow("total", 1e4, 2e3),
         {"step": 10.0},
     )  # fmt: skip
-    scaling = tuple(
-        Scaling(name, 2, ((1, 100.0, 200.0), (2, 150.0, 300.0))) for name in ("a", "b", "c", "d")
-    )
+    points = ((1, 100.0, 200.0), (2, 150.0, 300.0))
     return Report(
+        page=Path("index.html"),
         name="<pe>",
         config=PeConfig(),
         area=area,
@@ -60,7 +59,7 @@ def report() -> Report:
         ),
         fits=dict.fromkeys(PLACED, 3),
         power=dict.fromkeys(KERNELS, power),
-        scaling=scaling,
+        scaling=dict.fromkeys(("a", "b", "c", "d"), (2, points)),
         placed=(),
     )
 

@@ -8,7 +8,6 @@ import vip.trimming.runs as verb
 from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
-from synth.formal.solve import Failure
 
 QUICK = ("--no-check", "--no-area", "-o", "out")
 #: Loads as many elements as the memory says; more than 100 it does not.
@@ -270,7 +269,7 @@ def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypat
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_engine_that_is_not_proved_is_not_written(vip, tmp_path, monkeypatch, holds):
-    failures = () if holds else (Failure(("engine: registers",), ("issue.held",)),)
+    failures = () if holds else ((("engine: registers",), ("issue.held",)),)
     proof = Proof(
         goals=3, failures=failures, assumptions=(), unpaired=(), left_out=("counters",), seconds=1.0
     )

@@ -7,7 +7,6 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from sim_tb.cosim.applications import applications, choose
-from sim_tb.cosim.chip_copies import Copies
 from sim_tb.cosim.trim_check import Workload
 from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
@@ -69,7 +68,8 @@ def _fitting(differing=()):
         config = chip_of(pe, grid, limit, tag_bits=full.tag_bits)
         return Filled(
             chip=ChipFit(config=config, device=limit, area=AreaReport("xc7", (row,), row)),
-            copies=Copies(engines=grid.total, host_cycles=cycles, differing=differing),
+            host_cycles=cycles,
+            differing=differing,
             moved=50_000,
         )
 
@@ -138,7 +138,8 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     def run(config, works, progress):
         ran.append((config, works))
         progress(100)
-        return (known.trimmed if config.pe == trimmed else known.full).copies
+        filled = known.trimmed if config.pe == trimmed else known.full
+        return filled.host_cycles, filled.differing
 
     monkeypatch.setattr("vip.trimming.filling.fit", fitted)
     monkeypatch.setattr("vip.trimming.filling.run_copies", run)
@@ -184,7 +185,7 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
         return known.full.chip
 
     monkeypatch.setattr("vip.trimming.filling.fit", fitted)
-    monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: known.full.copies)
+    monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: (1000, ()))
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     monkeypatch.setattr(
         "vip.trimming.filling.measure",

@@ -27,8 +27,15 @@ from vip.cli.tables.machine import (
 from vip.output import write_json
 from vip.programs import ENDINGS, LIMIT
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.design import (
+    ConfigOption,
+    DesignPresetOption,
+    DumpOption,
+    MemoryOption,
+    chosen,
+    dump_of,
+    naming_dump,
+)
 from .options import JsonOption, ParametersOption, file_arguments, reading, writing
 
 #: Most characters of a number in --define: more than 128 bits take in any notation.

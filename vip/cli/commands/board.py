@@ -8,8 +8,7 @@ import typer
 from soc.board.boards import BOARDS, DEVICES
 from support.command import USER_ERROR
 from support.files import write_atomically
-from vip.board.build import build_board
-from vip.board.design import CLOCK_MHZ, BoardDesign, board_design
+from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
 from vip.board.run import BoardRun, run_board, simulate_board
 from vip.cli.console import console, shown, table
 from vip.cli.groups import grouped

@@ -28,9 +28,18 @@ from vip.cosimulation.waves import need_machine
 from vip.output import write_json
 from vip.programs import LIMIT
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.machine import BehaviourOption, OnOption, TargetOption
-from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.design import (
+    BehaviourOption,
+    ConfigOption,
+    DesignPresetOption,
+    DumpOption,
+    MemoryOption,
+    OnOption,
+    TargetOption,
+    chosen,
+    dump_of,
+    naming_dump,
+)
 from .options import (
     CyclesOption,
     JsonOption,

@@ -12,15 +12,13 @@ import vip
 from support.errors import counted
 from vip.cli.console import console, warn
 from vip.cli.tables.machine import show_unset_length
-from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
-from vip.debugging.errors import DebugError, ExpectationError
-from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
+from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply, reply_json
+from vip.debugging.points import Breakpoint, DebugError, ExpectationError, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
 from vip.output import write_json
 from vip.programs import LIMIT
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.memory import MemoryOption
+from .option_groups.design import ConfigOption, DesignPresetOption, MemoryOption, chosen
 from .options import JsonOption, ParametersOption, reading
 
 
@@ -48,7 +46,7 @@ class _Prompt(cmd.Cmd):
         except (DebugError, ExpectationError) as error:
             warn(str(error))
             return False
-        self._note(line, reply.to_json())
+        self._note(line, reply_json(reply))
         show_reply(reply, self._session.debugger)
         return False
 
@@ -141,7 +139,7 @@ def _run_script(session: DebugSession, script: Path, note: Callable[[str, object
     try:
         for line, reply in session.script(script):
             console.print(f"{_Prompt.prompt}{line}", soft_wrap=True)
-            note(line, reply.to_json())
+            note(line, reply_json(reply))
             show_reply(reply, session.debugger)
     except ExpectationError as error:
         warn(str(error))
@@ -174,7 +172,7 @@ def show_reply(reply: Reply, debugger: vip.Debugger) -> None:
                 else:
                     console.print(_point(line))
         case _:
-            console.print(reply.text)
+            console.print(reply)
 
 
 def _show_registers(registers: Registers) -> None:

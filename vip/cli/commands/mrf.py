@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
 from microkernels.data.pictures import need_decoder
-from microkernels.graphs.files import read_graph
+from microkernels.graphs.problem import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
 from microkernels.mrf.matching import Cost, displacements
 from microkernels.mrf.pair import PairOptions
@@ -40,7 +40,7 @@ from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .option_groups.machine import PlaceOption
+from .option_groups.design import PlaceOption
 from .options import (
     JsonOption,
     PresetOption,

@@ -12,7 +12,7 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .option_groups.memory import MemoryOption
+from .option_groups.design import MemoryOption
 from .options import (
     JsonOption,
     ParametersOption,

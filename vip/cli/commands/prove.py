@@ -9,7 +9,7 @@ import typer
 import vip
 from sim_tb.cosim.applications import applications
 from vip.cli.console import shown
-from vip.cli.tables.proofs import show_proofs
+from vip.cli.tables.area import show_proofs
 from vip.output import write_json
 from vip.proofs import DEFAULT
 

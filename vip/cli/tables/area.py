@@ -1,7 +1,8 @@
-"""Tables of area and of placement."""
+"""Tables of area, placement and proofs."""
 
 from collections.abc import Mapping, Sequence
 
+from synth.formal.prove import Proof
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.place import PlaceReport
 from vip.cli.console import console, table
@@ -54,3 +55,20 @@ def show_placed(config_name: str, placed: Mapping[str, Sequence[PlaceReport]]) -
                 ", ".join(f"{unit} {ns:.1f}" for unit, ns in report.path),
             )
     console.print(rows)
+
+
+def show_proofs(proofs: Mapping[str, Proof]) -> None:
+    """Print ``proofs`` by the engine's application or program, with counterexamples of failed
+    ones."""
+    heads = ("for", "conditions", "seconds", "result")
+    title = "Trimmed engines that behave as the full one does"
+    results = table(*heads, left=("for", "result"), title=title)
+    for name, proof in proofs.items():
+        result = "proved" if proof.holds else "REFUTED"
+        results.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
+    console.print(results)
+    for name, proof in proofs.items():
+        for goals, inputs in proof.failures:
+            console.print(f"{name}: {', '.join(goals)} fails", markup=False)
+            if inputs:
+                console.print(f"  with {', '.join(inputs)}", markup=False)

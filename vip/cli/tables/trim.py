@@ -8,7 +8,7 @@ from isa.table import Unit
 from synth.analysis.trim import TrimReport
 from synth.physical.area import AreaComparison
 from vip.cli.console import console, table
-from vip.cli.tables.proofs import show_proofs
+from vip.cli.tables.area import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
 from vip.trimming.trim import TrimResult
 
@@ -148,13 +148,13 @@ def show_fit(fitting: Fitting) -> None:
     for name, part in device.capacity.items():
         used = [one.chip.area.total.values.get(name, 0) for one in both]
         rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
-    rows.add_row("cycles that the host sees", *(f"{one.copies.host_cycles:,}" for one in both))
+    rows.add_row("cycles that the host sees", *(f"{one.host_cycles:,}" for one in both))
     rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
     rows.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
-    if device.board is not None and fitting.board_gain is not None:
-        size = device.board.bytes_per_second / 1e9
+    if fitting.board_gain is not None:
+        size = device.board_bytes_per_second / 1e9
         rows.add_row(
-            f"throughput on {device.board.name} ({size:.1f} GB/s)",
+            f"throughput on {device.board} ({size:.1f} GB/s)",
             "1.00",
             f"{fitting.board_gain:.2f}",
         )

@@ -132,16 +132,20 @@ class Rectangle(NamedTuple):
     height: float
 
 
-def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
+#: Width of a map by its height.
+_RATIO = 2.0
+
+
+def squarified(sizes: Sequence[float]) -> list[Rectangle]:
     """Rectangles with areas in proportion to ``sizes``, close to squares, that fill the map.
 
     Parameters:
-        sizes: positive, the largest first. ratio: width of the map by its height.
+        sizes: positive, the largest first.
 
     Rows are filled as long as the worst of their sides' ratios falls (Bruls, Huizing and van Wijk,
     Squarified Treemaps, 2000).
     """
-    left, top, width, height = 0.0, 0.0, ratio, 1.0
+    left, top, width, height = 0.0, 0.0, _RATIO, 1.0
     rest = list(sizes)
     rectangles: list[Rectangle] = []
     while rest:
@@ -170,9 +174,9 @@ def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
             top, height = top + depth, height - depth
     return [
         Rectangle(
-            100 * rectangle.left / ratio,
+            100 * rectangle.left / _RATIO,
             100 * rectangle.top,
-            100 * rectangle.width / ratio,
+            100 * rectangle.width / _RATIO,
             100 * rectangle.height,
         )
         for rectangle in rectangles

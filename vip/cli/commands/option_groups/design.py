@@ -1,12 +1,17 @@
-"""The options ``--preset`` and ``--config`` of commands that take any configuration."""
+"""Options of runs: design, machine, the memory's contents before, and the bytes read after."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import reading
+from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.machine import On, Place, Timed
+from vip.cli.commands.options import address, liberty_files, reading, writing
 from vip.cli.errors import UserError
+from vip.programs import Dump, DumpError
 
 DesignPresetOption = Annotated[
     str | None,
@@ -34,3 +39,114 @@ def chosen(preset: str | None, file: Path | None) -> str | Path:
     if file is not None and preset is not None:
         raise UserError("--config and --preset can't be combined")
     return file or ("pe" if preset is None else preset)
+
+
+def _dumped(dump: Any) -> list[Path]:
+    return [Path(dump[2])] if dump else []
+
+
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Memory image, loaded at address 0.",
+        metavar="FILE",
+        callback=reading(),
+    ),
+]
+DumpOption = Annotated[
+    tuple[str, str, Path] | None,
+    typer.Option(
+        help="After the run, write these bytes of memory to FILE; numbers are decimal, or "
+        "hexadecimal with 0x.",
+        metavar="ADDRESS BYTES FILE",
+        callback=writing(paths=_dumped),
+    ),
+]
+
+
+def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
+    """The value of ``--dump``.
+
+    Raises:
+        UserError: an address or size is not a number.
+    """
+    if values is None:
+        return None
+    try:
+        return Dump(address(values[0]), address(values[1]), values[2])
+    except typer.BadParameter as error:
+        raise UserError(f"--dump ADDRESS BYTES FILE: {error}") from None
+
+
+@contextmanager
+def naming_dump() -> Iterator[None]:
+    """Name the option in the error for bytes outside the memory."""
+    try:
+        yield
+    except DumpError as error:
+        raise UserError(f"--{error}") from None
+
+
+OnOption = Annotated[
+    On,
+    typer.Option(
+        "--on",
+        help="Where to run: the Verilog, the timing model (the same cycle count, faster), the "
+        "instruction set simulator (no cycle count), or the mapped netlist of an engine.",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --on netlist: what the engine is mapped to, as by vip synth (default: generic).",
+        metavar="TARGET",
+        callback=reading(liberty_files),
+    ),
+]
+TimedOption = Annotated[
+    Timed,
+    typer.Option(
+        "--on",
+        help="Where to run: the Verilog, or the timing model (the same cycle count, faster).",
+    ),
+]
+PlaceOption = Annotated[
+    Place,
+    typer.Option(
+        "--on",
+        help="Where to run: the golden model or the instruction set simulator (no cycle count), "
+        "the timing model or the Verilog. All results are compared with the golden model's.",
+    ),
+]
+LatencyOption = Annotated[
+    int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="N")
+]
+
+
+def _behaviour(
+    *,
+    latency: LatencyOption = MemoryBehaviour.latency,
+    bandwidth: Annotated[
+        float, typer.Option(help="Memory bandwidth in bytes per cycle.", min=0.03125, max=8)
+    ] = 8,
+    stall: Annotated[
+        float,
+        typer.Option(help="Probability per cycle that the memory stalls.", min=0, max=0.99),
+    ] = 0,
+    out_of_order: Annotated[
+        bool, typer.Option("--out-of-order", help="Answer requests in random order.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the memory.", min=0)] = 1,
+) -> MemoryBehaviour:
+    """Behaviour of the memory beside one engine, as a simulation takes it."""
+    return MemoryBehaviour(
+        latency=latency,
+        bandwidth=max(1, round(bandwidth * 32)),
+        stall=stall,
+        gap=stall,
+        out_of_order=out_of_order,
+        seed=seed,
+    )
+
+
+BehaviourOption = Annotated[MemoryBehaviour, _behaviour]

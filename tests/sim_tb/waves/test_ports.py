@@ -11,7 +11,7 @@ from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.dut.engine import TOP
-from sim_tb.runner.port_trace import TraceError, read_signals
+from sim_tb.waves.cycles import TraceError, read_signals
 
 _HEAD = """$timescale 1ps $end
 $scope module top $end
@@ -34,6 +34,7 @@ def test_values_just_before_each_edge(tmp_path: Path) -> None:
         "#15\n1a\nb11 b",  # 5
         "#20\n0a\nb1111 b",
         "#25\n1a",  # 15, as of the change in the middle of the cycle
+        "#30",
     ]
     path.write_text(_HEAD + "\n".join(changes) + "\n")
     assert read_signals(path, "top") == {"clk": [0, 0, 0], "data": [0, 5, 15]}
