@@ -143,8 +143,8 @@ def test_the_wait_between_visits_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
         (1, (64, 48), 4, "matrix", 76.4),
         (4, (60, 34), 1, "matrix", 78.5),
         (4, (60, 34), 8, "matrix", 79.8),
-        (4, (60, 34), 1, "shifts", 55.0),
-        (4, (60, 34), 8, "shifts", 57.5),
+        (4, (60, 34), 1, "shifts", 60.9),
+        (4, (60, 34), 8, "shifts", 62.3),
     ],
 )
 def test_cycles_on_the_timing_model(
