@@ -40,7 +40,10 @@ def _workload(job: KernelJob) -> Workload:
     )
 
 
-_APPLICATIONS = tuple(Application(**vars(item)) for item in suite.suite())
+_APPLICATIONS = tuple(
+    Application(name=item.name, summary=item.summary, preset=item.preset, make=item.make)
+    for item in suite.suite()
+)
 
 
 def applications() -> tuple[Application, ...]:

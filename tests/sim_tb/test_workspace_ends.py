@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from random import Random
 
 import pytest
@@ -195,19 +196,24 @@ def invalid() -> Iterator[bytes]:
     bits += [232, 240, 255]
     for bit in bits:
         yield (int.from_bytes(content, "little") ^ 1 << bit).to_bytes(32, "little")
-    for power in range(SMALL.address_bits, 34):
-        sizes = [min(power - 11 * number, 11) for number in range(4)]
-        large = [1 << max(size, 0) for size in sizes[:3]]
-        single = {"width": 1, "height": 1, "output_width": 1, "output_height": 1}
-        for start, other, rows, columns in (
-            ("image", "window", "height", "width"),
-            ("window", "image", "output_height", "output_width"),
-        ):
-            # The end of the large one is 0 in the bits of an address.
-            places = {start: 0, other: 2048, "pixel_bytes": large[0], "kernel": 1}
-            yield replace(
-                WORKSPACE, **{**single, **places, rows: large[1], columns: large[2]}
-            ).pack()
+    single = {"width": 1, "height": 1, "output_width": 1, "output_height": 1, "padding": 4}
+    for power, (start, other, rows, columns, kernel) in product(
+        range(SMALL.address_bits, 40),
+        (
+            ("image", "window", "height", "width", 1),
+            ("window", "image", "output_height", "output_width", 1),
+            ("window", "image", "output_height", "output_width", 8),
+        ),
+    ):
+        left = power - 2 * (kernel.bit_length() - 1)
+        if left > 33:
+            continue
+        pixel, *sizes = (1 << max(0, min(left - 11 * number, 11)) for number in range(3))
+        # The end of the large one is 0 in the bits of an address.
+        places = {start: 0, other: 2048, columns: sizes[0], rows: sizes[1]}
+        yield replace(
+            WORKSPACE, **{**single, **places, "pixel_bytes": pixel, "kernel": kernel}
+        ).pack()
 
 
 def test_a_descriptor_with_one_invalid_bit_is_refused(engine: PeSimulation) -> None:

@@ -39,11 +39,11 @@ def config(data_bits: int) -> VaultTileConfig:
     small = tile_preset("vault-small")
     vault = AxiConfig(
         address_bits=small.pe.address_bits,
-        tag_bits=small.vault.tag_bits,
+        tag_bits=small.vault.tag_bits + 1,
         data_bits=data_bits,
         outstanding=16,
     )
-    return replace(small, vault=vault)
+    return replace(small, vault=vault, extra_ports=2)
 
 
 def test_type_of_the_memory_selects_the_back_end() -> None:
@@ -72,7 +72,7 @@ def test_what_needs_a_dram_refuses_an_axi_back_end() -> None:
 def test_parts_must_fit_an_axi_back_end_too() -> None:
     with pytest.raises(ConfigurationError, match=r"^pe\.address_bits must be 19, as the vault's"):
         replace(config(64), vault=AxiConfig(address_bits=19, tag_bits=5))
-    with pytest.raises(ConfigurationError, match=r"^vault\.tag_bits must be at least 5 for 16 req"):
+    with pytest.raises(ConfigurationError, match=r"^vault\.tag_bits must be at least 6 for 16 req"):
         replace(config(64), vault=AxiConfig(address_bits=20, tag_bits=4))
 
 
@@ -92,6 +92,8 @@ def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: fl
     )
     case = {
         "pes": tile.pes,
+        "extra_ports": tile.extra_ports,
+        "port_tag_bits": tile.port_tag_bits,
         "pause": pause,
         "seed": data_bits,
         "program": PROGRAM,
@@ -122,8 +124,9 @@ def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: fl
     assert not any(after[TARGET + moved :])
     # Unaligned stores touch one column more.
     columns = moved // 32
+    assert report["read"] == [before[8 * port :][:8].hex() for port in range(tile.extra_ports)]
     assert report["counters"] == {
-        "READS": columns,
+        "READS": columns + tile.extra_ports,
         "WRITES": columns + tile.pes,
         "ROW_HITS": 0,
     }

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 from random import Random
 
+from hdl.ports import COLUMN_BYTES
 from isa.declared import Span
 from isa.table import OPCODE, Instruction, Opcode, Unit, find
 from isa.timing import RANGE_BYTES
@@ -102,6 +103,14 @@ class _Waiting(_Generator):
             code.emit("add.imm", register, register, 1)
             code.emit("halt")
             return fault
+        if how < 0.87:
+            # The second one waits for the first, which may fail.
+            load = ("ld.sram[8]", *code.addresses(0, self.windows[2].start, 1))
+            code.pad(self.config.instruction_words - 3)
+            code.emit(*load)
+            code.emit(*load)
+            code.emit("halt")
+            return ""
         # The buffer ends with a load and what waits for it, as fetch goes on past the end.
         code.pad(self.config.instruction_words - 2)
         code.emit(*load)
@@ -137,10 +146,13 @@ def computing_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Ra
 
 
 def waiting_program(seed: int, config: PeConfig) -> RandomProgram:
-    """The program of ``seed`` for an engine of ``config``, with a memory that is slow enough."""
+    """The program of ``seed`` for an engine of ``config``, with a memory that is slow enough; in
+    every fourth one the third window begins with an error."""
     random = Random(f"waiting {seed}")
     program = _Waiting(random, config).program(seed)
-    memory = replace(program.memory, latency=random.choice((20, 40, 150)))
+    start, _ = program.windows[2]
+    errors = (0, 0) if seed % 4 else (start, start + COLUMN_BYTES)
+    memory = replace(program.memory, latency=random.choice((20, 40, 150)), errors=errors)
     return replace(program, memory=memory)
 
 

@@ -1,5 +1,7 @@
 """The applications on Verilog: what the golden models demand, at the speed of the datapath."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -97,6 +99,16 @@ def test_host_and_engine_find_clusters_of_digits(engine: PeSimulation) -> None:
     first, moved = rounds(1, centres)
     last, final = rounds(4, moved)
     assert spread(last, final) < spread(first, moved) < spread(first, centres)
+
+
+def test_jobs_may_be_made_before_applications() -> None:
+    """The suite keeps what it has made; the applications begin from its declarations."""
+    text = (
+        "from microkernels.suite import suite; suite()[0].jobs; "
+        "from sim_tb.cosim.applications import applications; print(len(applications()))"
+    )
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert ended.stdout.strip() == str(len(applications())), ended.stderr
 
 
 def test_unknown_application() -> None:

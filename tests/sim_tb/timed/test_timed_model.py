@@ -100,7 +100,7 @@ def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, progra
 
 
 def test_programs_that_wait_take_the_cycles_of_the_verilog() -> None:
-    runs = (partial(run_of, waiting_program(seed, SMALL)) for seed in range(80))
+    runs = (partial(run_of, waiting_program(seed, SMALL)) for seed in range(100))
     states = Counter(end.state for end in results_of_both(SMALL, runs))
     assert min(states["halted"], states["faulted"]) > 20
 
