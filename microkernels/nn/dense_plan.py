@@ -372,6 +372,8 @@ def _best_chunk(inputs: int, limit: int) -> int:
         each = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
         return -(-inputs // chunk) * each
 
-    longest = min(limit, round_up(inputs, COLUMN_BYTES // ELEMENT_BYTES))
+    # Several rows of fewer inputs share a column.
+    whole = COLUMN_BYTES // ELEMENT_BYTES
+    longest = min(limit, round_up(inputs, whole if inputs > whole else _LANES))
     candidates: list[int] = [longest, *range(_LANES, longest, _LANES)]
     return min(candidates, key=lambda chunk: (columns(chunk), -chunk))
