@@ -66,17 +66,17 @@ def with_sums(
     """
     if wanted is False:
         return layout
-    cycles, ahead = _CYCLES, _CYCLES_AHEAD
+    cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
     if layout.shifts is not None:
         shifts = by_shifts.with_sums(layout.shifts)
         suits = shifts is not None
         if shifts is not None:
             bus = layout.sharers * bus_cycles(layout.labels, layout.bits)
-            cycles, ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
+            cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
     else:
         shifts = None
         suits = layout.variant.usual and _fits(layout, scratchpad_bytes, instruction_words)
-    if suits and (wanted or _faster(layout, cycles, ahead)):
+    if suits and (wanted or _faster(layout, cycles, cycles_ahead)):
         return replace(layout, shifts=shifts, sums=True)
     if wanted:
         raise KernelError(
@@ -97,12 +97,12 @@ def _fits(layout: BpLayout, scratchpad_bytes: int, instruction_words: int) -> bo
     return hidden and _pad(*shape).used <= scratchpad_bytes and _words(*shape) <= instruction_words
 
 
-def _faster(layout: BpLayout, cycles: float, ahead: float) -> bool:
-    """Whether a launch is faster with ``ahead`` cycles per update than with ``cycles``."""
+def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:
+    """Whether a launch is faster with ``cycles_ahead`` per update than with ``cycles``."""
     width, height = layout.grid.tile_width, layout.grid.tile_height
     # A lone line takes as long as a pair.
     pairs = [round_up(side, PAIR) * other for side, other in ((width, height), (height, width))]
-    saved = cycles * width * height - ahead * sum(pairs) / len(pairs)
+    saved = cycles * width * height - cycles_ahead * sum(pairs) / len(pairs)
     return saved * len(PLACE) / layout.sharers > _STARTS
 
 

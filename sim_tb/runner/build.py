@@ -71,43 +71,43 @@ class SharedObjects:
 
     def lend(self) -> None:
         """Put the cached objects where make finds them, newer than their sources."""
-        for kept in self._kept:
-            if kept.is_dir():
-                for item in kept.iterdir():
+        for library in self._kept:
+            if library.is_dir():
+                for item in library.iterdir():
                     copy_file(item, self._work / item.name)
 
     def keep(self) -> None:
         """Cache the objects that make has built, unless they are cached already."""
-        for kept, names in self._kept.items():
-            if not kept.is_dir():
-                self._keep(kept, names)
+        for library, names in self._kept.items():
+            if not library.is_dir():
+                self._keep(library, names)
 
-    def _keep(self, kept: Path, names: str) -> None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(kept.parent, ".keeping-") as folder:
+    def _keep(self, library: Path, names: str) -> None:
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(library.parent, ".keeping-") as folder:
             objects = folder / "objects"
             objects.mkdir()
             for item in self._work.glob(names):
                 copy_file(item, objects / item.name)
             try:
-                objects.rename(kept)
+                objects.rename(library)
             except OSError:
                 # Another process was faster.
-                if not kept.is_dir():
+                if not library.is_dir():
                     raise
 
 
 def _included(source: Path, work: Path) -> list[Path]:
     """``source`` and all files that it includes from its own folder or ``work``, directly or not;
     others are those of tools."""
-    found = [source]
-    for path in found:
+    files = [source]
+    for path in files:
         for name in _INCLUDE.findall(path.read_text()):
             places = ((path.parent / name).resolve(), work / name)
             file = next((place for place in places if place.is_file()), None)
-            if file is not None and file not in found:
-                found.append(file)
-    return found
+            if file is not None and file not in files:
+                files.append(file)
+    return files
 
 
 _log = logging.getLogger(__name__)
@@ -448,17 +448,11 @@ def _compile(design: Design, work: Path) -> None:
         with simulator_environment(parallel=design.parallel) as plain:
             folders = (_MODELS, config.share_dir, config.libs_dir)
             names = {str(folder): str(plain(folder)) for folder in folders}
+            flags = [*_FLAGS, *_coverage_flags(), *hierarchy, *trace]
             Runner(blocks=bool(design.blocks), before_make=lend, names=names).build(
                 sources=sources,
                 hdl_toplevel=design.top,
-                build_args=[
-                    *_FLAGS,
-                    *_coverage_flags(),
-                    *hierarchy,
-                    *trace,
-                    *map(str, models),
-                    *headers,
-                ],
+                build_args=[*flags, *map(str, models), *headers],
                 build_dir=work,
                 timescale=("1ps", "1ps"),
                 waves=bool(design.trace),

@@ -261,5 +261,5 @@ def _main_loops(code: list[tuple[Instruction, tuple[int, ...]]]) -> list[tuple[i
     def stores(loop: tuple[int, int]) -> int:
         return sum(row.opcode == Opcode.ST_SRAM for row, _ in code[loop[0] : loop[1]])
 
-    most = max(map(stores, inner))
-    return [loop for loop in inner if stores(loop) == most]
+    maximum = max(map(stores, inner))
+    return [loop for loop in inner if stores(loop) == maximum]

@@ -114,9 +114,9 @@ def shifts_of(
         return fastest
     shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(place), fastest.cycles
-    ahead = with_sums(fastest) if blocks and pes > 1 else None
-    if ahead is not None:
-        by_shifts = min(by_shifts, (ahead.shared_cycles(place), ahead.cycles))
+    sums = with_sums(fastest) if blocks and pes > 1 else None
+    if sums is not None:
+        by_shifts = min(by_shifts, (sums.shared_cycles(place), sums.cycles))
     if blocks and few_fits(problem, variant, scratchpad_bytes, instruction_words):
         few = few_cycles(*shape)
         shared = place.cycles(PAIR, few, few_bus_cycles(*shape))

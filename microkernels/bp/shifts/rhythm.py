@@ -105,15 +105,7 @@ def dependences(
         yield "t", "a", 1
         yield "a", "b", places(0)
     last = "t"
-    sums = [f"s{number}" for number in range(len(transform.shifts))]
-    if transform.parallel:
-        yield "t", sums[0], places(0)
-    if transform.plateau is not None:
-        yield "t", "g", places(0)
-    if transform.parallel:
-        yield from (("t", name, places(0)) for name in sums[1:])
-        # They are read before u, or the first minimum, replaces t.
-        yield from ((name, "u0" if transform.plateau is None else "u", 1) for name in sums)
+    yield from _starts(transform, places(0))
     if transform.plateau is not None:
         if variant.weighted:
             yield "p", "w", 1
@@ -139,6 +131,15 @@ def dependences(
         yield "n", "m", places(0)
         last = "f"
     yield last, "m", places(0)
+
+
+def _starts(transform: Transform, far: int) -> Iterator[tuple[str, str, int]]:
+    """Dependences of what takes ``t``, ``far`` places after it."""
+    sums = [f"s{number}" for number in range(len(transform.shifts))] if transform.parallel else []
+    least = [] if transform.plateau is None else ["g"]
+    yield from (("t", name, far) for name in (*sums[:1], *least, *sums[1:]))
+    # They are read before u, or the first minimum, replaces t.
+    yield from ((name, "u" if least else "u0", 1) for name in sums)
 
 
 def rhythm(

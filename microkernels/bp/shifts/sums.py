@@ -189,18 +189,18 @@ class _SumTransformKernel(SumFrame, TransformKernel):
 
     def after(self, n: int, place: int) -> None:
         """Move to the slots of a new pair of updates, after its first places."""
-        w, (before, this, other, ahead, behind) = self.writer, self.slots
+        w, (before, this, other, first, second) = self.writer, self.slots
         if n != PAIR or place > 1:
             return
         if place == 0:
             w.op("mov", before, other)
-            w.op("mov", this, ahead)
-            w.op("mov", other, behind)
+            w.op("mov", this, first)
+            w.op("mov", other, second)
             self.base = n
             return
-        w.op("add", ahead, ahead, PAIR * self.pad.slot)
-        w.seldom("bge", ahead, "ring_end", lambda: w.op("mov", ahead, self.pad.ring))
-        w.op("add", behind, ahead, self.pad.slot)
+        w.op("add", first, first, PAIR * self.pad.slot)
+        w.seldom("bge", first, "ring_end", lambda: w.op("mov", first, self.pad.ring))
+        w.op("add", second, first, self.pad.slot)
 
     def slot(self, update: int) -> str:
         """As for :class:`microkernels.bp.frame.LaneFrame`, near the pair that is worked on."""
