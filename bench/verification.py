@@ -279,11 +279,11 @@ def coverage() -> Iterator[Measurement]:
 
 @experiment(tools=(*SIMULATION, "pyosys"), minutes=150)
 def mutants(units: str = ",".join(_UNITS)) -> Iterator[Measurement]:
-    """Changes of one bit in the Verilog, and how many the simulations of make test notice; apart
-    from them, changes of components in Python, which all tests of their room may notice.
+    """Changes of one bit in the Verilog, and of components in Python, that make test notices.
 
-    Those that are proved to be equivalent, or are listed as such with the reason, don't count.
-    Mutants are not tried again while the tests are the same.
+    Changes of the Verilog run the simulations of their unit, those of Python all tests of their
+    room, and count apart. Those that are proved to be equivalent, or are listed as such with the
+    reason, don't count. Mutants are not tried again while the tests are the same.
 
     Example: vip bench mutants --units router
     """
