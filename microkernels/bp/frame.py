@@ -184,8 +184,8 @@ class BpFrame(ABC):
 
 class SumFrame(BpFrame):
     """Frame of a kernel with sums one axis ahead (:mod:`microkernels.bp.sums`): the last iteration,
-    which stores all messages and makes no sums for another one, has runs of its own. In it the word
-    ``costs`` is 0 during a run."""
+    which stores all messages and makes no sums for another one, has runs of its own. During these
+    the word ``costs`` is 0."""
 
     def _begin_run(self) -> None:
         # The costs are loaded.

@@ -85,6 +85,7 @@ def bp_job(
         scratchpad_bytes,
         instruction_words,
         blocks=True,
+        sums=sums is not False and not choose,
         pes=pes,
         vaults=1 if ring is None else ring.vaults,
         damping=damping,

@@ -89,6 +89,8 @@ class SharedObjects:
             objects.mkdir()
             for item in self._work.glob(names):
                 copy_file(item, objects / item.name)
+            if not any(objects.iterdir()):
+                return
             try:
                 objects.rename(library)
             except OSError:

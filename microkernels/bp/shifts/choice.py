@@ -29,6 +29,8 @@ Form = Literal["matrix", "shifts", "auto"]
 #: Kernels to compare, by number of lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
 _BLOCKS = -1
+#: Numbers of lanes with which shifts wait for each other, so that parallel ones are faster.
+_WAITING = (1, 2)
 
 
 @lru_cache(maxsize=64)
@@ -64,6 +66,7 @@ def shifts_of(
     instruction_words: int = INSTRUCTION_WORDS,
     *,
     blocks: bool = False,
+    sums: bool = False,
     pes: int = 1,
     vaults: int = 1,
     damping: int = 0,
@@ -72,8 +75,8 @@ def shifts_of(
 
     Parameters:
         form: of the job. scratchpad_bytes, instruction_words: per engine.
-        blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits, or have
-            sums (:mod:`microkernels.bp.sums`).
+        blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits.
+        sums: they may have sums (:mod:`microkernels.bp.sums`).
         pes: engines that share a vault's bus. vaults: of a ring that shares the image.
         damping: as for :func:`microkernels.bp.golden.iterate`.
 
@@ -114,9 +117,9 @@ def shifts_of(
         return fastest
     shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(place), fastest.cycles
-    sums = with_sums(fastest) if blocks and pes > 1 else None
-    if sums is not None:
-        by_shifts = min(by_shifts, (sums.shared_cycles(place), sums.cycles))
+    ahead = with_sums(fastest) if sums and pes > 1 else None
+    if ahead is not None:
+        by_shifts = min(by_shifts, (ahead.shared_cycles(place), ahead.cycles))
     if blocks and few_fits(problem, variant, scratchpad_bytes, instruction_words):
         few = few_cycles(*shape)
         shared = place.cycles(PAIR, few, few_bus_cycles(*shape))
@@ -150,7 +153,7 @@ def _best(
             continue
         kind = {_BLOCKS: BlockShifts, 0: WideShifts}.get(lanes, LaneShifts)
         shifts = kind(
-            transform=transform if kind is WideShifts else transform.flat,
+            transform=transform.flat if kind is BlockShifts or lanes in _WAITING else transform,
             labels=labels,
             bits=bits,
             slots=slots,

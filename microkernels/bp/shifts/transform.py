@@ -51,10 +51,10 @@ class Transform:
 
     @property
     def flat(self) -> "Transform":
-        """The same with shifts in parallel if this takes no more of them: two shifts by one label
-        are one by one label and one by two, with the sum of the costs. Neither waits for the other,
-        nor for the plateau."""
-        if [far for far, _ in self.shifts] != [1, 1]:
+        """The same with shifts in parallel if this takes no more of them: beside a plateau two
+        shifts by one label are one by one label and one by two, with the sum of the costs. Neither
+        waits for the other, nor for the plateau."""
+        if self.plateau is None or [far for far, _ in self.shifts] != [1, 1]:
             return self
         (_, first), (_, second) = self.shifts
         return Transform(((1, first), (2, first + second)), self.plateau, parallel=True)

@@ -118,6 +118,16 @@ def test_short_and_long_vectors_by_shifts(labels: int, bits: int, pes: int) -> N
         assert right(job, in_bursts(seed, 30), seed=seed)
 
 
+def test_one_shift_leaves_the_bus_as_limit() -> None:
+    one = BpProblem(
+        np.random.default_rng(1).integers(0, 60, (34, 60, 16)), smoothness_costs(16, "linear:2", 5)
+    )
+    outcome = run_on(bp_job(one, pes=4, form="shifts"), tile_preset("vault"), on="model")
+    assert outcome.match
+    assert outcome.cycles_per_update is not None
+    assert 54.3 < outcome.cycles_per_update < 55
+
+
 def test_the_wait_between_visits_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it some timings give wrong messages: the other test is not blind."""
     share = BpLayout._share
