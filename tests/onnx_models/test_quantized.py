@@ -290,7 +290,7 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
         extra_options={"ActivationSymmetric": symmetric, "WeightSymmetric": True},
     )  # fmt: skip
     report = in_bytes(load(tmp_path / "quantized.onnx"), images, tmp_path)
-    assert report.launches == (7 if symmetric else 8)
+    assert report.launches == (6 if symmetric else 7)
     test = digits.test_images.transpose(0, 3, 1, 2).astype(np.float32)
     found = vip.evaluate_model(tmp_path / "m", {"x": test, "y": digits.test_labels})
     assert found.accuracy is not None

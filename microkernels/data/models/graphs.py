@@ -22,13 +22,14 @@ def model_of(
     shape: Sequence[int | str],
     constants: Mapping[str, Any] | None = None,
     *,
+    inputs: Sequence[str] = ("x",),
     outputs: Sequence[str] = ("y",),
     opset: int = _OPSET,
 ) -> "ModelProto":
-    """A model of nodes with the input ``x``.
+    """A model of nodes whose inputs are of one shape.
 
     Parameters:
-        shape: of the input; text is a size that is open.
+        shape: of each input; text is a size that is open.
         constants: by name; those of real numbers become 32-bit ones.
 
     Raises:
@@ -46,7 +47,7 @@ def model_of(
     graph = helper.make_graph(
         list(nodes),
         "model",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in inputs],
         [],
         initializers,
     )
