@@ -36,7 +36,7 @@ from sim_tb.workloads.tiles import (
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from support.picture import COLOURS, MARKERS, picture
-from vip.cli.commands.option_groups.design import TimedOption
+from vip.cli.commands.option_groups.machine import TimedOption
 
 from .harness.experiment import (
     AMARANTH,

@@ -31,7 +31,7 @@ from soc.host.transport import Blocking, run
 from support.cache import build_folder
 from support.errors import unknown
 from support.picture import COLOURS, picture
-from vip.cli.commands.option_groups.design import TimedOption
+from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 from vip.cli.console import warn
 from vip.energy import costs_of, work

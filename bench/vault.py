@@ -18,7 +18,7 @@ from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
 from soc.generate.presets import chip_preset, tile_preset
 from support.picture import COLOURS, MARKERS, picture, tint
-from vip.cli.commands.option_groups.design import TimedOption
+from vip.cli.commands.option_groups.machine import TimedOption
 
 from .belief import measure_full_hd
 from .harness.experiment import (

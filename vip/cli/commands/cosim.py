@@ -29,17 +29,15 @@ from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import (
-    BehaviourOption,
     ConfigOption,
     DesignPresetOption,
     DumpOption,
     MemoryOption,
-    OnOption,
-    TargetOption,
     chosen,
     dump_of,
     naming_dump,
 )
+from .option_groups.machine import BehaviourOption, OnOption, TargetOption
 from .options import (
     CyclesOption,
     JsonOption,

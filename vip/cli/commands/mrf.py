@@ -40,7 +40,7 @@ from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .option_groups.design import PlaceOption
+from .option_groups.machine import PlaceOption
 from .options import (
     JsonOption,
     PresetOption,

@@ -19,7 +19,7 @@ from vip.models.layers import MOST_OFF, LayerFigures, worth_changing
 from vip.models.run import ModelRun
 from vip.output import write_json
 
-from .option_groups.design import PlaceOption
+from .option_groups.machine import PlaceOption
 from .option_groups.models import (
     BatchOption,
     BudgetOption,

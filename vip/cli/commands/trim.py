@@ -33,7 +33,7 @@ from vip.programs import LIMIT
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
-from .option_groups.design import LatencyOption
+from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOptions
 from .options import (
     CyclesOption,
