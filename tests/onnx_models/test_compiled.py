@@ -71,7 +71,8 @@ def test_a_model_in_bytes_is_as_accurate_and_faster(
     exact = vip.run_model(tmp_path / "cnn", image, on="golden")
     np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
     if on == "model":
-        assert run.cycles < 0.9 * vip.run_model(folder / "cnn", image, on="model").cycles
+        # Multipliers need half the cycles; starts of launches and passes stay (0.876 measured).
+        assert run.cycles < 0.88 * vip.run_model(folder / "cnn", image, on="model").cycles
 
 
 @pytest.mark.parametrize(

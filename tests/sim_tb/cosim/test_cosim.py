@@ -265,9 +265,9 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
 
 
 def test_programs_that_compute_all_the_time(tmp_path: Path) -> None:
-    report = check_programs(SMALL, programs=200, seed=1, folder=tmp_path, make=computing_program)
+    report = check_programs(SMALL, programs=300, seed=1, folder=tmp_path, make=computing_program)
     assert report.different == ()
-    assert report.programs == 200
+    assert report.programs == 300
 
 
 def check_all(programs: Sequence[RandomProgram], folder: Path) -> RandomReport:
