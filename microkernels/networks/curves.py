@@ -230,8 +230,8 @@ def _odd(half: int, target: _Target) -> Curve | None:
             continue
         # Rounding may favour the coefficients beside the nearest.
         *first, last = piece.coefficients
-        for moved in sorted(range(-_BESIDE, _BESIDE + 1), key=abs):
-            near = min(max(last + moved, LOWEST), HIGHEST)
+        for offset in sorted(range(-_BESIDE, _BESIDE + 1), key=abs):
+            near = min(max(last + offset, LOWEST), HIGHEST)
             beside = piece._replace(coefficients=(*first, near))
             if _error(beside, front, half, target) <= error:
                 return Curve(start, -half, half, (beside,))

@@ -47,6 +47,12 @@ def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
 _CONVERTED = 1 << 20
 
 
+def _in_place(source: LayerPlan | OutputMaps, plan: LayerPlan) -> bool:
+    """Whether a layer reads a map where it is: the only vault with a part of it has whole images,
+    and computes all outputs."""
+    return source.cut.vaults == plan.cut.vaults == 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dense(SumLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
@@ -101,8 +107,7 @@ class Dense(SumLayer):
         return replace(plan, cycles=cycles)
 
     def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
-        # The only vault with outputs has written whole images.
-        return before.cut.vaults == plan.cut.vaults == 1
+        return _in_place(before, plan)
 
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
@@ -116,7 +121,7 @@ class Dense(SumLayer):
         if source is None:
             order = np.arange(plan.input.elements)
         else:
-            order = flat_order(source, in_place=source.cut.vaults == plan.cut.vaults == 1)
+            order = flat_order(source, in_place=_in_place(source, plan))
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -191,7 +196,7 @@ class _DenseStep(LayerStep):
     def in_place(self) -> bool:
         """Whether it reads what its source has written where it is."""
         source, plan = self.maps.sources[0], self.maps.plan
-        return source is not None and source.cut.vaults == plan.cut.vaults == 1
+        return source is not None and _in_place(source, plan)
 
     def layout(self, vault: int) -> DenseLayout:
         """The layout in a vault."""

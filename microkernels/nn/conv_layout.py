@@ -73,6 +73,10 @@ class ConvLayout(BlockLayout):
             return self
         second = further[0]
         steps = second.source.base - self.source.base, second.target.base - self.target.base
+        for number, other in enumerate(further, 1):
+            apart = other.source.base - self.source.base, other.target.base - self.target.base
+            if apart != (number * steps[0], number * steps[1]):
+                raise KernelError("maps of images must be equally far apart")
         return replace(self, images=1 + len(further), steps=steps)
 
     def __post_init__(self) -> None:

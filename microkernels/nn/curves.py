@@ -172,11 +172,11 @@ class Piece(NamedTuple):
     @property
     def constants(self) -> tuple[int, ...]:
         """Elements that the kernel needs, in order of use."""
-        moved = (-self.middle,) if self.middle else ()
+        shifted = (-self.middle,) if self.middle else ()
         if self.end:
-            return (*moved, self.factor, -HALF, *self.coefficients, -HALF, self.end)
+            return (*shifted, self.factor, -HALF, *self.coefficients, -HALF, self.end)
         scale = (self.scale,) if self.scaled else ()
-        return (*moved, self.factor, *self.coefficients, *scale)
+        return (*shifted, self.factor, *self.coefficients, *scale)
 
     @property
     def operations(self) -> int:
@@ -250,8 +250,8 @@ def _limited(values: Elements) -> Elements:
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
     first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
-    moved = _limited(image.astype(np.int64) - piece.middle)
-    wide = _limited(round_shift(moved * piece.factor, piece.shift))
+    shifted = _limited(image.astype(np.int64) - piece.middle)
+    wide = _limited(round_shift(shifted * piece.factor, piece.shift))
     unit = argument = wide.astype(np.int16)
     fraction = UNIT_FRACTION
     if piece.end:

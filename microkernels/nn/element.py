@@ -405,12 +405,12 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         for turn, piece in enumerate(curve.pieces):
             # The first part starts the result.
             part = self.part if turn else result
-            moved = self.slot
+            shifted = self.slot
             if piece.middle:
-                moved = unit
+                shifted = unit
                 self._with_next("v.s.add", unit, self.slot, note=f"part {turn}")
             self._set("fx", piece.shift)
-            self._with_next("v.s.mul", unit, moved)
+            self._with_next("v.s.mul", unit, shifted)
             self._set("fx", UNIT_FRACTION)
             if piece.end:
                 self._odd_piece(piece)

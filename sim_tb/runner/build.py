@@ -439,12 +439,12 @@ def _compile(design: Design, work: Path) -> None:
     versions = [f"{tool}={version(tool)}" for tool in _TOOLS]
     # Its C++ is the design's own only if the top module's ports are.
     main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
-    lent: list[SharedObjects] = []
+    shares: list[SharedObjects] = []
 
     def lend() -> None:
         shared = SharedObjects(work, [*models, main], _compiler(), [*options, *versions])
-        lent.append(shared)
-        lent[0].lend()
+        shares.append(shared)
+        shared.lend()
 
     try:
         with simulator_environment(parallel=design.parallel) as plain:
@@ -461,7 +461,7 @@ def _compile(design: Design, work: Path) -> None:
                 always=True,
                 log_file=log,
             )
-        for objects in lent:
+        for objects in shares:
             objects.keep()
     except (SystemExit, RuntimeError, OSError) as error:
         full = full_folder(work, tempfile.gettempdir())
