@@ -281,7 +281,13 @@ class Conv(SumLayer, _Filter):
     def program(self, layout: ConvLayout | PointLayout, vault_bits: int) -> Program:
         if isinstance(layout, PointLayout):
             return line_program(layout, vault_bits=vault_bits)
-        return conv_program(layout, fraction=self.fraction, vault_bits=vault_bits)
+        # Loads of single pixels take long before a row's first window.
+        return conv_program(
+            layout,
+            fraction=self.fraction,
+            vault_bits=vault_bits,
+            sums_first=layout.plan.column_loads > 1,
+        )
 
     def store(
         self, layout: ConvLayout | PointLayout, memory: Writable, weights: Weights | None

@@ -119,7 +119,7 @@ def plan_conv(
     fits = (column + filled) * shape.kernel <= MAX_VL and shape.gap_down == 1
     if joined and slides and reuse and (not filled or fits):
         kinds.append((True, filled))
-    # Partial sums of filters that two groups of filters have in common would race.
+    # Only one slice has groups of unequal size.
     apart = shape.groups > 1 or shape.channels > depth
     candidates = [count for count in candidates if not (apart and out_depth % count)]
     if not candidates:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -441,6 +442,14 @@ def graph(
         ),
     ],
     iterations: Annotated[int, typer.Option(help="Iterations.", min=1, max=1000)] = 5,
+    marginals: Annotated[
+        bool,
+        typer.Option(
+            "--marginals",
+            help="Find probabilities of all labels by sum-product: costs are their negative "
+            "logarithms, in 256ths.",
+        ),
+    ] = False,
     on: PlaceOption = "golden",
     preset_name: PresetOption = "pe",
     output: Annotated[
@@ -449,7 +458,7 @@ def graph(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the labels as .npy.",
+            help="Write the labels, or a row of probabilities per variable, as .npy.",
             callback=writing(".npy"),
         ),
     ] = None,
@@ -463,10 +472,21 @@ def graph(
         need_simulator()
     with shown() as progress:
         field = read_graph(file)
-        run = solve_graph(field, preset_name, iterations=iterations, on=on, progress=progress)
+        run = solve_graph(
+            field,
+            preset_name,
+            iterations=iterations,
+            marginals=marginals,
+            on=on,
+            progress=progress,
+        )
     if output is not None:
         target = BytesIO()
-        np.save(target, np.array(run.labels, np.uint8))
+        if run.marginals is None:
+            np.save(target, np.array(run.labels, np.uint8))
+        else:
+            rows = zip_longest(*run.marginals, fillvalue=0)
+            np.save(target, np.array(list(rows), np.float32).T)
         write_atomically(output, target.getvalue())
     write_json(json, asdict(run))
     values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
