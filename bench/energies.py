@@ -183,8 +183,8 @@ def mrf_energies(
 _QUICK, _MOST = 10, 40
 
 
-def _first(line: _Line, wanted: int) -> int:
-    return next(number for number, value in enumerate(line.energies) if value <= wanted)
+def _first(line: _Line, target: int) -> int:
+    return next(number for number, value in enumerate(line.energies) if value <= target)
 
 
 @experiment(presets=("vault",), tools=AMARANTH, minutes=5)
@@ -214,17 +214,17 @@ def trws_times(
         lowest = max(min(line.energies) for line in (flat, levels))
         quick = max(lowest, min(flat.energies[: _QUICK + 1]))
         assert flat.bound is not None
-        for target, wanted in (("quick", quick), ("better", lowest)):
-            numbers = [_first(line, wanted) for line in (flat, levels)]
+        for kind, target in (("quick", quick), ("better", lowest)):
+            numbers = [_first(line, target) for line in (flat, levels)]
             times = [
                 line.times[number] for line, number in zip((flat, levels), numbers, strict=True)
             ]
-            yield Measurement(figure(name, target, "gap"), 100 * (wanted / flat.bound - 1), "%")
-            for kind, number, ms in zip(("flat", "levels"), numbers, times, strict=True):
-                yield Measurement(figure(name, target, kind, "iterations"), number, "")
-                yield Measurement(figure(name, target, kind, "ms"), ms, "ms")
+            yield Measurement(figure(name, kind, "gap"), 100 * (target / flat.bound - 1), "%")
+            for method, number, ms in zip(("flat", "levels"), numbers, times, strict=True):
+                yield Measurement(figure(name, kind, method, "iterations"), number, "")
+                yield Measurement(figure(name, kind, method, "ms"), ms, "ms")
             less = 100 * (1 - times[1] / times[0]) if times[0] else 0
-            yield Measurement(figure(name, target, "less"), less, "%", more_is_better=True)
+            yield Measurement(figure(name, kind, "less"), less, "%", more_is_better=True)
 
 
 def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path) -> None:

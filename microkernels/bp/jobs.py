@@ -203,8 +203,7 @@ class _Levels:
 
     def launch(self, name: Between) -> Launch:
         """A launch between the levels."""
-        room, vault_bits = self.scratchpad_bytes, _vault_bits(self.ring)
-        return self.layout.launch(name, self.problem, scratchpad_bytes=room, vault_bits=vault_bits)
+        return self.layout.launch(name, self.problem, self.scratchpad_bytes, _vault_bits(self.ring))
 
     def level(self, name: Literal["coarse", "fine"], updates: int) -> Launch:
         """The launch on a level."""

@@ -199,7 +199,6 @@ class LevelsLayout(Generic[Level]):
         self,
         name: Between,
         problem: BpProblem,
-        *,
         scratchpad_bytes: int,
         vault_bits: int | None = None,
     ) -> Launch:

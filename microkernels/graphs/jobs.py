@@ -1,5 +1,8 @@
 """A graph with its work list, ready to run on an engine."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from isa.run import Launch
@@ -119,19 +122,20 @@ def graph_job(
         parts = [memory.read(at, 2 * size) for at, size in zip(places, sizes, strict=True)]
         return np.frombuffer(b"".join(parts), "<i2")
 
-    def golden() -> Elements:
-        state = GraphState.initial(graph)
-        for step in order:
-            if step is not None:
-                state.update(graph, step, soft=soft)
-        return state.elements()
-
     return KernelJob(
         name="graph",
         launches=(Launch(program=program),),
         prepare=prepare,
         outputs=outputs,
-        golden=Golden(golden),
+        golden=Golden(partial(_golden, graph, order, soft)),
         end=layout.end,
         updates=iterations * len(graph.steps),
     )
+
+
+def _golden(graph: Graph, order: Sequence[Step | None], soft: bool) -> Elements:
+    state = GraphState.initial(graph)
+    for step in order:
+        if step is not None:
+            state.update(graph, step, soft=soft)
+    return state.elements()

@@ -282,7 +282,7 @@ class _GraphKernel(KernelBuilder):
             self.op("bne", "rows_y", items["y"].target, again)
 
     def _join(self) -> None:
-        """The soft minimum of both halves of the rows of X and Y, in place of the first."""
+        """The soft minimum of both halves of the rows of X and Y; it replaces the first half."""
         self._both("v.v.max", "unit", "low", "high")
         self._both("v.v.min", "low", "low", "high", drain=True)
         self._both("v.v.sub", "unit", "unit", "low", drain=True)

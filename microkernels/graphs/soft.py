@@ -38,9 +38,9 @@ def soft_minimum(first: Elements, second: Elements) -> Elements:
     """Golden model of the soft minimum, bit-exact."""
     least = np.minimum(first, second)
     difference = subtract(np.maximum(first, second), least)
-    middle, factor, one = (np.array(each, np.int16) for each in (MIDDLE, FACTOR, 1))
+    middle, factor, one = (np.array(value, np.int16) for value in (MIDDLE, FACTOR, 1))
     unit = multiply(subtract(difference, middle), factor, FACTOR_SHIFT)
-    head, *coefficients, last = (np.array(each, np.int16) for each in COEFFICIENTS)
+    head, *coefficients, last = (np.array(value, np.int16) for value in COEFFICIENTS)
     total = multiply(unit, head, FRACTION)
     for coefficient in coefficients:
         total = multiply(add(total, coefficient), unit, FRACTION)

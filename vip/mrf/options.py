@@ -83,8 +83,8 @@ class MrfOptions:
         cycles: dict[str, int] = {}
         for level in (*range(len(levels) - 1, 1, -1), 0):
             start = copied(levels[level or 1], outputs[-1]) if outputs else None
-            own, counts = self.run(job(level, start), progress)
-            outputs.append(own)
+            output, counts = self.run(job(level, start), progress)
+            outputs.append(output)
             if level:
                 counts = {coarse_name(level): count for count in counts.values()}
             cycles |= counts

@@ -43,14 +43,14 @@ def solve_trws(
         right = [*expected[:-2], expected[-1]]
 
         def job_of(level: int, start: Messages | None) -> KernelJob:
-            own = right[len(levels) - 1 - level] if level else messages
+            result = right[len(levels) - 1 - level] if level else messages
             return replace(
-                _trws_job(levels, options, level, start), golden=Golden(partial(np.asarray, own))
+                _trws_job(levels, options, level, start), golden=Golden(partial(np.asarray, result))
             )
 
         outputs, cycles = options.run_levels(levels, job_of, progress)
         pairs = zip(outputs, right, strict=True)
-        differing = sum(int(np.count_nonzero(own != other)) for own, other in pairs)
+        differing = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
         messages = outputs[-1]
     labels = TrwsField(problem, messages).labels()
     return MrfRun(

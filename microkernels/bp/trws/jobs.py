@@ -105,40 +105,36 @@ def trws_levels_job(
     fine = _Level(problem, *engine)
     coarse = _Level(small, *engine, base=coarse_base(fine.layout))
     layout = LevelsLayout(fine=fine.layout, coarse=coarse.layout)
-    unmade = replace(
-        coarse.layout, problem=replace(small, data_costs=np.zeros_like(small.data_costs))
-    )
+    empty = replace(small, data_costs=np.zeros_like(small.data_costs))
 
     def prepare(memory: Writable) -> None:
         fine.layout.pack(memory, iterations, None)
-        unmade.pack(memory, coarse_iterations, messages)
+        replace(coarse.layout, problem=empty).pack(memory, coarse_iterations, messages)
         for address, data in layout.parameters(0):
             memory.write(address, data)
 
-    def golden() -> Messages:
-        return _golden(
-            problem, iterations, copied(problem, _golden(small, coarse_iterations, messages))
-        )
-
-    updates = {"coarse": small.updates * coarse_iterations, "fine": problem.updates * iterations}
-    construct, copy = (
-        layout.launch(name, problem, scratchpad_bytes=scratchpad_bytes) for name in BETWEEN
-    )
+    updates = small.updates * coarse_iterations, problem.updates * iterations
+    construct, copy = (layout.launch(name, problem, scratchpad_bytes) for name in BETWEEN)
     return KernelJob(
         name="hierarchical TRW-S",
         launches=(
             construct,
-            coarse.launch("coarse", updates["coarse"]),
+            coarse.launch("coarse", updates[0]),
             copy,
-            fine.launch("fine", updates["fine"]),
+            fine.launch("fine", updates[1]),
         ),
         prepare=prepare,
         outputs=fine.layout.unpack,
-        golden=Golden(golden, lazy=True),
+        golden=Golden(
+            lambda: _golden(
+                problem, iterations, copied(problem, _golden(small, coarse_iterations, messages))
+            ),
+            lazy=True,
+        ),
         end=coarse.layout.end,
         declared=layout.declared,
         pes=pes,
-        updates=sum(updates.values()),
+        updates=sum(updates),
     )
 
 

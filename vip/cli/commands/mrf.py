@@ -34,7 +34,7 @@ from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.graph import solve_graph
+from vip.mrf.graph import GraphRun, solve_graph
 from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
 from vip.mrf.run import MOST_LEVELS, solve_mrf
@@ -446,8 +446,7 @@ def graph(
         bool,
         typer.Option(
             "--marginals",
-            help="Find probabilities of all labels by sum-product: costs are their negative "
-            "logarithms, in 256ths.",
+            help="Find probabilities: costs are their negative logarithms, in 256ths.",
         ),
     ] = False,
     on: PlaceOption = "golden",
@@ -481,12 +480,7 @@ def graph(
             progress=progress,
         )
     if output is not None:
-        target = BytesIO()
-        if run.marginals is None:
-            np.save(target, np.array(run.labels, np.uint8))
-        else:
-            rows = zip_longest(*run.marginals, fillvalue=0)
-            np.save(target, np.array(list(rows), np.float32).T)
+        np.save(target := BytesIO(), _array(run))
         write_atomically(output, target.getvalue())
     write_json(json, asdict(run))
     values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
@@ -498,6 +492,13 @@ def graph(
     show_values(f"{len(field.costs):,} variables, {len(field.edges):,} edges", values)
     if run.differing:
         raise typer.Exit(1)
+
+
+def _array(run: GraphRun) -> NDArray[np.generic]:
+    """Labels, or a row of probabilities per variable."""
+    if run.marginals is None:
+        return np.array(run.labels, np.uint8)
+    return np.array(list(zip_longest(*run.marginals, fillvalue=0)), np.float32).T
 
 
 def _check_extras(
