@@ -1,7 +1,7 @@
 """Markov random fields of the user: cycles of a message, full HD, the bound of TRW-S."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +13,8 @@ from microkernels.bp.shifts.choice import Form
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle
+from microkernels.graphs.jobs import graph_job
+from microkernels.graphs.problem import Edge, Graph
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import chip_ring, run_on
@@ -83,6 +85,9 @@ _SMALL = (185, 125)
 
 _SMALL_LABELS = 16
 
+#: Bytes per cycle of a vault's bus.
+_BUS_BYTES = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
@@ -134,6 +139,31 @@ _CASES: Mapping[str, _Case] = {
 }
 
 
+#: Labels across a window of motions -> element width.
+_WINDOWS = {3: 16, 5: 16, 7: 8}
+
+
+def _flow_job(window: int, bits: int, pes: int) -> KernelJob:
+    """An iteration of optical flow on random data costs."""
+    rng = np.random.default_rng(1)
+    costs = rng.integers(0, 1 << bits - 3, (34, 60, window * window))
+    smoothness = smoothness_costs(window * window, "linear:3", 1, window)
+    return bp_job(BpProblem(costs, smoothness, bits), 1, pes=pes)
+
+
+def _graph_jobs() -> Iterator[tuple[str, KernelJob]]:
+    """Two iterations on a graph of 40 variables of 16 labels, each with edges to four others."""
+    rng = np.random.default_rng(5)
+    edges = [
+        Edge(n, other, rng.integers(0, 99, (16, 16)))
+        for n in range(40)
+        for other in ((n + 1) % 40, (n + 7) % 40)
+    ]
+    graph = Graph(tuple(rng.integers(0, 99, (40, 16))), tuple(edges))
+    for name, soft in (("graph", False), ("graph_marginals", True)):
+        yield name, graph_job(graph, 2, soft=soft)
+
+
 @experiment(presets=("pe", "vault", "thesis"), tools=("amaranth", "scikit-image"), minutes=15)
 def mrf() -> Iterator[Measurement]:
     """Cycles of an engine for a message of BP-M and TRW-S by shifts and by a matrix.
@@ -151,6 +181,17 @@ def mrf() -> Iterator[Measurement]:
             cycles = exact(outcome, f"{name} on {machine}").cycles_per_update
             assert cycles is not None
             yield Measurement(f"{name}_{machine}", cycles, "cycles")
+    for window, bits in _WINDOWS.items():
+        outcome = run_on(_flow_job(window, bits, vault.pes), vault, on="model")
+        cycles = exact(outcome, f"flow of {window} x {window}").cycles_per_update
+        yield Measurement(f"flow_{window * window}_labels", cycles, "cycles")
+    for name, job in _graph_jobs():
+        outcome = exact(run_on(job, replace(vault, pes=1), on="model"), name)
+        yield Measurement(f"{name}_message", outcome.cycles_per_update, "cycles")
+        bus = outcome.result.bytes_moved / _BUS_BYTES
+        busy = outcome.result.counters[0]["VECTOR_BUSY"]
+        for part, count in (("bus", bus), ("vector", busy)):
+            yield Measurement(f"{name}_{part}", count / (job.updates or 1), "cycles")
     yield from _full_hd()
     for name, size in (("small", (*_SMALL, _SMALL_LABELS)), ("full", (*_SIZE, _LABELS))):
         field = TrwsField(motorcycle(*size).problem)

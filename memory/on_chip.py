@@ -92,6 +92,9 @@ class OnChipMemory(Component):
         port (in, :class:`hdl.ports.MemoryPort`): from the requesters.
     """
 
+    #: Whether the word's address has a register of its own before the banks.
+    registered = False
+
     def __init__(self, *, size: int, address_bits: int, tag_bits: int, sram: SramKind) -> None:
         self.size = size
         self.address_bits = address_bits
@@ -116,25 +119,38 @@ class OnChipMemory(Component):
         with m.If(request.ready):
             m.d.sync += [waiting.eq(request.valid), beat.eq(request.payload)]
         responds = waiting & (~beat.write | beat.last)
-        acts = waiting & (free | ~responds)
+        word = Signal(range((1 << self.address_bits) // _BYTES))
+        # What the banks perform, and what is answered.
+        access, place, fails = beat, word, ~inside
+        if self.registered:
+            access, place = Signal.like(beat, name="access"), Signal.like(word, name="place")
+            fails, performs, answers, ends = Signal(), Signal(), Signal(), Signal()
+            moves = ~answers | free
+            acts = waiting & moves
+            with m.If(moves):
+                m.d.sync += [access.eq(beat), place.eq(word), fails.eq(~inside)]
+                m.d.sync += [performs.eq(waiting & inside), answers.eq(responds), ends.eq(last)]
+            active, answered = performs & moves, answers & free
+        else:
+            acts = waiting & (free | ~responds)
+            active, answered, ends = acts & inside, responds & free, last
         m.d.comb += done.eq(acts & last)
         with m.If(acts & ~beat.write):
             m.d.sync += words.eq(Mux(last, 0, words + 1))
-        with m.If(responds & free):
+        with m.If(answered):
             m.d.sync += [
                 valid.eq(1),
-                answer.tag.eq(beat.tag),
-                answer.last.eq(last),
-                answer.error.eq(~inside),
+                answer.tag.eq(access.tag),
+                answer.last.eq(ends),
+                answer.error.eq(fails),
             ]
         with m.Elif(response.ready):
             m.d.sync += valid.eq(0)
-        word = Signal(range((1 << self.address_bits) // _BYTES))
         m.d.comb += [
             word.eq(beat.address[_WORD_ADDRESS_BITS:] + words),
             response.valid.eq(valid),
             response.payload.eq(answer),
-            response.payload.data.eq(self._banks(m, acts & inside, beat, word, platform)),
+            response.payload.data.eq(self._banks(m, active, access, place, platform)),
         ]
         return m
 
@@ -167,3 +183,10 @@ class OnChipMemory(Component):
                 m.d.comb += data.eq(Cat(*parts))
             base, left = base + depth, left - depth
         return data
+
+
+class RegisteredMemory(OnChipMemory):
+    """The same, a cycle later: a large memory's longest wires, from an address to all banks, begin
+    at a register."""
+
+    registered = True

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -52,10 +53,12 @@ def _installed(tool: str) -> str:
         return ""
 
 
+@cache
 def _commit() -> str | None:
     """The commit of VIP's own checkout, marked ``+`` when files differ from it; None outside one.
 
-    An installed VIP can be in the checkout of another project, whose commit is not VIP's.
+    An installed VIP can be in the checkout of another project, whose commit is not VIP's. The
+    first call in the process decides it: later changes of files don't change the running code.
     """
     module = Path(__file__).resolve()
     root = module.parent.parent

@@ -1,6 +1,7 @@
 """Belief propagation on one and two levels as jobs of an engine, a vault or a chip."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +21,12 @@ from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, itera
 from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
-from .levels import LevelsLayout, construct_program, copy_program
+from .levels import Between, LevelsLayout, coarse_base
 from .plain import plain_program
-from .problem import BpProblem, Messages, UpdateVariant
+from .problem import BpProblem, Messages, UpdateVariant, most_cycles
 from .shifts.choice import Form, shifts_of
 from .sums import sum_program, with_sums
 from .tiles import TileCut
-
-#: Maximum cycles of a launch, and per message that the launch updates.
-_START_CYCLES = 1_000_000
-_UPDATE_CYCLES = 20_000
-
-
-def _max_cycles(updates: int) -> int:
-    return _START_CYCLES + updates * _UPDATE_CYCLES
 
 
 @CHECK.arguments
@@ -107,7 +100,7 @@ def bp_job(
     launch = Launch(
         program=_program(layout, scratchpad_bytes, ring),
         parameters=layout.parameters,
-        max_cycles=_max_cycles(updates),
+        max_cycles=most_cycles(updates),
     )
     job = KernelJob(
         name="belief propagation",
@@ -189,40 +182,38 @@ class _Levels:
             )
             for level in (problem, self.coarse)
         )
-        self.layout = LevelsLayout(
-            fine=BpLayout.of(
-                problem,
-                sharers=pes,
-                ring=ring,
-                block=BLOCK,
-                shifts=shifts,
-                cut=cut,
-                damping=damping,
-            ),
-            coarse_symmetric=ring is not None and self.coarse.symmetric,
-            coarse_shifts=coarse_shifts,
+        fine = BpLayout.of(
+            problem,
+            sharers=pes,
+            ring=ring,
+            block=BLOCK,
+            shifts=shifts,
+            cut=cut,
+            damping=damping,
         )
+        grid = replace(fine.grid, width=self.coarse.width, height=self.coarse.height, block=1)
+        coarse = replace(
+            fine,
+            grid=grid,
+            base=coarse_base(fine),
+            symmetric=ring is not None and self.coarse.symmetric,
+            shifts=coarse_shifts,
+        )
+        self.layout = LevelsLayout(fine=fine, coarse=coarse)
 
-    def launch(self, name: str, updates: int = 0) -> Launch:
-        """The launch ``construct``, ``coarse``, ``copy`` or ``fine``."""
-        level = {"coarse": self.layout.coarse, "fine": self.layout.fine}.get(name)
-        if level is not None:
-            parameters = level.parameters
-            program = _program(level, self.scratchpad_bytes, self.ring)
-        else:
-            make, parameters = {
-                "construct": (construct_program, self.layout.construct_parameters),
-                "copy": (copy_program, self.layout.copy_parameters),
-            }[name]
-            program = make(
-                self.problem.labels,
-                self.problem.bits,
-                scratchpad_bytes=self.scratchpad_bytes,
-                vault_bits=_vault_bits(self.ring),
-                tail=self.layout.fine.variant.tail,
-            )
-        cycles = _max_cycles(updates + self.problem.width * self.problem.height)
-        return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
+    def launch(self, name: Between) -> Launch:
+        """A launch between the levels."""
+        return self.layout.launch(name, self.problem, self.scratchpad_bytes, _vault_bits(self.ring))
+
+    def level(self, name: Literal["coarse", "fine"], updates: int) -> Launch:
+        """The launch on a level."""
+        layout = self.layout.fine if name == "fine" else self.layout.coarse
+        return Launch(
+            name=name,
+            program=_program(layout, self.scratchpad_bytes, self.ring),
+            parameters=layout.parameters,
+            max_cycles=most_cycles(updates + self.problem.width * self.problem.height),
+        )
 
     def prepare(
         self,
@@ -264,9 +255,9 @@ class _Levels:
             name="hierarchical belief propagation",
             launches=(
                 self.launch("construct"),
-                self.launch("coarse", self.coarse.updates * coarse_iterations),
+                self.level("coarse", self.coarse.updates * coarse_iterations),
                 self.launch("copy"),
-                self.launch("fine", problem.updates * iterations),
+                self.level("fine", problem.updates * iterations),
             ),
             prepare=prepare,
             outputs=lambda memory: unpack(self.layout.fine, memory),

@@ -166,9 +166,14 @@ class BpLayout:
         return BLOCK if self.in_blocks else 1
 
     @property
+    def tail(self) -> int:
+        """Elements after a vector's labels."""
+        return self.variant.tail
+
+    @property
     def vector_bytes(self) -> int:
         """Bytes from one vector of a record to the next."""
-        return vector_stride(self.labels + self.variant.tail, self.bits)
+        return vector_stride(self.labels + self.tail, self.bits)
 
     @property
     def record_bytes(self) -> int:
@@ -176,7 +181,7 @@ class BpLayout:
         if self.in_blocks:
             return BLOCK_VECTORS * self.vector_bytes
         vectors = SPARE_PLACE + 1 if self.sums else RECORD_VECTORS
-        return record_stride(self.labels + self.variant.tail, self.bits, vectors)
+        return record_stride(self.labels + self.tail, self.bits, vectors)
 
     @property
     def pitch(self) -> int:
@@ -269,6 +274,16 @@ class BpLayout:
     def row_bytes(self, tile: Tile) -> int:
         """Bytes of a row of records of ``tile``, with the last block filled up."""
         return self.grid.block * self.grid.blocks(tile.width) // self.unit * self.record_bytes
+
+    @property
+    def most_areas(self) -> int:
+        """Maximum number of a vault's areas."""
+        return self.grid.columns
+
+    def areas(self, vault: int) -> list[tuple[int, int, int]]:
+        """Address of the first record, columns and rows of pixels of each tile of ``vault``."""
+        tiles = self.grid.tiles(vault)
+        return [(self.record(tile, 0, 0), tile.width, tile.height) for tile in tiles]
 
     def record(self, tile: Tile, x: int, y: int) -> int:
         """Address of the record of pixel (x, y) of ``tile``."""

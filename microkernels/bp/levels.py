@@ -1,5 +1,5 @@
-"""Both levels of hierarchical BP-M (:mod:`microkernels.bp.golden`): their DRAM layout, and the
-programs that connect them, construct and copy, with their partition over engines.
+"""Both levels of hierarchical BP-M (:mod:`microkernels.bp.golden`) or TRW-S: their DRAM layout, and
+the programs that connect them, construct and copy, with their partition over engines.
 
 Each vault stores the coarse pixels of its own blocks: the coarse image is cut like the fine one,
 whose tiles are cut only between blocks (:mod:`microkernels.bp.tiles`). Construct and copy therefore
@@ -44,11 +44,13 @@ vector instructions have ended, as a drain precedes its stores.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Generic, Literal, TypeVar
 
 from isa.declared import Declared, Span
 from isa.program import Program
+from isa.run import Launch
 from isa.table import MAX_VL, Width
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, WORD_BYTES, KernelBuilder
@@ -58,10 +60,9 @@ from microkernels.common.parameter_block import block_bytes
 
 from .golden import BLOCK
 from .layout import BpLayout
-from .problem import MessageDirection, element_type
+from .problem import BpProblem, MessageDirection, element_type, most_cycles
 from .record import COST_PLACE, PLACE, record_stride, vector_stride
-from .shifts.base import Shifts
-from .tiles import TileGrid
+from .trws.layout import TrwsLayout
 
 #: Width in bits of the columns in a run's second word; the rows are in the bits above.
 _COLUMNS_BITS = 13
@@ -112,68 +113,42 @@ _REGISTERS = {
 }
 
 
+#: Launches between the levels.
+Between = Literal["construct", "copy"]
+BETWEEN: tuple[Between, Between] = ("construct", "copy")
+#: A level: BP-M's, or TRW-S's, which has one vault.
+Level = TypeVar("Level", bound=BpLayout | TrwsLayout)
+
+
 @dataclass(frozen=True, kw_only=True)
-class LevelsLayout:
+class LevelsLayout(Generic[Level]):
     """Addresses of both levels; see the module's text.
 
     Attributes:
-        fine: the fine level, whose tiles are cut between blocks. Both levels have its engines, cut
-            and update variant.
-        coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
-        coarse_shifts: the coarse level's kernel by shifts; None: by a matrix.
+        fine: the fine level, from offset 0 on; its tiles are cut between blocks.
+        coarse: the coarse level, at the offset :func:`coarse_base`, with the same engines and cut.
 
     Raises:
-        KernelError: a value out of range, or levels that don't fit their vault.
+        KernelError: levels that begin or are cut elsewhere, or more blocks than a run may have.
     """
 
-    fine: BpLayout
-    coarse_symmetric: bool = False
-    coarse_shifts: Shifts | None = None
+    fine: Level
+    coarse: Level
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
-        if self.fine.grid.block != BLOCK or self.fine.base:
-            raise KernelError(f"the fine level must have blocks of {BLOCK} pixels and begin at 0")
-        columns = self.fine.grid.tile_width // BLOCK
-        if columns > _MOST_COLUMNS:
-            raise KernelError(
-                f"{columns} blocks in a row of tiles; "
-                f"construct and copy take at most {_MOST_COLUMNS}"
-            )
-        # Raises KernelError if the levels don't fit.
-        _ = self.coarse
-
-    @property
-    def construct_parameters(self) -> int:
-        """Offset of construct's parameter block."""
-        return round_up(self.fine.end, _ALIGNMENT)
-
-    @property
-    def copy_parameters(self) -> int:
-        """Offset of copy's parameter block."""
-        # An engine has at most one run per tile, and one run that ends its list.
-        sharers = self.fine.sharers
-        runs = (self.fine.grid.columns + 1) * sharers
-        words = _HEADER_WORDS + sharers + runs * _RUN_WORDS
-        return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
-
-    @cached_property
-    def coarse(self) -> BpLayout:
-        """The coarse level."""
-        fine = self.fine
-        grid = TileGrid(
-            width=fine.grid.blocks(fine.grid.width),
-            height=fine.grid.blocks(fine.grid.height),
-            ring=fine.ring,
-            cut=fine.grid.cut,
-        )
-        return replace(
-            fine,
-            grid=grid,
-            base=2 * self.copy_parameters - self.construct_parameters,
-            symmetric=self.coarse_symmetric,
-            shifts=self.coarse_shifts,
-        )
+        CHECK.kind("fine", self.fine, BpLayout, TrwsLayout)
+        CHECK.kind("coarse", self.coarse, type(self.fine))
+        if self.fine.base or self.coarse.base != coarse_base(self.fine):
+            raise KernelError("the fine level must begin at 0, the coarse one after it")
+        for vault in range(self.fine.ring.vaults):
+            for fine, coarse in zip(self.fine.areas(vault), self.coarse.areas(vault), strict=True):
+                if tuple(-(-side // BLOCK) for side in fine[1:]) != coarse[1:]:
+                    raise KernelError(f"the fine level's tiles must be cut at blocks of {BLOCK}")
+                if coarse[1] > _MOST_COLUMNS:
+                    raise KernelError(
+                        f"{coarse[1]} blocks in a row of tiles; "
+                        f"construct and copy take at most {_MOST_COLUMNS}"
+                    )
 
     @cached_property
     def declared(self) -> Declared:
@@ -192,15 +167,14 @@ class LevelsLayout:
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
         """Chip addresses and contents of construct's and copy's parameter blocks."""
-        for offset, levels, sharers in (
-            (self.construct_parameters, (self.fine, self.coarse), self.fine.sharers),
-            (self.copy_parameters, (self.coarse, self.fine), _COPY_SHARERS),
-        ):
-            base = self.fine.ring.address(vault, offset)
-            across = [level.grid.block * level.pitch * sharers for level in levels]
+        pitches = [BLOCK * self.fine.pitch, self.coarse.pitch]
+        for name, sharers in zip(BETWEEN, (self.fine.sharers, _COPY_SHARERS), strict=True):
+            construct = name == "construct"
+            base = self.fine.ring.address(vault, _offset(name, self.fine))
+            across = [sharers * pitch for pitch in (pitches if construct else pitches[::-1])]
             parts = []
             for member in range(sharers):
-                runs = self._runs(vault, member, sharers, construct=levels[0] is self.fine)
+                runs = self._runs(vault, member, sharers, construct=construct)
                 parts.append([*runs, *[0] * _RUN_WORDS])
             yield base, block_bytes(base, parts, header=(sharers, self.fine.pitch, *across))
 
@@ -209,17 +183,51 @@ class LevelsLayout:
         tile."""
         vector = COST_PLACE * self.fine.vector_bytes if construct else 0
         before = 0
-        for tiles in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
-            rows = range((member - before) % sharers, tiles[1].height, sharers)
+        for (at, *_), (coarse_at, width, height) in zip(
+            self.fine.areas(vault), self.coarse.areas(vault), strict=True
+        ):
+            rows = range((member - before) % sharers, height, sharers)
             if rows:
-                source, target = (
-                    level.record(tile, 0, level.grid.block * rows.start) + vector
-                    for level, tile in zip((self.fine, self.coarse), tiles, strict=True)
-                )
+                source = at + BLOCK * rows.start * self.fine.pitch + vector
+                target = coarse_at + rows.start * self.coarse.pitch + vector
                 if not construct:
                     source, target = target, source
-                yield from (source, len(rows) << _COLUMNS_BITS | tiles[1].width, target)
-            before += tiles[1].height
+                yield from (source, len(rows) << _COLUMNS_BITS | width, target)
+            before += height
+
+    def launch(
+        self,
+        name: Between,
+        problem: BpProblem,
+        scratchpad_bytes: int,
+        vault_bits: int | None = None,
+    ) -> Launch:
+        """The launch of construct or copy for ``problem``, the fine level's; the rest as for
+        :func:`construct_program`."""
+        make = construct_program if name == "construct" else copy_program
+        program = make(
+            problem.labels,
+            problem.bits,
+            scratchpad_bytes=scratchpad_bytes,
+            vault_bits=vault_bits,
+            tail=self.fine.tail,
+        )
+        cycles = most_cycles(problem.width * problem.height)
+        parameters = _offset(name, self.fine)
+        return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
+
+
+def _offset(name: Between | Literal["coarse"], fine: BpLayout | TrwsLayout) -> int:
+    """Offset of a parameter block, or of the coarse level."""
+    # An engine has at most one run per tile, and one run that ends its list.
+    runs = (fine.most_areas + 1) * fine.sharers
+    room = round_up(8 * (_HEADER_WORDS + fine.sharers + runs * _RUN_WORDS), _ALIGNMENT)
+    return round_up(fine.end, _ALIGNMENT) + (*BETWEEN, "coarse").index(name) * room
+
+
+def coarse_base(fine: BpLayout | TrwsLayout) -> int:
+    """Offset at which the coarse level of ``fine`` begins."""
+    return _offset("coarse", fine)
 
 
 @CHECK.arguments

@@ -31,6 +31,10 @@ BP_WIDTHS = (8, 16, 32)
 #: Largest edge weight.
 MOST_WEIGHT = 255
 
+#: Maximum cycles of a launch, and per message that the launch updates.
+_START_CYCLES = 1_000_000
+_UPDATE_CYCLES = 20_000
+
 #: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`MessageDirection`.
 Messages = NDArray[np.signedinteger]
 
@@ -61,6 +65,11 @@ class MessageDirection(IntEnum):
     def opposite(self) -> "MessageDirection":
         """The other direction of the axis."""
         return MessageDirection(self ^ 1)
+
+
+def most_cycles(updates: int) -> int:
+    """Maximum cycles of a launch that updates so many messages."""
+    return _START_CYCLES + updates * _UPDATE_CYCLES
 
 
 def element_type(bits: int) -> np.dtype[np.signedinteger]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
+from support.errors import unknown
 from support.picture import DISPARITIES, picture
 
 from .pictures import Photograph, displayed, need_photographs, read_photographs
@@ -128,6 +129,57 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
         disparities=_MOTORCYCLE_DISPARITIES,
         truth=truth,
         name="Motorcycle",
+    )
+
+
+#: Photographs of scikit-image on which scenes are made.
+MADE = ("astronaut.png", "coffee.png")
+#: Disparities of a made scene's ground, at the top and bottom, and the smallest and largest of the
+#: rectangles before it; standard deviation of its noise, in grey levels.
+_GROUND, _BEFORE, _NOISE = (6, 26), (20, 50), 3.0
+_RECTANGLES = 8
+
+
+def made_scene(picture: str, width: int = 64, height: int = 48, labels: int = 16) -> StereoScene:
+    """A pair made of one photograph of scikit-image, as if it were the pattern on a slanted ground
+    with rectangles before it, with noise in the right one; drawn with the seed 1.
+
+    Parameters:
+        picture: one of :data:`MADE`. width, height, labels: as for :func:`motorcycle`.
+
+    Raises:
+        StereoError: as for :func:`motorcycle`, or no such picture.
+        MissingExtraError: scikit-image or Pillow is not installed.
+    """
+    if picture not in MADE:
+        raise StereoError(unknown("picture", picture, MADE))
+    need_photographs()
+    with as_file(files("skimage") / "data" / picture) as path:
+        (left,) = read_photographs(path)
+    rng = np.random.default_rng(1)
+    rows, columns = left.shape[:2]
+    truth = np.rint(np.linspace(*_GROUND, rows)).astype(np.int64)[:, None].repeat(columns, axis=1)
+    for disparity in np.sort(rng.integers(*_BEFORE, _RECTANGLES)):
+        y, x, high, wide = rng.integers(
+            (0, 0, rows // 12, columns // 12),
+            (rows - rows // 4, columns - columns // 4, rows // 4, columns // 4),
+        )
+        truth[y : y + high, x : x + wide] = disparity
+    right = left.astype(np.float64)
+    # What is near hides what is far.
+    for disparity in np.unique(truth).tolist():
+        rows_of, columns_of = np.nonzero(truth == disparity)
+        right[rows_of, np.maximum(columns_of - disparity, 0)] = left[rows_of, columns_of]
+    right += rng.normal(0, _NOISE, right.shape)
+    return stereo_scene(
+        left,
+        np.rint(right.clip(0, 255)).astype(np.uint8),
+        width=width,
+        height=height,
+        labels=labels,
+        disparities=(_GROUND[0], _BEFORE[1]),
+        truth=truth.astype(np.float64),
+        name=picture.removesuffix(".png"),
     )
 
 

@@ -1,5 +1,8 @@
 """A graph with its work list, ready to run on an engine."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from isa.run import Launch
@@ -12,6 +15,7 @@ from microkernels.runtime.job import Golden, KernelJob
 
 from .kernel import WINDOW, Item, graph_program
 from .problem import Graph, GraphState, Step, ordered
+from .soft import CONSTANTS, MOST_BELOW, padded
 
 _ALIGN = 8
 _PAIR = 2
@@ -19,15 +23,24 @@ _ADDRESSES = ("total", "opposite", "matrix", "belief", "message")
 
 
 class _Layout:
-    """Addresses after the work list: an idle item's place, beliefs, messages, then matrices."""
+    """Addresses after the work list: an idle item's place, beliefs, messages, matrices, then the
+    constants of the soft minimum."""
 
-    def __init__(self, graph: Graph, items: int) -> None:
-        self._end = round_up(WORD_BYTES * (1 + items * Item.length()), ROW_BYTES)
+    def __init__(self, graph: Graph, items: int, *, soft: bool) -> None:
+        self._end = round_up(WORD_BYTES * (1 + soft + items * Item.length()), ROW_BYTES)
         self.idle = self._take(2)
         self.beliefs = [self._take(costs.nbytes) for costs in _wide(graph)]
         sizes = {step: 2 * len(graph.costs[graph.ends(step)[1]]) for step in graph.steps}
         self.messages = {step: self._take(size) for step, size in sizes.items()}
-        self.matrices = {step: self._take(2 * graph.matrix(step).size) for step in graph.steps}
+        #: Costs as the engine reads them, and their addresses.
+        self.costs = {
+            step: padded(graph.matrix(step).T)
+            if soft
+            else np.ascontiguousarray(graph.matrix(step), "<i2")
+            for step in graph.steps
+        }
+        self.matrices = {step: self._take(costs.nbytes) for step, costs in self.costs.items()}
+        self.constants = self._take(2 * len(CONSTANTS)) if soft else 0
         self.end = round_up(self._end, ROW_BYTES)
 
     def _take(self, size: int) -> int:
@@ -49,7 +62,7 @@ class _Layout:
             message=self.messages[step],
             source=len(graph.costs[source]),
             target=len(graph.costs[target]),
-            pairs=graph.matrix(step).size,
+            pairs=self.costs[step].size,
         )
 
 
@@ -59,27 +72,37 @@ def _wide(graph: Graph) -> list[Elements]:
 
 @CHECK.arguments
 def graph_job(
-    graph: Graph, iterations: int, *, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    graph: Graph,
+    iterations: int,
+    *,
+    soft: bool = False,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
     """Every message of a graph ``iterations`` times, on one engine; outputs are those of
     :meth:`microkernels.graphs.problem.GraphState.elements`.
 
+    Parameters:
+        soft: messages are those of sum-product (:mod:`microkernels.graphs.soft`).
+
     Raises:
-        KernelError: no edges or no iterations, or an edge that does not fit the scratchpad.
+        KernelError: values without room for soft minima, no edges or no iterations, or an edge that
+            does not fit the scratchpad.
     """
     CHECK.at_least("iterations", iterations, 1)
     CHECK.at_least("edges", len(graph.edges), 1)
+    if soft:
+        graph.check_sums(MOST_BELOW)
     order = list(ordered(graph, iterations * graph.steps, WINDOW))
     order += [None] * (-len(order) % (2 * _PAIR))
     # The program loads a pair and reads another that it does not compute.
-    padded = [*order, *[None] * (2 * _PAIR)]
-    layout = _Layout(graph, len(padded))
-    words = [len(order) // (2 * _PAIR)]
-    for step in padded:
+    items = [*order, *[None] * (2 * _PAIR)]
+    layout = _Layout(graph, len(items), soft=soft)
+    words = [len(order) // (2 * _PAIR), *[layout.constants] * soft]
+    for step in items:
         words += layout.item(graph, step).words()
     labels = max(map(len, graph.costs))
-    pairs = max(edge.costs.size for edge in graph.edges)
-    program = graph_program(labels, pairs, scratchpad_bytes=scratchpad_bytes)
+    pairs = max(costs.size for costs in layout.costs.values())
+    program = graph_program(labels, pairs, soft=soft, scratchpad_bytes=scratchpad_bytes)
 
     def prepare(memory: Writable) -> None:
         memory.write(0, np.array(words, "<i8").tobytes())
@@ -88,8 +111,9 @@ def graph_job(
             memory.write(address, costs.tobytes())
         for step, address in layout.messages.items():
             memory.write(address, bytes(2 * len(graph.costs[graph.ends(step)[1]])))
-            matrix = np.ascontiguousarray(graph.matrix(step), "<i2")
-            memory.write(layout.matrices[step], matrix.tobytes())
+            memory.write(layout.matrices[step], layout.costs[step].tobytes())
+        if soft:
+            memory.write(layout.constants, np.array(CONSTANTS, "<i2").tobytes())
 
     def outputs(memory: Readable) -> Elements:
         sizes = [len(costs) for costs in graph.costs]
@@ -98,19 +122,20 @@ def graph_job(
         parts = [memory.read(at, 2 * size) for at, size in zip(places, sizes, strict=True)]
         return np.frombuffer(b"".join(parts), "<i2")
 
-    def golden() -> Elements:
-        state = GraphState.initial(graph)
-        for step in order:
-            if step is not None:
-                state.update(graph, step)
-        return state.elements()
-
     return KernelJob(
         name="graph",
         launches=(Launch(program=program),),
         prepare=prepare,
         outputs=outputs,
-        golden=Golden(golden),
+        golden=Golden(partial(_golden, graph, order, soft)),
         end=layout.end,
         updates=iterations * len(graph.steps),
     )
+
+
+def _golden(graph: Graph, order: Sequence[Step | None], soft: bool) -> Elements:
+    state = GraphState.initial(graph)
+    for step in order:
+        if step is not None:
+            state.update(graph, step, soft=soft)
+    return state.elements()

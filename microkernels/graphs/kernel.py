@@ -9,6 +9,11 @@ pairs, X and Y, whose instructions alternate. For pair k the program
 4. computes ``r`` of pair k, and meanwhile reads the items of pair k + 2; ``v.drain``;
 5. computes ``m = r - r[0]``; ``v.drain``; ``belief = e + m``.
 
+The soft minimum (:mod:`microkernels.graphs.soft`) takes the place of ``r``: ``t`` is added to the
+rows of the matrix, then halves of the rows are joined, of X and Y in turns, with a ``v.drain``
+after each operation. If one of them is left with a single row before the other, it is joined with
+the largest elements, which changes nothing. ``r`` is the first row.
+
 So pair k + 1 is loaded before pair k is stored: of :data:`WINDOW` items in a row none changes a
 belief that another uses. Where the graph has no such message left, the list has an *idle* item, of
 one label in places of its own. Vectors may have any length, so ``v.drain`` orders results: their
@@ -18,10 +23,13 @@ distance in beats is unknown.
 from dataclasses import dataclass, fields
 
 from isa.program import Program
+from isa.table import MAX_VL
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.parameter_block import Word, WordRecord, word
+
+from .soft import COEFFICIENTS, CONSTANTS, FACTOR_SHIFT, FRACTION, RESULT_SHIFT
 
 #: Items in a row that share no belief: two pairs.
 WINDOW = 4
@@ -51,30 +59,48 @@ def slot_bytes(labels: int, pairs: int) -> tuple[int, int]:
     return vector, round_up(2 * pairs, _ALIGN) + len(_VECTORS) * vector
 
 
+#: Fraction bits of products of the soft minimum.
+_SHIFTS = (FACTOR_SHIFT, FRACTION, RESULT_SHIFT)
+
+
+def soft_bytes(labels: int, pairs: int) -> tuple[int, int, int]:
+    """Bytes of the constants, of the largest elements, and of a half of the rows."""
+    constants = round_up(2 * len(CONSTANTS), _ALIGN)
+    return constants, round_up(2 * labels, _ALIGN), round_up(pairs, _ALIGN)
+
+
 @CHECK.arguments
 def graph_program(
-    labels: int, pairs: int, *, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    labels: int, pairs: int, *, soft: bool = False, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> Program:
     """The program for a work list at the address in the start register ``parameters``: its number
-    of twice two items, then the items.
+    of twice two items, the address of the constants of the soft minimum if there is one, then the
+    items.
 
     Parameters:
         labels: most labels of a variable. pairs: most pairs of labels of an edge.
+        soft: by the soft minimum.
 
     Raises:
-        KernelError: two pairs of items don't fit the scratchpad.
+        KernelError: two pairs of items don't fit the scratchpad, or half of the pairs of labels the
+            vector length.
     """
     _, slot = slot_bytes(labels, pairs)
-    if (used := 4 * slot) > scratchpad_bytes:
+    used = 4 * slot
+    if soft:
+        constants, largest, half = soft_bytes(labels, pairs)
+        used += constants + largest + 2 * len(_PAIR) * half
+        CHECK.within("pairs of labels, filled up, for soft minima", pairs, 1, 2 * MAX_VL)
+    if used > scratchpad_bytes:
         raise KernelError(
             f"edges of {pairs} pairs of labels and {labels} labels take {used} bytes of the "
             f"scratchpad, which has {scratchpad_bytes}"
         )
-    return _GraphKernel(labels, pairs).program("graph.s")
+    return _GraphKernel(labels, pairs, soft=soft).program("graph.s")
 
 
 class _GraphKernel(KernelBuilder):
-    def __init__(self, labels: int, pairs: int) -> None:
+    def __init__(self, labels: int, pairs: int, *, soft: bool) -> None:
         super().__init__(
             "Messages of a graph, by a list. See microkernels.graphs.kernel.",
             launch=("parameters",),
@@ -99,9 +125,14 @@ class _GraphKernel(KernelBuilder):
         }
         self._at = [self.register(f"at_{n}", "place in a slot") for n in range(3)]
         left = self.register("left", "even pairs left")
+        self._soft = soft
+        if soft:
+            self._soft_registers(labels, pairs)
         self.set_constants()
         self.note("The first pairs.")
         self.read(left, "parameters")
+        if soft:
+            self._load_constants(labels)
         for parity in range(2):
             self._read_items(parity)
         self._load(0)
@@ -164,11 +195,14 @@ class _GraphKernel(KernelBuilder):
         self.op("v.drain")
         self._store(1 - parity)
         self._load(1 - parity)
-        for one, item in items.items():
-            r, matrix, t = self._vectors(parity, one, "r", "matrix", "t")
-            self.op("set.vl", item.source)
-            self.op("set.mr", item.target)
-            self.vector("m.v.add.min", r, matrix, t, note=f"r of {one}")
+        if self._soft:
+            self._soft_minima(parity)
+        else:
+            for one, item in items.items():
+                r, matrix, t = self._vectors(parity, one, "r", "matrix", "t")
+                self.op("set.vl", item.source)
+                self.op("set.mr", item.target)
+                self.vector("m.v.add.min", r, matrix, t, note=f"r of {one}")
         for one, item in items.items():
             kept = (item.message, item.belief, item.target)
             for own, register in zip(self._kept[one], kept, strict=True):
@@ -176,7 +210,7 @@ class _GraphKernel(KernelBuilder):
         self._read_items(parity)
         self.op("v.drain")
         for one in _PAIR:
-            m, r, *_ = self._vectors(parity, one, "m", "r")
+            m, r, *_ = self._vectors(parity, one, "m", "matrix" if self._soft else "r")
             self.op("set.vl", self._kept[one][2])
             self.vector("v.s.sub", m, r, r, note=f"m of {one}")
         self.op("v.drain")
@@ -184,3 +218,98 @@ class _GraphKernel(KernelBuilder):
             belief, m, *_ = self._vectors(parity, one, "belief", "m")
             self.op("set.vl", self._kept[one][2])
             self.vector("v.v.add", belief, belief, m, note=f"belief of {one}")
+
+    def _soft_registers(self, labels: int, pairs: int) -> None:
+        constants, largest, half = soft_bytes(labels, pairs)
+        at = len(_PAIR) * 2 * self._slot
+        self._constants_at = at
+        for number in _SHIFTS:
+            self.constant(f"shift_{number}", number, "fraction bits of products")
+        self.constant("nothing", at + constants, "address of the largest elements")
+        at += constants + largest
+        for one in _PAIR:
+            self.register(f"rows_{one}", f"elements of half of the rows of {one}")
+            self.register(f"low_{one}", f"address of the rows of {one}")
+            self.register(f"high_{one}", "address of their second half")
+            for part in ("unit", "term"):
+                self.constant(f"{part}_{one}", at, f"address of the {part} of {one}")
+                at += half
+
+    def _load_constants(self, labels: int) -> None:
+        """Load the constants and make the largest elements of their first."""
+        address, count, _ = self._at
+        self.read(address, "parameters")
+        self.op("mov", count, len(CONSTANTS))
+        self.op("mov", "low_x", self._constants_at)
+        self.load("low_x", address, count)
+        self.op("add", "low_x", "low_x", 2)
+        self.op("mov", count, 1)
+        self.op("set.vl", count)
+        self.op("set.fx", "zero")
+        place, left, _ = self._at
+        self.op("mov", place, "nothing")
+        self.op("mov", left, labels)
+        with self.loop("fill", left):
+            self.vector("v.s.mul", place, "low_x", "low_x", note="the factor's square saturates")
+            self.op("add", place, place, 2)
+        self.op("v.drain")
+
+    def _soft_minima(self, parity: int) -> None:
+        """Soft minima of the columns of both matrices with ``t`` added to their rows."""
+        items = self._items[parity]
+        for one, item in items.items():
+            rows, t, left = self._vectors(parity, one, "matrix", "t")
+            self.op("mov", f"low_{one}", rows)
+            self.op("sll", f"high_{one}", item.target, 1)
+            self.op("mov", left, item.source)
+            self.op("set.vl", item.target)
+            with self.loop(self.new_label("row"), left):
+                self.vector("v.s.add", rows, rows, t, note=f"a row of {one}")
+                self.op("add", rows, rows, f"high_{one}")
+                self.op("add", t, t, 2)
+            self.op("mov", f"rows_{one}", item.pairs)
+        self.op("v.drain")
+        with self.loop(self.new_label("halve")) as again:
+            for one, item in items.items():
+                rows, high = f"rows_{one}", f"high_{one}"
+                self.op("mov", high, "nothing")
+                with self.unless("beq", rows, item.target):
+                    self.op("srl", rows, rows, 1)
+                    self.op("sll", high, rows, 1)
+                    self.op("add", high, f"low_{one}", high)
+            self._join()
+            self.op("bne", "rows_x", items["x"].target, again)
+            self.op("bne", "rows_y", items["y"].target, again)
+
+    def _join(self) -> None:
+        """The soft minimum of both halves of the rows of X and Y; it replaces the first half."""
+        self._both("v.v.max", "unit", "low", "high")
+        self._both("v.v.min", "low", "low", "high", drain=True)
+        self._both("v.v.sub", "unit", "unit", "low", drain=True)
+        constant = iter(range(len(CONSTANTS)))
+        self._both("v.s.sub", "unit", "unit", constant=next(constant), drain=True)
+        self.op("set.fx", f"shift_{FACTOR_SHIFT}")
+        self._both("v.s.mul", "unit", "unit", constant=next(constant), drain=True)
+        self.op("set.fx", f"shift_{FRACTION}")
+        self._both("v.s.mul", "term", "unit", constant=next(constant), drain=True)
+        for _ in COEFFICIENTS[1:-1]:
+            self._both("v.s.add", "term", "term", constant=next(constant), drain=True)
+            self._both("v.v.mul", "term", "term", "unit", drain=True)
+        self._both("v.s.add", "term", "term", constant=next(constant), drain=True)
+        self.op("set.fx", f"shift_{RESULT_SHIFT}")
+        self._both("v.s.mul", "term", "term", constant=next(constant), drain=True)
+        self._both("v.v.sub", "low", "low", "term", drain=True)
+
+    def _both(
+        self, mnemonic: str, *parts: str, constant: int | None = None, drain: bool = False
+    ) -> None:
+        """An operation of X and of Y, whose last operand may be a constant, by its place."""
+        operand = self._at[0]
+        if constant is not None:
+            self.op("mov", operand, self._constants_at + 2 * constant)
+        for one in _PAIR:
+            self.op("set.vl", f"rows_{one}")
+            operands = [f"{part}_{one}" for part in parts]
+            self.vector(mnemonic, *operands, *[operand] * (constant is not None))
+        if drain:
+            self.op("v.drain")

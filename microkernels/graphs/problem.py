@@ -1,4 +1,4 @@
-"""Graphs and the golden model of their messages: min-sum belief propagation in any order of edges.
+"""Graphs and the golden model of their messages: belief propagation in any order of edges.
 
 A graph has variables, each with its own number of labels, and edges with a cost for each pair of
 labels. Each variable has a *belief*, its costs plus all messages that arrived. A message from ``u``
@@ -7,6 +7,8 @@ to ``v`` replaces the old one, ``o``, of that direction::
     t = belief[u] - message[v to u]
     m = r - r[0],  r[j] = min over i of (cost[i, j] + t[i])
     belief[v] = (belief[v] - o) + m
+
+For sum-product the minimum is soft (:mod:`microkernels.graphs.soft`).
 
 Nothing saturates: :class:`Graph` refuses costs with which an intermediate value could exceed 16
 bits, so the order of sums does not matter.
@@ -30,6 +32,8 @@ from numpy.typing import NDArray
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import HIGHEST, Elements
 from support.files import read_bytes
+
+from .soft import soft_minima
 
 #: Most labels of a variable.
 MOST_LABELS = 256
@@ -67,6 +71,14 @@ class Graph:
     edges: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
+        self.check_sums(0)
+
+    def check_sums(self, room: int) -> None:
+        """Check the graph, and that its values leave ``room`` below the largest element.
+
+        Raises:
+            KernelError: as for the class.
+        """
         for number, costs in enumerate(self.costs):
             if costs.ndim != 1 or not 1 <= len(costs) <= MOST_LABELS:
                 raise KernelError(
@@ -94,7 +106,7 @@ class Graph:
             most[ends[1]] += int(abs(costs - costs[:, :1]).max())
             largest = max(largest, int(abs(costs).max()))
         # A total lacks one message, which is within the bound of the belief.
-        if (bound := max(most, default=0) + largest) > HIGHEST:
+        if (bound := max(most, default=0) + largest + room) > HIGHEST:
             raise KernelError(f"values may reach {bound}, more than 16 bits hold; divide the costs")
 
     def ends(self, step: Step) -> tuple[int, int]:
@@ -129,11 +141,18 @@ class GraphState:
         sizes = {step: len(graph.costs[graph.ends(step)[1]]) for step in graph.steps}
         return cls(beliefs, {step: np.zeros(size, np.int16) for step, size in sizes.items()})
 
-    def update(self, graph: Graph, step: Step) -> None:
-        """Replace a message, and the belief of the variable to which it goes."""
+    def update(self, graph: Graph, step: Step, *, soft: bool = False) -> None:
+        """Replace a message, and the belief of the variable to which it goes.
+
+        Parameters:
+            soft: by the soft minimum.
+        """
         source, target = graph.ends(step)
         total = self.beliefs[source] - self.messages[Step(step.edge, not step.back)]
-        raw = (graph.matrix(step) + total).min(axis=1)
+        if soft:
+            raw = soft_minima(graph.matrix(step).T, total)
+        else:
+            raw = (graph.matrix(step) + total).min(axis=1)
         message = raw - raw[0]
         self.beliefs[target] = self.beliefs[target] - self.messages[step] + message
         self.messages[step] = message

@@ -14,8 +14,9 @@ parameter block::
     6  address of a dummy area that is written while the pipeline fills; partial sums that become
        bytes follow it
     7  for several images: rows of the first one
-    8  for each group: address of its first output, and of its biases, in a convolution in groups
-       one more than that of its first window; as many words more, which are 0
+    8  for each group: address of its first output, and of its biases, where groups are uneven its
+       filters and the elements of their weights of a part, in a convolution in groups one more than
+       the address of its first window; as many words more, which are 0
 
 The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
 engines of the vault share, and of the latency of loads, which the input ring hides for as many
@@ -39,7 +40,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
-from .conv_shape import MOST_BYTE_FRACTION
+from .conv_shape import MOST_BYTE_FRACTION, outputs_per_element
 from .line import BlockLayout
 
 _HEADER_WORDS = 8
@@ -108,18 +109,18 @@ class ConvLayout(BlockLayout):
                 f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
             )
         if any(
-            self._element(group) % self.target.depth + self.plan.group_elements > self.target.depth
-            for group in range(self.plan.groups)
+            first % self.target.depth + elements > self.target.depth
+            for first, elements in map(self._elements, range(self.plan.groups))
         ):
             raise KernelError(
                 f"{self.plan.filters} filters at once do not divide the target's slices of "
                 f"{self.target.depth} channels"
             )
 
-    def _element(self, group: int) -> int:
-        """First element per pixel that a group of filters writes."""
-        plan = self.plan
-        return plan.group_starts[group] * plan.group_elements // plan.filters
+    def _elements(self, group: int) -> tuple[int, int]:
+        """First element per pixel that a group of filters writes, and their number."""
+        filters, each = self.plan.group_filters[group], outputs_per_element(self.plan.narrow)
+        return filters.start // each, len(filters) // each
 
     @property
     def shares(self) -> list[tuple[range, range]]:
@@ -134,7 +135,7 @@ class ConvLayout(BlockLayout):
     @property
     def group_words(self) -> int:
         """Words that describe a group."""
-        return 2 + (self.plan.shape.groups > 1)
+        return 2 + (self.plan.shape.groups > 1) + 2 * (not self.plan.even)
 
     @property
     def thresholds(self) -> int:
@@ -204,7 +205,8 @@ class ConvLayout(BlockLayout):
         size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
-        members = np.add.outer(plan.group_starts, np.arange(plan.filters))
+        starts = [filters.start for filters in plan.group_filters]
+        members = np.add.outer(starts, np.arange(plan.filters))
         padding = max(0, int(members.max()) + 1 - shape.filters)
         deeper = plan.slices * plan.depth - plan.read_channels
         weights = np.pad(self._in_slices(weights), ((0, padding), (0, 0), (0, 0), (0, deeper)))
@@ -264,8 +266,12 @@ class ConvLayout(BlockLayout):
             min(len(rows), shape.out_height - row),
         ]
         for group in groups if rows else ():
-            words.append(self.target.address(0, row, self._element(group)) + written)
+            first, _ = self._elements(group)
+            words.append(self.target.address(0, row, first) + written)
             words.append(self.bias + group * self._bias_step)
+            if not self.plan.even:
+                filters = len(self.plan.group_filters[group])
+                words += [filters, filters * self.plan.length]
             if shape.groups > 1:
                 words.append(self._window(group, top) + ahead + 1)
         return words + [0] * (size - len(words))
@@ -273,7 +279,7 @@ class ConvLayout(BlockLayout):
     def _window(self, group: int, top: int) -> int:
         """Address of the first window of a group of filters, whose first row is ``top``."""
         plan = self.plan
-        channel = plan.group_starts[group] // plan.read_filters * plan.read_channels
+        channel = plan.group_filters[group].start // plan.read_filters * plan.read_channels
         return self.source.address(-plan.shape.padding, top, channel)
 
 
@@ -300,6 +306,6 @@ def predict_conv(plan: ConvPlan, sharers: int, images: int = 1) -> float:
     """
     window = _window(plan, sharers)
     return max(
-        _START + len(groups) * plan.slices * (_PASS + len(rows) * plan.shape.out_width * window)
+        _START + plan.passes(groups) * (_PASS + len(rows) * plan.shape.out_width * window)
         for rows, groups in plan.shares(sharers, images)
     )

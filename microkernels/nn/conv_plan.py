@@ -30,13 +30,13 @@ slices it reads; a slice of several groups has zeros as weights for the others.
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import gcd
 
 from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, part_starts, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_shape import MOST_NARROW, ConvShape, outputs_per_element
@@ -50,7 +50,7 @@ SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it accepts a short instruction; for estimates.
-_SHORT_COST = 1
+SHORT_COST = 1
 #: Cycles that a load waits for the one before in its unit of the array range check.
 _WAIT = 50
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
@@ -69,7 +69,7 @@ class ConvPlan:
         shape: of the layer.
         depth: channels per slice of the input.
         out_depth: filters whose outputs are in a slice of the output.
-        filters: at once, 1..256.
+        filters: at once, 1..256; some groups may have fewer.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
         strips: windows are contiguous in memory
@@ -110,24 +110,45 @@ class ConvPlan:
         return self.shape.filters * self.read_channels // self.shape.channels
 
     @cached_property
-    def group_starts(self) -> tuple[int, ...]:
-        """First filter of each group. Where groups do not divide a slice of the output, its last
-        two have filters in common, which both compute."""
-        return tuple(
-            first + start
-            for first in range(0, self.shape.filters, self.out_depth)
-            for start in part_starts(self.out_depth, self.filters)
-            if first + start < self.shape.filters
-        )
+    def group_filters(self) -> tuple[range, ...]:
+        """Filters of each group. Where groups do not divide a slice of the output, some have fewer:
+        the last ones of the first slice, the first ones of the second, and so on, so that engines
+        that take turns have about as many."""
+        ranges = []
+        step = outputs_per_element(self.narrow)
+        for number, first in enumerate(range(0, self.shape.filters, self.out_depth)):
+            size = min(self.out_depth, round_up(self.shape.filters - first, step))
+            count = -(-size // self.filters)
+            if self.even:
+                size = count * self.filters
+            fewer, rest = divmod(size // step, count)
+            sizes = [fewer + 1] * rest + [fewer] * (count - rest)
+            ends = accumulate(sizes[:: -1 if number % 2 else 1], initial=0)
+            ranges += [range(first + step * a, first + step * b) for a, b in pairwise(ends)]
+        return tuple(ranges)
+
+    @property
+    def even(self) -> bool:
+        """Whether all groups have as many filters, if need be with weights of 0."""
+        return self.out_depth % self.filters == 0
 
     @property
     def groups(self) -> int:
         """Number of groups of filters."""
-        # As many as there are starts, but planning asks for hundreds of thousands of plans.
+        # Planning asks for hundreds of thousands of plans.
         slices, rest = divmod(self.shape.filters, self.out_depth)
-        each = -(-self.out_depth // self.filters)
-        last = each if rest > self.out_depth - self.filters else -(-rest // self.filters)
-        return slices * each + last
+        return slices * -(-self.out_depth // self.filters) + -(-rest // self.filters)
+
+    @cached_property
+    def mean_filters(self) -> float:
+        """Filters of a group in the mean."""
+        return self.filters if self.even else sum(map(len, self.group_filters)) / self.groups
+
+    def passes(self, groups: range) -> float:
+        """Passes of mean length for groups with these numbers."""
+        if self.even:
+            return self.slices * len(groups)
+        return sum(len(self.group_filters[group]) for group in groups) / self.mean_filters
 
     @property
     def parts(self) -> int:
@@ -333,22 +354,25 @@ class ConvPlan:
         return self.ring_end + self.repeated * self.slot_bytes
 
     @property
-    def product_beats(self) -> int:
-        """Vector unit cycles per part."""
-        return self.filters * row_beats(_PRODUCT, self.length)
+    def product_beats(self) -> float:
+        """Vector unit cycles per part, in the mean."""
+        return self.mean_filters * row_beats(_PRODUCT, self.length)
 
     @property
     def spaced(self) -> bool:
         """Whether a product is long enough to avoid hazards between the instructions before and
         after it."""
-        return self.product_beats >= VECTOR_LATENCY
+        fewest = self.filters if self.even else min(map(len, self.group_filters))
+        return fewest * row_beats(_PRODUCT, self.length) >= VECTOR_LATENCY
 
     @property
     def vector_cycles(self) -> float:
         """Estimated vector unit cycles per window."""
-        short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
+        short = -(-self.group_bytes // WORD_BYTES) + SHORT_COST
         # Bytes are picked from their sums at one per cycle.
-        picked = 0 if self.narrow is None else (short + self.filters + _SHORT_COST) / self.slices
+        picked = 0.0
+        if self.narrow is not None:
+            picked = (short + self.mean_filters + SHORT_COST) / self.slices
         return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
     @property
@@ -408,5 +432,6 @@ class ConvPlan:
         """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
         complete layer on ``images``; used for choosing."""
         window = max(self.vector_cycles, self.bus_cycles(SHARERS), self.waits)
-        rows = max(len(rows) * len(groups) for rows, groups in self.shares(sharers, images))
-        return window * rows * self.shape.out_width * self.slices
+        shares = self.shares(sharers, images)
+        rows = max(len(rows) * self.passes(groups) for rows, groups in shares)
+        return window * rows * self.shape.out_width

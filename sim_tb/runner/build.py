@@ -1,8 +1,7 @@
 """Builds simulators with Verilator, cached by the content of their sources.
 
-Simulators share the compiled objects of Verilator's runtime library, which differs between them
-only in a few definitions, and of models with equal headers: compiling these takes most of the build
-time of a small simulator.
+Simulators share the compiled objects of Verilator's runtime library and of models with equal
+headers: compiling these takes most of the build time of a small simulator.
 """
 
 import fcntl
@@ -28,7 +27,7 @@ from support.cache import build_folder
 from support.coverage import coverage_folder
 from support.errors import VipError
 from support.extras import need, together
-from support.files import copy_file, full_folder, naming, write_file
+from support.files import copy_atomically, copy_file, full_folder, naming, write_file
 from support.native import CompilerError, compiler
 from support.scratch import is_plain, owned_folder, plain_folder
 
@@ -36,14 +35,14 @@ from .cache import fingerprint
 
 #: Verilator's file for make with the library's definitions and parts.
 _CLASSES = "Vtop_classes.mk"
-#: The number of units of the design does not affect the library.
-_DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
+_DEFINITION = re.compile(r"^(VM_\w+) = (\d+)$", re.MULTILINE)
+_LIBRARY = re.compile(r"^  (verilated\w*) ", re.MULTILINE)
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
 class SharedObjects:
-    """Compiled objects that designs have in common: those of the runtime library for one way to
-    use it, and of each of ``sources`` with the same headers. Verilator has written to ``work``.
+    """Compiled objects that designs have in common: those of the runtime library, and of each of
+    ``sources`` with the same headers. Verilator has written to ``work``.
 
     Parameters:
         work: folder in which make will run.
@@ -56,47 +55,39 @@ class SharedObjects:
         self, work: Path, sources: Sequence[Path], compiler: Sequence[str], parts: Sequence[str]
     ) -> None:
         self._work = work
-        #: Cached folder of objects -> their names in ``work``.
+        #: Cached object -> its name in ``work``.
         self._kept: dict[Path, str] = {}
         if not (work / _CLASSES).is_file():
             return
-        definitions = _DEFINITION.findall((work / _CLASSES).read_text())
+        classes = (work / _CLASSES).read_text()
         named = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
-        common = [*definitions, *compiler, named.stdout, *parts]
-        folder = build_folder() / "runtime"
-        self._kept[folder / fingerprint(*common)] = "verilated*.o"
+        common = [*compiler, named.stdout, *parts]
+        # The design's definitions change nothing in the library.
+        kept = {name: [*common, name] for name in _LIBRARY.findall(classes)}
         for source in sources:
             texts = [path.read_text() for path in _included(source, work)]
-            self._kept[folder / fingerprint(*common, source.name, *texts)] = f"{source.stem}.o"
+            # The others' values make no difference.
+            used = [
+                f"{name}={value}"
+                for name, value in _DEFINITION.findall(classes)
+                if any(name in text for text in texts)
+            ]
+            kept[source.stem] = [*common, *used, source.name, *texts]
+        for name, key in kept.items():
+            self._kept[build_folder() / "runtime" / f"{fingerprint(*key)}.o"] = f"{name}.o"
 
     def lend(self) -> None:
         """Put the cached objects where make finds them, newer than their sources."""
-        for library in self._kept:
-            if library.is_dir():
-                for item in library.iterdir():
-                    copy_file(item, self._work / item.name)
+        for cached, name in self._kept.items():
+            if cached.is_file():
+                copy_file(cached, self._work / name)
 
     def keep(self) -> None:
         """Cache the objects that make has built, unless they are cached already."""
-        for library, names in self._kept.items():
-            if not library.is_dir():
-                self._keep(library, names)
-
-    def _keep(self, library: Path, names: str) -> None:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(library.parent, ".keeping-") as folder:
-            objects = folder / "objects"
-            objects.mkdir()
-            for item in self._work.glob(names):
-                copy_file(item, objects / item.name)
-            if not any(objects.iterdir()):
-                return
-            try:
-                objects.rename(library)
-            except OSError:
-                # Another process was faster.
-                if not library.is_dir():
-                    raise
+        for cached, name in self._kept.items():
+            if not cached.is_file() and (self._work / name).is_file():
+                cached.parent.mkdir(parents=True, exist_ok=True)
+                copy_atomically(self._work / name, cached)
 
 
 def _included(source: Path, work: Path) -> list[Path]:

@@ -45,6 +45,26 @@ _INDEX_BITS = (MAX_WORDS - 1).bit_length()
 _PARTS = {"HEADER": REQUEST_HEADER_BYTES, "WORDS": WORD_BYTES, "CHECK": CRC_BYTES}
 
 
+class FrameCrc(Component):
+    """The CRC of a frame, of either direction.
+
+    Members:
+        start (in, 1): there is no byte yet. valid (in, 1): ``byte`` (in, 8) is the next one.
+        crc (out, 32): the register, whose complement is the CRC of the bytes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"start": In(1), "valid": In(1), "byte": In(8), "crc": Out(CRC_BITS)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        with m.If(self.start):
+            m.d.sync += self.crc.eq(CRC_START)
+        with m.Elif(self.valid):
+            m.d.sync += self.crc.eq(crc_step(self.crc, self.byte))
+        return m
+
+
 class FrameReceiver(Component):
     """Finds requests (:mod:`soc.board.frame`) in a stream of bytes; drops what is none.
 
@@ -60,6 +80,7 @@ class FrameReceiver(Component):
         operation (out, 8), sequence (out, 8), last (out, 8), address (out, 32): of the request;
             ``last`` is the number of its last word.
         dropped (out, 16): frames dropped, modulo 2**16.
+        start (out, 1): a frame begins. crc (in, 32): of its bytes (:class:`FrameCrc`).
     """
 
     def __init__(self, *, gap: int) -> None:
@@ -77,6 +98,8 @@ class FrameReceiver(Component):
                 "last": Out(_INDEX_BITS),
                 "address": Out(32),
                 "dropped": Out(16),
+                "start": Out(1),
+                "crc": In(CRC_BITS),
             }
         )
 
@@ -84,7 +107,7 @@ class FrameReceiver(Component):
         m = Module()
         arrives, byte = self.received.valid, self.received.payload
         header, word = Signal(8 * REQUEST_HEADER_BYTES), Signal(_WORD_BITS)
-        step, crc = Signal(range(REQUEST_HEADER_BYTES)), Signal(CRC_BITS)
+        step = Signal(range(REQUEST_HEADER_BYTES))
         silence, drop, ends = Signal(range(self.gap)), Signal(), Signal()
         index = self.word_index
         m.d.comb += [
@@ -97,11 +120,12 @@ class FrameReceiver(Component):
             self.dropped.eq(self.dropped + drop),
         ]
         with m.If(arrives):
-            m.d.sync += [crc.eq(crc_step(crc, byte)), step.eq(Mux(ends, 0, step + 1))]
+            m.d.sync += step.eq(Mux(ends, 0, step + 1))
         with m.FSM():
             with m.State("HUNT"):
                 with m.If(arrives & (byte == REQUEST)):
-                    m.d.sync += [step.eq(0), index.eq(0), crc.eq(CRC_START)]
+                    m.d.comb += self.start.eq(1)
+                    m.d.sync += [step.eq(0), index.eq(0)]
                     m.next = "HEADER"
             for part, size in _PARTS.items():
                 with m.State(part):
@@ -129,7 +153,7 @@ class FrameReceiver(Component):
                         m.next = "HUNT"
             with m.State("VERIFY"):
                 m.next = "READY"
-                with m.If(crc != CRC_RESIDUE):
+                with m.If(self.crc != CRC_RESIDUE):
                     m.d.comb += drop.eq(1)
                     m.next = "HUNT"
             with m.State("READY"):
@@ -150,6 +174,8 @@ class FrameSender(Component):
         index (out, 8): number of the word to send next. word (in, 32): it, from two cycles after a
             change of ``index`` on, and two after ``start``.
         sent (out, stream of bytes): the frame.
+        begins (out, 1): its first byte is taken. crc (in, 32): of the bytes after it
+            (:class:`FrameCrc`).
     """
 
     def __init__(self) -> None:
@@ -162,13 +188,15 @@ class FrameSender(Component):
                 "index": Out(_INDEX_BITS),
                 "word": In(8 * WORD_BYTES),
                 "sent": Out(stream.Signature(8)),
+                "begins": Out(1),
+                "crc": In(CRC_BITS),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         # The bytes to send, the lowest first, and how many besides it.
-        rest, left, crc = Signal(8 * WORD_BYTES), Signal(range(WORD_BYTES)), Signal(CRC_BITS)
+        rest, left = Signal(8 * WORD_BYTES), Signal(range(WORD_BYTES))
         last = self.header[-_INDEX_BITS:]
         taken, over = Signal(), Signal()
         m.d.comb += [
@@ -177,11 +205,7 @@ class FrameSender(Component):
             over.eq(taken & (left == 0)),
         ]
         with m.If(taken):
-            m.d.sync += [
-                rest.eq(rest[8:]),
-                left.eq(left - 1),
-                crc.eq(crc_step(crc, self.sent.payload)),
-            ]
+            m.d.sync += [rest.eq(rest[8:]), left.eq(left - 1)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [
@@ -193,8 +217,7 @@ class FrameSender(Component):
                     m.next = "HEADER"
             with m.State("HEADER"):
                 m.d.comb += self.sent.valid.eq(1)
-                with m.If(taken & (left == RESPONSE_HEADER_BYTES)):
-                    m.d.sync += crc.eq(CRC_START)
+                m.d.comb += self.begins.eq(taken & (left == RESPONSE_HEADER_BYTES))
                 with m.If(over):
                     m.next = "CRC"
                     with m.If(self.reads):
@@ -213,7 +236,7 @@ class FrameSender(Component):
                 # The memory reads the word.
                 m.next = "WORD"
             with m.State("CRC"):
-                m.d.sync += [rest.eq(~crc), left.eq(CRC_BYTES - 1)]
+                m.d.sync += [rest.eq(~self.crc), left.eq(CRC_BYTES - 1)]
                 m.next = "END"
             with m.State("END"):
                 m.d.comb += [self.sent.valid.eq(1), self.ends.eq(over)]

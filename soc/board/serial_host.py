@@ -18,7 +18,7 @@ from soc.host.decode import HostDecode
 from soc.host.register_map import MAP_ADDRESS_BITS
 
 from .frame import LINK_IDENTITY, MAX_WORDS, OPERATION_BITS, WORD_BYTES, LinkRegister, Space
-from .frame_ports import FrameReceiver, FrameSender
+from .frame_ports import FrameCrc, FrameReceiver, FrameSender
 
 #: Cycles without a byte after which a frame is dropped: 4 ms at 60 MHz, beyond the pauses of a
 #: serial adapter on USB.
@@ -69,13 +69,14 @@ class SerialHost(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        receiver, sender = FrameReceiver(gap=self.gap), FrameSender()
+        receiver, sender, crc = FrameReceiver(gap=self.gap), FrameSender(), FrameCrc()
         decode = HostDecode(self.config)
         words = Sram(
             width=_WORD_BITS, depth=MAX_WORDS, read_ports=1, write_ports=1, kind=self.config.pe.sram
         )
         m.submodules.receiver = shared_instance(receiver, platform)
         m.submodules.sender = shared_instance(sender, platform)
+        m.submodules.crc = shared_instance(crc, platform)
         m.submodules.decode = shared_instance(decode, platform)
         m.submodules["words"] = shared_instance(words, platform)
         connect(m, flipped(self.received), receiver.received)
@@ -84,10 +85,24 @@ class SerialHost(Component):
 
         writes = receiver.operation[0]
         index, address = Signal(_INDEX_BITS), Signal(_WORD_BITS)
+        # What no address inside has; a frame's words carry into the lowest bit of it at most.
+        low = max(self.config.address_bits, MAP_ADDRESS_BITS) + 1
+        m.d.sync += address.eq(
+            Cat(
+                (receiver.address[:low] + Cat(Const(0, _BYTE_BITS), index))[:low],
+                receiver.address[low:],
+            )
+        )
         answer, result = Signal(_ANSWER_BITS), Signal(_WORD_BITS)
         (read,), (write,) = words.read, words.write
+        # No request arrives while a response is sent, so one CRC serves both.
         sends = Signal()
         m.d.comb += [
+            crc.start.eq(Mux(sends, sender.begins, receiver.start)),
+            crc.valid.eq(Mux(sends, self.sent.valid & self.sent.ready, self.received.valid)),
+            crc.byte.eq(Mux(sends, self.sent.payload, self.received.payload)),
+            receiver.crc.eq(crc.crc),
+            sender.crc.eq(crc.crc),
             read.enable.eq(1),
             read.address.eq(Mux(sends, sender.index, index)),
             sender.word.eq(read.data),
@@ -114,7 +129,7 @@ class SerialHost(Component):
                     # The answer to a write that is repeated is still here.
                     m.next = "RESPOND"
                     with m.If(~(writes & seen & (before == receiver.sequence))):
-                        m.d.sync += [index.eq(0), address.eq(receiver.address)]
+                        m.d.sync += index.eq(0)
                         m.next = "FETCH"
             with m.State("FETCH"):
                 m.next = "START"
@@ -141,7 +156,7 @@ class SerialHost(Component):
                 ]
                 m.next = "RESPOND"
                 with m.If((answer == _OKAY) & (index != receiver.last)):
-                    m.d.sync += [index.eq(index + 1), address.eq(address + WORD_BYTES)]
+                    m.d.sync += index.eq(index + 1)
                     m.next = "FETCH"
             with m.State("RESPOND"):
                 m.d.comb += [sender.start.eq(1), sends.eq(1)]

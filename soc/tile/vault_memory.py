@@ -23,7 +23,7 @@ from memory.controller.dram_port import DramPort
 from memory.crossing import CounterMirror, MemoryCrossing
 from memory.line_buffer.layout import LineCounter, check_lines
 from memory.line_buffer.line_buffer import LineBuffer
-from memory.on_chip import OnChipConfig, OnChipMemory
+from memory.on_chip import OnChipConfig, RegisteredMemory
 from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
@@ -59,9 +59,9 @@ class VaultMemory(Component):
 
     Requesters have the guarantees of :class:`noc.crossbar.Crossbar` and, by the type of
     ``config``, of :class:`memory.controller.controller.Controller`,
-    :class:`memory.axi.backend.AxiBackend` or :class:`memory.on_chip.OnChipMemory`, the last between
-    registers that add a cycle each way. The crossbar adds two cycles to the latency of the latter,
-    a line buffer two more.
+    :class:`memory.axi.backend.AxiBackend` or :class:`memory.on_chip.RegisteredMemory`, the last
+    between registers that add a cycle each way. The crossbar adds two cycles to the latency of the
+    latter, a line buffer two more.
 
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
@@ -154,7 +154,7 @@ class VaultMemory(Component):
 
     def _on_chip(self, m: Module, config: OnChipConfig, platform: object) -> Any:
         """The port of memory on the chip, behind registers."""
-        memory = OnChipMemory(
+        memory = RegisteredMemory(
             size=config.bytes,
             address_bits=config.address_bits,
             tag_bits=config.tag_bits,

@@ -3,16 +3,17 @@
 import pytest
 
 from memory.errors import MemoryConfigError
-from memory.on_chip import OnChipConfig, OnChipMemory
+from memory.on_chip import OnChipConfig, OnChipMemory, RegisteredMemory
 from tests.memory.port_play import fields
 
 SIZE, ADDRESS_BITS, TAG_BITS = 7 * 32, 9, 3
 
 
-def test_each_bank_and_beyond(simulate, rng):
+@pytest.mark.parametrize("kind", [OnChipMemory, RegisteredMemory])
+def test_each_bank_and_beyond(simulate, rng, kind):
     """Reads and writes of any length, one after the other, with pauses at both ends; 7 columns are
     banks of 4, 2 and 1."""
-    dut = OnChipMemory(size=SIZE, address_bits=ADDRESS_BITS, tag_bits=TAG_BITS, sram="behavioural")
+    dut = kind(size=SIZE, address_bits=ADDRESS_BITS, tag_bits=TAG_BITS, sram="behavioural")
     model = bytearray(SIZE)
     requests = []
     for number in range(300):

@@ -19,10 +19,11 @@ from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_pro
 from microkernels.apps.matrix_transpose import matrix_transpose_program
 from microkernels.apps.median_pool import median_pool_job
 from microkernels.apps.row_window import WindowShape
+from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import LevelsLayout, construct_program, copy_program
+from microkernels.bp.levels import LevelsLayout, coarse_base, construct_program, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
@@ -93,6 +94,8 @@ LAYERS = Network(
 )
 ENGINES = ChipEngines(pes=2)
 PROBLEM = BpProblem(zeros(6, 8, 4), zeros(4, 4))
+FINE = BpLayout.of(PROBLEM, block=2)
+COARSE = BpLayout.of(coarse_problem(PROBLEM), base=coarse_base(FINE))
 
 INSTANCES: tuple[Any, ...] = (
     CONV,
@@ -103,7 +106,7 @@ INSTANCES: tuple[Any, ...] = (
     PROBLEM,
     FlagTable(base=0, members=4),
     BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
-    LevelsLayout(fine=BpLayout.of(PROBLEM, block=2)),
+    LevelsLayout(fine=FINE, coarse=COARSE),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, base=16384),

@@ -7,6 +7,7 @@ import numpy as np
 from microkernels.common.errors import CHECK
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Graph, energy
+from microkernels.graphs.soft import probabilities
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
 from support.errors import Shown
@@ -20,12 +21,14 @@ class GraphRun(Shown):
 
     Attributes:
         labels: by variable, those with the least belief. energy: of these labels.
+        marginals: by variable, probabilities of its labels; None: not asked for.
         updates: number of messages. cycles: that an engine took; None: no machine with cycles.
         differing: elements of beliefs and messages that differ from the golden model's.
     """
 
     labels: list[int]
     energy: int
+    marginals: list[list[float]] | None
     updates: int
     cycles: int | None
     differing: int
@@ -36,15 +39,18 @@ def solve_graph(
     config: Design = "pe",
     *,
     iterations: int = 5,
+    marginals: bool = False,
     on: Place = "golden",
     progress: Progress = silent,
 ) -> GraphRun:
-    """Find labels of low energy, on one engine; every belief and message is compared with the
-    golden model's.
+    """Find labels of low energy, or the probabilities of all labels, on one engine; every belief
+    and message is compared with the golden model's.
 
     Parameters:
         graph: variables and edges. config: the engine's. on: where to compute.
         iterations: 1 or more; each has all messages, over all edges and back.
+        marginals: messages are those of sum-product, by which costs are negative logarithms of
+            probabilities in 256ths (:mod:`microkernels.graphs.soft`).
         progress: called with the machine's cycles.
 
     Raises:
@@ -53,7 +59,8 @@ def solve_graph(
     """
     CHECK.at_least("iterations", iterations, 1)
     machine = design(config)
-    job = graph_job(graph, iterations, scratchpad_bytes=machine.pe.scratchpad_bytes)
+    room = machine.pe.scratchpad_bytes
+    job = graph_job(graph, iterations, soft=marginals, scratchpad_bytes=room)
     elements, cycles = job.expected, None
     if on != "golden":
         outcome = run_on(job, machine, on=on, preload=True, progress=counting(progress, "cycles"))
@@ -64,6 +71,7 @@ def solve_graph(
     return GraphRun(
         labels=labels,
         energy=energy(graph, labels),
+        marginals=[probabilities(one).tolist() for one in beliefs] if marginals else None,
         updates=job.updates or 0,
         cycles=cycles,
         differing=job.differing(elements),

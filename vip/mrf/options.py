@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.golden import coarse_problem
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.golden import coarse_problem, copied
+from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
@@ -62,6 +62,33 @@ class MrfOptions:
             costs = None if self.coarse_smoothness is None else self.coarse_smoothness[level]
             problems.append(coarse_problem(problems[-1], costs))
         return problems
+
+    def run_levels(
+        self,
+        levels: Sequence[BpProblem],
+        job: Callable[[int, Messages | None], KernelJob],
+        progress: Progress,
+    ) -> tuple[list[Elements], dict[str, int]]:
+        """Run all levels, from the last, which is the coarsest. The host copies messages to all but
+        the first two, which are one job if there are more.
+
+        Parameters:
+            levels: as of :meth:`problems`.
+            job: of a level by its number, 0 for the last one to run, and its initial messages.
+
+        Returns:
+            Outputs of the jobs, and cycles of their launches by name.
+        """
+        outputs: list[Elements] = []
+        cycles: dict[str, int] = {}
+        for level in (*range(len(levels) - 1, 1, -1), 0):
+            start = copied(levels[level or 1], outputs[-1]) if outputs else None
+            output, counts = self.run(job(level, start), progress)
+            outputs.append(output)
+            if level:
+                counts = {coarse_name(level): count for count in counts.values()}
+            cycles |= counts
+        return outputs, cycles
 
     def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
         """Outputs of the machine, and cycles of its launches by name.

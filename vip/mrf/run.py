@@ -26,7 +26,7 @@ from support.errors import VipError
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .options import Method, MrfOptions, coarse_name, counted
+from .options import Method, MrfOptions, counted
 from .result import MrfRun
 from .trws import solve_trws
 
@@ -59,12 +59,11 @@ def solve_mrf(
         config: of an engine, a vault or a chip, all of whose engines work; unused on ``golden``.
         method: ``bp``; ``hbp``, after ``coarse_iterations`` at a quarter of the size; ``trws``, on
             an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`); ``htrws``, the
-            same after ``coarse_iterations`` at a quarter of the size, for which the host sums costs
-            and copies messages.
+            same after ``coarse_iterations`` at a quarter of the size.
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
         levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`. Each after the first has sides
             half as long, and ``coarse_iterations``. From the third on, the host sums costs and
-            copies messages for ``hbp``, too.
+            copies messages.
         coarse_smoothness: smoothness costs of each level after the first; None: interpolated
             (:func:`microkernels.bp.golden.coarse_smoothness`).
         on: where to compute.
@@ -246,23 +245,21 @@ class _BpSolver:
             The outputs of ``job``; the number of elements that differ from the golden model's, on
             all levels; cycles of the launches.
         """
-        passed: list[Messages] = []
-        cycles: dict[str, int] = {}
+
+        def job_of(level: int, start: Messages | None) -> KernelJob:
+            if level:
+                return self._job(levels[level], "bp", start)
+            last = job
+            if start is not None:
+                last = self._job(self._problem, self._options.method, start, choose=self._choose)
+            return replace(last, golden=Golden(lambda: golden().outputs, lazy=True))
+
         levels = self._options.problems(self._problem)
-        for level in range(len(levels) - 1, 1, -1):
-            start = copied(levels[level], passed[-1]) if passed else None
-            messages, counts = self._options.run(self._job(levels[level], "bp", start), progress)
-            passed.append(messages)
-            cycles |= {coarse_name(level): count for count in counts.values()}
-        if passed:
-            start = copied(levels[1], passed[-1])
-            job = self._job(self._problem, self._options.method, start, choose=self._choose)
-        job = replace(job, golden=Golden(lambda: golden().outputs, lazy=True))
-        outputs, counts = self._options.run(job, progress)
+        runs, cycles = self._options.run_levels(levels, job_of, progress)
         expected = golden()
-        pairs = zip([*passed, outputs], [*expected.coarse, expected.outputs], strict=True)
+        pairs = zip(runs, [*expected.coarse, expected.outputs], strict=True)
         differing = sum(int(np.count_nonzero(own != right)) for own, right in pairs)
-        return outputs, differing, cycles | counts
+        return runs[-1], differing, cycles
 
     def _job(
         self,

@@ -2,19 +2,20 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from microkernels.bp.golden import copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.trws.golden import TrwsField
-from microkernels.bp.trws.jobs import trws_job, trws_transform
+from microkernels.bp.trws.jobs import trws_job, trws_levels_job, trws_transform
 from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import KernelError
 from microkernels.runtime.job import Golden, KernelJob
 from vip.progress import Progress
 
-from .options import MrfOptions, coarse_name, counted
+from .options import MrfOptions, counted
 from .result import MrfRun
 
 
@@ -31,11 +32,26 @@ def solve_trws(
     fill = 0.0
     if on_machine:
         # Bad options are refused before the golden model runs.
-        job = _trws_job(problem, options, options.iterations)
+        job = _trws_job(levels, options, 0, None)
         fill = fill_share(problem.width, problem.height, job.pes)
-        for level_problem in levels[1:]:
-            _trws_job(level_problem, options, options.coarse_iterations)
-    states, messages, differing, cycles = _pass_levels(options, levels, progress)
+        for level in range(2, len(levels)):
+            _trws_job(levels, options, level, None)
+    states, expected = _golden(options, levels, progress)
+    messages, differing, cycles = expected[-1], 0, dict[str, int]()
+    if on_machine:
+        # Those of level 1 stay on the machine.
+        right = [*expected[:-2], expected[-1]]
+
+        def job_of(level: int, start: Messages | None) -> KernelJob:
+            result = right[len(levels) - 1 - level] if level else messages
+            return replace(
+                _trws_job(levels, options, level, start), golden=Golden(partial(np.asarray, result))
+            )
+
+        outputs, cycles = options.run_levels(levels, job_of, progress)
+        pairs = zip(outputs, right, strict=True)
+        differing = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
+        messages = outputs[-1]
     labels = TrwsField(problem, messages).labels()
     return MrfRun(
         problem=problem,
@@ -55,38 +71,23 @@ def solve_trws(
     )
 
 
-def _pass_levels(
+def _golden(
     options: MrfOptions, levels: list[BpProblem], progress: Progress
-) -> tuple[list[list[tuple[int, int]]], Messages, int, dict[str, int]]:
-    """Pass messages on all levels, from the last, which is the coarsest, to the first.
-
-    Returns:
-        The golden model's energies and bounds on each level; the messages of the finest level, the
-        machine's if there is one; the number of its messages' elements that differ from the golden
-        model's; its cycles.
-    """
+) -> tuple[list[list[tuple[int, int]]], list[Messages]]:
+    """Energies and bounds, and messages, of the golden model on each level, from the last, which is
+    the coarsest, to the first."""
     total = options.iterations + options.coarse_iterations * (len(levels) - 1)
     states: list[list[tuple[int, int]]] = []
-    # Messages that a level starts from: the golden model's, and the machine's.
-    begun: list[Messages | None] = [None, None]
-    cycles: dict[str, int] = {}
-    differing = done = 0
+    messages: list[Messages] = []
+    done = 0
     for level in reversed(range(len(levels))):
         iterations = options.coarse_iterations if level else options.iterations
-        field = TrwsField(levels[level], begun[0])
+        start = copied(levels[level], messages[-1]) if messages else None
+        field = TrwsField(levels[level], start)
         states.append(field.steps(iterations, counted(progress, done, total)))
+        messages.append(field.messages)
         done += iterations
-        expected = messages = field.messages
-        if options.on != "golden":
-            job = _trws_job(levels[level], options, iterations, begun[1])
-            job = replace(job, golden=Golden(partial(np.asarray, expected)))
-            messages, counts = options.run(job, progress)
-            name = coarse_name(level) if level else "fine" if len(levels) > 1 else ""
-            cycles[name] = counts.get("", 0)
-            differing += int(np.count_nonzero(messages != expected))
-        if level:
-            begun = [copied(levels[level - 1], one) for one in (expected, messages)]
-    return states, messages, differing, cycles
+    return states, messages
 
 
 def _form(problem: BpProblem, options: MrfOptions) -> str:
@@ -97,19 +98,24 @@ def _form(problem: BpProblem, options: MrfOptions) -> str:
 
 
 def _trws_job(
-    problem: BpProblem,
-    options: MrfOptions,
-    iterations: int,
-    messages: Messages | None = None,
+    levels: list[BpProblem], options: MrfOptions, level: int, messages: Messages | None
 ) -> KernelJob:
+    """The job of a level from the third on, or of the others, by the number 0."""
     if options.config.kind == "chip":
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
-    return trws_job(
-        problem,
-        iterations,
-        pes=options.config.slots,
-        messages=messages,
-        scratchpad_bytes=options.config.pe.scratchpad_bytes,
-        instruction_words=options.config.pe.instruction_words,
-        form=options.form,
-    )
+    arguments: dict[str, Any] = {
+        "pes": options.config.slots,
+        "messages": messages,
+        "scratchpad_bytes": options.config.pe.scratchpad_bytes,
+        "instruction_words": options.config.pe.instruction_words,
+        "form": options.form,
+    }
+    if level:
+        return trws_job(levels[level], options.coarse_iterations, **arguments)
+    if options.hierarchical:
+        costs = options.coarse_smoothness
+        arguments["smoothness"] = None if costs is None else costs[0]
+        return trws_levels_job(
+            levels[0], options.coarse_iterations, options.iterations, **arguments
+        )
+    return trws_job(levels[0], options.iterations, **arguments)

@@ -1,24 +1,27 @@
-"""TRW-S as a job of an engine or a vault."""
+"""TRW-S on one level or two as a job of an engine or a vault."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.memory import Writable
 from microkernels.runtime.job import Golden, KernelJob
 
-from ..problem import BpProblem, Messages
+from ..golden import coarse_problem, copied
+from ..levels import BETWEEN, LevelsLayout, coarse_base
+from ..problem import BpProblem, Messages, most_cycles
 from ..shifts.choice import Form
 from ..shifts.transform import Transform, transform_of
 from .golden import TrwsField, check_costs
 from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
 from .order import TrwsShape
-
-#: Maximum cycles of a launch, and per message that the launch updates.
-_START_CYCLES = 1_000_000
-_UPDATE_CYCLES = 20_000
 
 
 @CHECK.arguments
@@ -52,34 +55,117 @@ def trws_job(
             costs whose sums don't fit an element, or negative iterations.
     """
     CHECK.at_least("iterations", iterations, 0)
-    CHECK.at_least("pes", pes, 1)
-    if block is None:
-        block = block_of(problem.width, problem.height, pes)
-    CHECK.at_least("block", block, 1)
-    check_costs(problem)
-    transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
-    shape = _shape(problem, transform, scratchpad_bytes)
-    assert shape.pad
-    layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block)
-    program = _program(shape, block, instruction_words)
+    level = _Level(problem, pes, form, scratchpad_bytes, instruction_words, block)
     updates = problem.updates * iterations
-    cycles = _START_CYCLES + updates * _UPDATE_CYCLES
-    launch = Launch(program=program, parameters=layout.parameters, max_cycles=cycles)
-
     return KernelJob(
         name="TRW-S",
-        launches=(launch,),
-        prepare=lambda memory: layout.pack(memory, iterations, messages),
-        outputs=layout.unpack,
+        launches=(level.launch("", updates),),
+        prepare=lambda memory: level.layout.pack(memory, iterations, messages),
+        outputs=level.layout.unpack,
         golden=Golden(partial(_golden, problem, iterations, messages), lazy=True),
-        end=layout.end,
-        declared=layout.declared,
+        end=level.layout.end,
+        declared=level.layout.declared,
         pes=pes,
         # Two and a half sums of vectors, a difference before and one after the minimum, plus a sum
         # and a minimum for each pair of labels.
         operations=updates * (9 * problem.labels // 2 + 2 * problem.labels**2),
         updates=updates,
     )
+
+
+@CHECK.arguments
+def trws_levels_job(
+    problem: BpProblem,
+    coarse_iterations: int,
+    iterations: int,
+    *,
+    pes: int = 1,
+    messages: Messages | None = None,
+    smoothness: NDArray[np.integer] | None = None,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    form: Form = "auto",
+    instruction_words: int = INSTRUCTION_WORDS,
+) -> KernelJob:
+    """Hierarchical TRW-S: the launches ``construct``, ``coarse``, ``copy`` and ``fine``. The
+    outputs are the fine level's messages.
+
+    Parameters:
+        coarse_iterations, iterations: on the two levels, 0 or more.
+        messages: initial messages of the coarse problem; None: all 0.
+        smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
+        problem, pes, scratchpad_bytes, form, instruction_words: as for :func:`trws_job`.
+
+    Raises:
+        KernelError: as for :func:`trws_job`, for either level.
+    """
+    CHECK.at_least("coarse_iterations", coarse_iterations, 0)
+    CHECK.at_least("iterations", iterations, 0)
+    small = coarse_problem(problem, smoothness)
+    engine = pes, form, scratchpad_bytes, instruction_words
+    fine = _Level(problem, *engine)
+    coarse = _Level(small, *engine, base=coarse_base(fine.layout))
+    layout = LevelsLayout(fine=fine.layout, coarse=coarse.layout)
+    empty = replace(small, data_costs=np.zeros_like(small.data_costs))
+
+    def prepare(memory: Writable) -> None:
+        fine.layout.pack(memory, iterations, None)
+        replace(coarse.layout, problem=empty).pack(memory, coarse_iterations, messages)
+        for address, data in layout.parameters(0):
+            memory.write(address, data)
+
+    updates = small.updates * coarse_iterations, problem.updates * iterations
+    construct, copy = (layout.launch(name, problem, scratchpad_bytes) for name in BETWEEN)
+    return KernelJob(
+        name="hierarchical TRW-S",
+        launches=(
+            construct,
+            coarse.launch("coarse", updates[0]),
+            copy,
+            fine.launch("fine", updates[1]),
+        ),
+        prepare=prepare,
+        outputs=fine.layout.unpack,
+        golden=Golden(
+            lambda: _golden(
+                problem, iterations, copied(problem, _golden(small, coarse_iterations, messages))
+            ),
+            lazy=True,
+        ),
+        end=coarse.layout.end,
+        declared=layout.declared,
+        pes=pes,
+        updates=sum(updates),
+    )
+
+
+class _Level:
+    """Layout and program of a level; parameters and errors as for :func:`trws_job`."""
+
+    def __init__(
+        self,
+        problem: BpProblem,
+        pes: int,
+        form: Form,
+        scratchpad_bytes: int,
+        instruction_words: int,
+        block: int | None = None,
+        base: int = 0,
+    ) -> None:
+        CHECK.at_least("pes", pes, 1)
+        if block is None:
+            block = block_of(problem.width, problem.height, pes)
+        CHECK.at_least("block", block, 1)
+        check_costs(problem)
+        transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
+        shape = _shape(problem, transform, scratchpad_bytes)
+        assert shape.pad
+        self.layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block, base=base)
+        self._program = _program(shape, block, instruction_words)
+
+    def launch(self, name: str, updates: int) -> Launch:
+        """The launch that updates so many messages."""
+        parameters, cycles = self.layout.parameters, most_cycles(updates)
+        return Launch(name=name, program=self._program, parameters=parameters, max_cycles=cycles)
 
 
 def _golden(problem: BpProblem, iterations: int, messages: Messages | None) -> Messages:

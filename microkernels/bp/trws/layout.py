@@ -37,6 +37,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import Word, WordRecord, word
 from microkernels.runtime.barrier import FLAG_BYTES
+from microkernels.runtime.ring import VaultRing
 
 from ..problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from ..record import BANKS, record_stride, row_stride, vector_stride
@@ -120,6 +121,7 @@ class TrwsLayout:
         shape: of the program.
         sharers: engines, at least 1.
         block: pixels per block, at least 1.
+        base: first address, a multiple of 4096.
 
     Raises:
         KernelError: a value out of range, or a problem that no kernel solves.
@@ -129,27 +131,43 @@ class TrwsLayout:
     shape: TrwsShape
     sharers: int
     block: int
+    base: int = 0
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         CHECK.at_least("sharers", self.sharers, 1)
         CHECK.at_least("block", self.block, 1)
+        CHECK.at_least("base", self.base, 0)
 
     @property
-    def _tail(self) -> int:
+    def ring(self) -> VaultRing:
+        """A single vault."""
+        return VaultRing()
+
+    @property
+    def most_areas(self) -> int:
+        """Maximum number of a vault's areas."""
+        return 1
+
+    def areas(self, vault: int) -> list[tuple[int, int, int]]:
+        """Address of the first record, columns and rows of pixels, for the only ``vault``, 0."""
+        return [(self._at(0, 0), self.problem.width, self.problem.height)]
+
+    @property
+    def tail(self) -> int:
         """Elements after a vector's labels."""
         return 0 if self.problem.weights is None else WEIGHTS
 
     @property
-    def _vector(self) -> int:
-        return vector_stride(self.problem.labels + self._tail, self.problem.bits)
+    def vector_bytes(self) -> int:
+        return vector_stride(self.problem.labels + self.tail, self.problem.bits)
 
     @property
     def _record(self) -> int:
-        return record_stride(self.problem.labels + self._tail, self.problem.bits)
+        return record_stride(self.problem.labels + self.tail, self.problem.bits)
 
     @property
-    def _pitch(self) -> int:
+    def pitch(self) -> int:
         return row_stride((self.problem.width + 2) * self._record)
 
     @property
@@ -170,13 +188,13 @@ class TrwsLayout:
     @property
     def parameters(self) -> int:
         """Address of the parameter block, for the launch."""
-        return 0
+        return self.base
 
     def flag(self, engine: int) -> int:
         """Address of an engine's flag."""
         words = HEADER_WORDS + round_up(self.sharers, _ALIGNMENT)
         words += self.sharers * PART_WORDS + 2 * self.problem.height * Row.length()
-        return round_up(8 * words, COLUMN_BYTES) + engine * FLAG_BYTES
+        return self.base + round_up(8 * words, COLUMN_BYTES) + engine * FLAG_BYTES
 
     @property
     def constants(self) -> int:
@@ -198,11 +216,11 @@ class TrwsLayout:
     @property
     def end(self) -> int:
         """First byte after all data."""
-        return self._first_record + (self.problem.height + 2) * self._pitch
+        return self._first_record + (self.problem.height + 2) * self.pitch
 
     def _at(self, x: int, y: int) -> int:
         """Address of the record of a pixel or of a border pixel."""
-        return self._first_record + (y + 1) * self._pitch + (x + 1) * self._record
+        return self._first_record + (y + 1) * self.pitch + (x + 1) * self._record
 
     def rows(self, engine: int) -> Iterator[Row[int]]:
         """One iteration's rows of ``engine`` (0..sharers - 1)."""
@@ -229,16 +247,16 @@ class TrwsLayout:
         keep = halve + self.problem.bits // 8
 
         def vector(place: int) -> int:
-            return (place - first_place) * self._vector
+            return (place - first_place) * self.vector_bytes
 
         def gamma(x: int) -> int:
             corner = (x, y) in ((width - 1, 0), (0, height - 1))
             return keep if thin or corner else halve
 
         return Row(
-            load=self._at(first, y) + first_place * self._vector,
-            along=self._at(first, y) + _PLACE[along] * self._vector,
-            across=self._at(first - step, y + step) + _PLACE[across] * self._vector,
+            load=self._at(first, y) + first_place * self.vector_bytes,
+            along=self._at(first, y) + _PLACE[along] * self.vector_bytes,
+            across=self._at(first - step, y + step) + _PLACE[across] * self.vector_bytes,
             step=step * self._record,
             at_along=vector(_PLACE[opposite_along]),
             at_across=vector(_PLACE[opposite_across]),
@@ -308,15 +326,18 @@ class TrwsLayout:
             matrix = problem.smoothness << shift
             for address, one in zip(self._matrices, (matrix, matrix.T), strict=True):
                 memory.write(address, np.ascontiguousarray(one).tobytes())
+        # The border to the right and below fills up blocks of two levels: its costs are 0.
         for y in range(problem.height):
-            records = np.zeros(problem.width * self._record, np.uint8)
+            row = np.zeros((problem.width + 1) * self._record, np.uint8)
+            records = row[: problem.width * self._record]
             for place, values in planes.items():
                 self._vectors(records, place)[:] = np.ascontiguousarray(values[y]).view(np.uint8)
             if problem.weights is not None:
-                at = _COST_PLACE * self._vector + problem.labels * problem.bits // 8
+                at = _COST_PLACE * self.vector_bytes + problem.labels * problem.bits // 8
                 weights = self._weights(y).view(np.uint8)
                 records.reshape(-1, self._record)[:, at : at + weights.shape[1]] = weights
-            memory.write(self._at(0, y), records.tobytes())
+            memory.write(self._at(0, y), row.tobytes())
+        memory.write(self._at(0, problem.height), bytes((problem.width + 1) * self._record))
 
     def _weights(self, y: int) -> NDArray[np.signedinteger]:
         """``[x, direction]``, the weights of a row's edges to the right, down, left and up, as
@@ -359,7 +380,7 @@ class TrwsLayout:
 
     def _vectors(self, records: NDArray[np.uint8], place: int) -> NDArray[np.uint8]:
         """View ``[x, byte]`` of one vector of every record of a row."""
-        start = place * self._vector
+        start = place * self.vector_bytes
         used = self.problem.labels * self.problem.bits // 8
         vectors: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
         return vectors

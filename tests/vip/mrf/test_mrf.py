@@ -84,7 +84,7 @@ def test_machines_agree_with_the_golden_model(vip, pair, method: str, options) -
         "bp": ["", "labels"],
         "hbp": ["construct", "coarse", "copy", "fine", "labels"],
         "trws": [""],
-        "htrws": ["coarse", "fine"],
+        "htrws": ["construct", "coarse", "copy", "fine"],
     }[method]
     if "--levels" in options:
         launches.insert(0, "coarse 2")

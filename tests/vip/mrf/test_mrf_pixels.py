@@ -109,6 +109,15 @@ def test_graph_of_differing_lengths_is_solved(vip) -> None:
     run = json.loads(Path("run.json").read_text())
     assert run["updates"] == 12
     assert run["differing"] == 0
+    assert run["marginals"] is None
+    code, out, err = vip("mrf", "graph", "graph.npz", *arguments, "--marginals")
+    assert code == 0, err
+    shares = np.load("labels.npy")
+    assert shares.shape == (3, 5)
+    assert shares[1].tolist() == [1, 0, 0, 0, 0]
+    for row, costs in ((0, own[0] + pairs[0][:, 0]), (2, own[2] + pairs[1][0])):
+        weights = np.exp(-costs / 256)
+        assert shares[row, : len(costs)] == pytest.approx(weights / weights.sum(), abs=0.005)
     np.savez("bad.npz", labels=[2], costs=[1, 2], edges=[(0, 1)], pairs=[1, 2])
     code, _, err = vip("mrf", "graph", "bad.npz")
     assert (code, err.count("\n")) == (2, 1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,7 @@ from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.graph import solve_graph
+from vip.mrf.graph import GraphRun, solve_graph
 from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
 from vip.mrf.run import MOST_LEVELS, solve_mrf
@@ -441,6 +442,13 @@ def graph(
         ),
     ],
     iterations: Annotated[int, typer.Option(help="Iterations.", min=1, max=1000)] = 5,
+    marginals: Annotated[
+        bool,
+        typer.Option(
+            "--marginals",
+            help="Find probabilities: costs are their negative logarithms, in 256ths.",
+        ),
+    ] = False,
     on: PlaceOption = "golden",
     preset_name: PresetOption = "pe",
     output: Annotated[
@@ -449,7 +457,7 @@ def graph(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the labels as .npy.",
+            help="Write the labels, or a row of probabilities per variable, as .npy.",
             callback=writing(".npy"),
         ),
     ] = None,
@@ -463,10 +471,16 @@ def graph(
         need_simulator()
     with shown() as progress:
         field = read_graph(file)
-        run = solve_graph(field, preset_name, iterations=iterations, on=on, progress=progress)
+        run = solve_graph(
+            field,
+            preset_name,
+            iterations=iterations,
+            marginals=marginals,
+            on=on,
+            progress=progress,
+        )
     if output is not None:
-        target = BytesIO()
-        np.save(target, np.array(run.labels, np.uint8))
+        np.save(target := BytesIO(), _array(run))
         write_atomically(output, target.getvalue())
     write_json(json, asdict(run))
     values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
@@ -478,6 +492,13 @@ def graph(
     show_values(f"{len(field.costs):,} variables, {len(field.edges):,} edges", values)
     if run.differing:
         raise typer.Exit(1)
+
+
+def _array(run: GraphRun) -> NDArray[np.generic]:
+    """Labels, or a row of probabilities per variable."""
+    if run.marginals is None:
+        return np.array(run.labels, np.uint8)
+    return np.array(list(zip_longest(*run.marginals, fillvalue=0)), np.float32).T
 
 
 def _check_extras(
