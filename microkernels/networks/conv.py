@@ -132,7 +132,7 @@ class Conv(SumLayer, _Filter):
 
     def output_of(self, size: MapSize) -> MapSize:
         # Of numbers, while groups count elements.
-        shape = replace(self, inner=None).shape(size)
+        shape = replace(replace(self, inner=None).shape(size), inner=self.inner)
         return MapSize(shape.out_width, shape.out_height, self.filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
