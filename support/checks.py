@@ -117,13 +117,15 @@ class Checks:
     def arguments(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """``function``, which refuses arguments of other types than their annotations, as
         :meth:`fields` does."""
-        signature = inspect.signature(function)
+        names = tuple(inspect.signature(function).parameters)
 
         @wraps(function)
         def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             hints = _hints(function)
-            for name, value in signature.bind(*args, **kwargs).arguments.items():
-                self._typed(name, value, hints[name])
+            # Python itself refuses arguments beyond the parameters.
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                if name in hints:
+                    self._typed(name, value, hints[name])
             return function(*args, **kwargs)
 
         return checked

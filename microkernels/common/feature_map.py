@@ -9,6 +9,7 @@ edges. Channels that only fill up the last slice contain zeros.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -95,17 +96,17 @@ class FeatureMap:
         """Number of slices."""
         return -(-self.channels // self.depth)
 
-    @property
+    @cached_property
     def y_step(self) -> int:
         """Bytes from a pixel to the one below."""
         return self.depth * ELEMENT_BYTES
 
-    @property
+    @cached_property
     def x_step(self) -> int:
         """Bytes from a pixel to the one to its right."""
         return (self.height + 2 * self.padding) * self.y_step
 
-    @property
+    @cached_property
     def slice_step(self) -> int:
         """Bytes from a slice to the next."""
         return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
@@ -208,7 +209,7 @@ class StripMap(FeatureMap):
         """Number of strips."""
         return (self.height + 2 * self.padding - self.rows) // self.stride + 1
 
-    @property
+    @cached_property
     def x_step(self) -> int:
         return self.rows * self.y_step
 
@@ -217,7 +218,7 @@ class StripMap(FeatureMap):
         """Bytes from a strip to the next."""
         return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
 
-    @property
+    @cached_property
     def slice_step(self) -> int:
         return self.strips * self.strip_step
 
@@ -325,11 +326,11 @@ class PartMap(FeatureMap):
             depth=whole.depth,
         )
 
-    @property
+    @cached_property
     def x_step(self) -> int:
         return self.whole.x_step
 
-    @property
+    @cached_property
     def slice_step(self) -> int:
         return self.whole.slice_step
 

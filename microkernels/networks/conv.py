@@ -71,7 +71,7 @@ class _Filter(WeightLayer, WindowLayer):
         """Sums of products over groups of ``inner`` channels; None: per channel."""
         real = parameters.real[self.name]
         shape = (len(values), size.height, size.width, size.channels)
-        total = np.broadcast_to(real.bias, shape).copy()
+        total = np.broadcast_to(real.bias.astype(values.dtype), shape).copy()
         for row, column, view in self.views(values, size, 0.0):
             weights = real.weights[:, row, column]
             if inner is None:
@@ -132,7 +132,7 @@ class Conv(SumLayer, _Filter):
 
     def output_of(self, size: MapSize) -> MapSize:
         # Of numbers, while groups count elements.
-        shape = replace(self, inner=None).shape(size)
+        shape = replace(replace(self, inner=None).shape(size), inner=self.inner)
         return MapSize(shape.out_width, shape.out_height, self.filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ class Conv(SumLayer, _Filter):
             # The kernel for single pixels may be faster.
             return 0.0
         together = min(round_up(shape.filters, self.packed), out_depth * self.packed)
-        return least_cycles(shape, depth, together) / engines.pes
+        return least_cycles(shape, depth, together, engines.scratchpad_bytes) / engines.pes
 
     def _point_cycles(
         self, shape: ConvShape, depth: int, out_depth: int, engines: ChipEngines
@@ -227,8 +227,9 @@ class Conv(SumLayer, _Filter):
         if self.inner is not None:
             # A vault's filters read all groups.
             plans = [cut for cut in plans if cut.cut.parts == 1]
-        kinds = (False, True) if first and self.stripped else (False,)
-        return [replace(cut, strips=strips) for cut in plans for strips in kinds]
+        if not first or not self.stripped:
+            return plans
+        return [replace(cut, strips=strips) for cut in plans for strips in (False, True)]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
         (width, height), channels = self.taps, self.shape(plan.input).group_channels

@@ -227,15 +227,16 @@ class _DenseStep(LayerStep):
         return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launch(self) -> Launch:
         program = dense_program(
             self.layout(0),
             fraction=self.layer.fraction,
             vault_bits=self.ring.address_bits,
         )
-        return (self._launch(program, self.offset),)
+        return self._launch(program, self.offset)
 
-    def declared(self, launch: Launch) -> Declared:
+    @property
+    def declared(self) -> Declared:
         return self.layout(0).declared
 
     def store_input(self, memory: Writable, images: Elements) -> None:

@@ -249,9 +249,9 @@ class _MapStep(LayerStep):
         return layout
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launch(self) -> Launch:
         program = self.layer.program(self.layout(0), self.ring.address_bits)
-        return (self._launch(program, self.offset + self._first),)
+        return self._launch(program, self.offset + self._first)
 
     @cached_property
     def _first(self) -> int:
@@ -267,11 +267,12 @@ class _MapStep(LayerStep):
     def bytes(self) -> int:
         return self._first + self._block
 
-    def declared(self, launch: Launch) -> Declared:
+    @property
+    def declared(self) -> Declared:
         # A program may read one word past its part of a block: between this step's data and the
         # next place, which nothing writes.
         past = WORD_BYTES if self.bytes % ALIGNMENT else 0
-        block = Span(launch.parameters, self._block + past)
+        block = Span(self.offset + self._first, self._block + past)
         return Declared(constants=(block,), slots=self.pes)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:

@@ -173,7 +173,7 @@ class LayerMaps:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerStep(ABC):
-    """What all vaults do for a layer: each vault's data, and the launches that process it.
+    """What all vaults do for a layer: each vault's data, and the launch that processes it.
 
     The data is at the same offset in each vault. All rounds of a layer are one launch; weights and
     biases are stored once.
@@ -213,13 +213,14 @@ class LayerStep(ABC):
 
     @property
     @abstractmethod
-    def launches(self) -> tuple[Launch, ...]:
-        """The step's launches."""
+    def launch(self) -> Launch:
+        """The step's launch."""
 
+    @property
     @abstractmethod
-    def declared(self, launch: Launch) -> Declared:
-        """What is fixed by the network in the first vault when ``launch``, one of the step's, runs:
-        its parameter block, and flags."""
+    def declared(self) -> Declared:
+        """What is fixed by the network in the first vault when the launch runs: its parameter
+        block, and flags."""
 
     @abstractmethod
     def write(self, memory: Writable, weights: Weights | None) -> None:

@@ -51,13 +51,14 @@ class MoveStep(LayerStep):
         return round_up(size, COLUMN_BYTES)
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launch(self) -> Launch:
         program = move_program(
             vault_bits=self.ring.address_bits, scratchpad_bytes=self.maps.engines.scratchpad_bytes
         )
-        return (self._launch(program, self.offset),)
+        return self._launch(program, self.offset)
 
-    def declared(self, launch: Launch) -> Declared:
+    @property
+    def declared(self) -> Declared:
         return Declared(constants=(Span(self.offset, self.bytes),), slots=self.pes)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
@@ -66,13 +67,9 @@ class MoveStep(LayerStep):
             memory.write(base, move_block(base, moves, self.pes))
 
 
-def _launches(steps: Sequence[LayerStep]) -> Iterator[tuple[LayerStep, Launch]]:
-    """The launches of steps, in order, each with its step."""
-    for step in steps:
-        with named(step.layer_name):
-            launches = step.launches
-        for launch in launches:
-            yield step, launch
+def _launch(step: LayerStep) -> Launch:
+    with named(step.layer_name):
+        return step.launch
 
 
 class NetworkLayout:
@@ -251,24 +248,23 @@ class NetworkLayout:
 
     def launches_of(self, layer: str) -> tuple[Launch, ...]:
         """A layer's launches, by the layer's name."""
-        steps = [step for step in self.steps if step.layer_name == layer]
-        return tuple(launch for _, launch in _launches(steps))
+        return tuple(_launch(step) for step in self.steps if step.layer_name == layer)
 
     @property
     def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
-        return {launch.name: step for step, launch in _launches(self.steps)}
+        return {step.name: step for step in self.steps}
 
     @property
     def declared(self) -> Mapping[str, Declared]:
         """Name of each launch -> what is fixed by the network when it runs in the first vault;
         everything else, including weights, is data."""
-        return {launch.name: step.declared(launch) for step, launch in _launches(self.steps)}
+        return {step.name: step.declared for step in self.steps}
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """All launches, in order."""
-        return tuple(launch for _, launch in _launches(self.steps))
+        return tuple(map(_launch, self.steps))
 
     @property
     def results(self) -> Mapping[str, OutputMaps]:

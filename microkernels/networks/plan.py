@@ -290,6 +290,8 @@ class _Planner:
         self.network = network
         self.work = work
         self.depths = slice_depths(network, work.engines)
+        #: Cycles of :meth:`moved`, by identity: plans are options, which stay.
+        self._moved: dict[tuple[int, int], float] = {}
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
@@ -320,7 +322,13 @@ class _Planner:
         return [plan for _, _, plan in fastest]
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
-        """Predicted cycles of the moves of a layer's input."""
+        """Predicted cycles of the moves of a layer's input; both plans are :meth:`options`."""
+        pair = (id(before), id(plan))
+        if pair not in self._moved:
+            self._moved[pair] = self._move_cycles(before, plan)
+        return self._moved[pair]
+
+    def _move_cycles(self, before: LayerPlan | None, plan: LayerPlan) -> float:
         if before is None or plan.layer.reads_in_place(before, plan):
             return 0.0
         inputs = len(self.network.sources[plan.layer.name])

@@ -225,21 +225,19 @@ def moves_between(source: _Addresses, target: _Addresses) -> list[Move]:
     first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
     length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
     starts, ends, sizes = (values.tolist() for values in (source[first], target[first], length))
-    # Distance from each piece to the next; None: they differ in length.
-    steps = [
-        (after - before, end - start) if size == other else None
-        for before, after, start, end, size, other in zip(
-            starts, starts[1:], ends, ends[1:], sizes, sizes[1:], strict=False
-        )
-    ]
+    # Distances from each piece to the next, and the last piece that is as far from the one before.
+    apart = np.stack([np.diff(source[first]), np.diff(target[first])])
+    same = np.diff(length) == 0
+    changes = np.flatnonzero((np.diff(apart) != 0).any(axis=0) | (np.diff(same) != 0))
+    lasts = np.append(changes + 1, len(same))
+    last_of = np.repeat(lasts, np.diff(lasts, prepend=0)).tolist()
+    (by_of, gap_of), equal = apart.tolist(), same.tolist()
     moves: list[Move] = []
     at = 0
     while at < len(starts):
-        count = 1
-        step = steps[at] if at < len(steps) else None
-        while step is not None and at + count <= len(steps) and steps[at + count - 1] == step:
-            count += 1
-        by, gap = step or (0, 0)
+        count, by, gap = 1, 0, 0
+        if at < len(equal) and equal[at]:
+            count, by, gap = last_of[at] - at + 1, by_of[at], gap_of[at]
         moves.append(
             Move(
                 source=starts[at],

@@ -325,11 +325,12 @@ class _RecurrentStep(LayerStep):
         return round_up(self._layout().end - self.offset, COLUMN_BYTES)
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launch(self) -> Launch:
         program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
-        return (self._launch(program, self.offset),)
+        return self._launch(program, self.offset)
 
-    def declared(self, launch: Launch) -> Declared:
+    @property
+    def declared(self) -> Declared:
         return self._layout().declared
 
     def write(self, memory: Writable, weights: Weights | None) -> None:

@@ -99,10 +99,10 @@ class Windows:
         """The region read for the outputs in ``tile``; parameters as for :meth:`region_size`."""
         size = MapSize(tile.width, tile.height, tile.channels)
         return MapRegion(
-            x=tile.x * self.stride.width - self.left,
-            y=tile.y * self.stride.height - self.top,
-            channel=tile.channel if self.parted else 0,
-            **self.region_size(size, channels)._asdict(),
+            tile.x * self.stride.width - self.left,
+            tile.y * self.stride.height - self.top,
+            tile.channel if self.parted else 0,
+            *self.region_size(size, channels),
         )
 
 

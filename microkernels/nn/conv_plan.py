@@ -50,7 +50,7 @@ SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it accepts a short instruction; for estimates.
-_SHORT_COST = 1
+SHORT_COST = 1
 #: Cycles that a load waits for the one before in its unit of the array range check.
 _WAIT = 50
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
@@ -368,11 +368,11 @@ class ConvPlan:
     @property
     def vector_cycles(self) -> float:
         """Estimated vector unit cycles per window."""
-        short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
+        short = -(-self.group_bytes // WORD_BYTES) + SHORT_COST
         # Bytes are picked from their sums at one per cycle.
         picked = 0.0
         if self.narrow is not None:
-            picked = (short + self.mean_filters + _SHORT_COST) / self.slices
+            picked = (short + self.mean_filters + SHORT_COST) / self.slices
         return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
     @property

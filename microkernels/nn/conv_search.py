@@ -1,7 +1,7 @@
 """Finds the fastest division of a convolution (:mod:`microkernels.nn.conv_plan`) and its slices."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES
@@ -11,7 +11,7 @@ from microkernels.common.feature_map import even_parts, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
-from .conv_plan import SHARERS, ConvPlan, slots_apart
+from .conv_plan import SHARERS, SHORT_COST, ConvPlan, slots_apart
 from .conv_shape import ConvShape, check_shifts, outputs_per_element
 
 #: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
@@ -126,11 +126,11 @@ def plan_conv(
         raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
     best = []
     for sliding, filled in kinds:
-        ringless = ConvPlan(
+        ringless = partial(
+            ConvPlan,
             shape=shape,
             depth=depth,
             out_depth=out_depth,
-            filters=candidates[0],
             joined=joined,
             sliding=sliding,
             strips=strips,
@@ -139,10 +139,13 @@ def plan_conv(
             pairs=pairs,
             narrow=narrow,
         )
+        # Those whose weights do not fit need no plan.
+        one = ringless(filters=candidates[0])
+        most = scratchpad_bytes // (one.parts * one.length * ELEMENT_BYTES)
         plans = [
-            replace(ringless, filters=count)
+            ringless(filters=count)
             for count in candidates
-            if shape.groups == 1 or ringless.read_filters % count == 0
+            if count <= most and (shape.groups == 1 or one.read_filters % count == 0)
         ]
         fastest: tuple[float, int, int, ConvPlan] | None = None
         for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
@@ -159,6 +162,8 @@ def plan_conv(
             f"{depth} channels do not fit a scratchpad of {scratchpad_bytes} bytes with the "
             f"window before them: give slices of fewer channels"
         )
+    if len(best) == 1:
+        return best[0]
     return min(
         best, key=lambda plan: (plan.cycles(sharers, images), -plan.ahead, plan.bus_cycles(SHARERS))
     )
@@ -186,7 +191,8 @@ def best_depth(
     limit = min(MAX_VL // shape.kernel_rows, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
-        (least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
+        (least_cycles(shape, depth, out_depth, scratchpad_bytes), depth)
+        for depth in range(1, limit + 1)
     ):
         if best is not None and least > best[0]:
             break
@@ -218,14 +224,18 @@ def filter_overflow(shape: ConvShape, scratchpad_bytes: int) -> KernelError:
     )
 
 
-def least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
+def least_cycles(
+    shape: ConvShape, depth: int, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> float:
     """A lower bound of :meth:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
-    beats of all products, and two additions per group of filters."""
+    beats of all products, and of an addition per part and one more for each group of filters."""
     column = shape.kernel_rows * depth
     joined = column * shape.kernel <= MAX_VL
     parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
-    groups = -(-shape.filters // min(MAX_MR, out_depth))
-    beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
+    fitting = max(1, scratchpad_bytes // (parts * length * ELEMENT_BYTES))
+    groups = -(-shape.filters // min(MAX_MR, out_depth, fitting))
+    short = shape.filters / _LANES + groups * SHORT_COST
+    beats = parts * shape.filters * -(-length // _LANES) + (parts + 1) * short
     slices = -(-shape.group_channels // depth)
     # Estimates are rounded.
     return shape.out_width * shape.out_height * slices * beats * (1 - 1e-9)

@@ -1,5 +1,6 @@
 """The ``vip`` command."""
 
+import gc
 import logging
 from typing import Annotated, ClassVar
 
@@ -157,8 +158,14 @@ def _common(
     del show
 
 
+#: Objects after which cycles of them are collected.
+_NEW_OBJECTS = 100_000
+
+
 def main() -> None:
     """Entry point of the ``vip`` command."""
+    # Plans have millions of objects, nearly none of them in cycles.
+    gc.set_threshold(_NEW_OBJECTS)
     show_notices()
     run_command(_run)
 

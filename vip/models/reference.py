@@ -63,6 +63,9 @@ class OnnxModel:
         options = onnxruntime.SessionOptions()
         # Without it, processors that lack dot products of bytes saturate sums of their products.
         options.add_session_config_entry("session.x64quantprecision", "1")
+        # Models run a few times; packing weights, and threads that wait for work, take longer.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # Errors are raised; what else goes to standard error is not of the command.
         options.log_severity_level = 4
         self._model = model

@@ -1,6 +1,6 @@
 """Mapped models beside onnxruntime on random numbers, before anything is made of them.
 
-Mapped layers are computed in 64-bit floating point
+Mapped layers are computed in floating point, of 64 bits unless the model is large
 (:func:`microkernels.onnx_models.model.real_layers`), without fraction bits, so that a difference is
 a fault of the mapping. They may differ by:
 
@@ -38,7 +38,7 @@ _NUDGE = 1e-5
 _LOGISTIC_ERROR = 1e-6
 #: Share of the first set's range that the second set of numbers has.
 _SMALL = 1 / 8
-#: Products of an image from which on one set of numbers is enough.
+#: Products of an image from which on one set of numbers, of 32 bits, is enough.
 _MOST_PRODUCTS = 1 << 30
 
 
@@ -162,13 +162,19 @@ def _float_outputs(
 ) -> dict[str, Reals]:
     """Tensors of mapped layers in floating point: images x elements; ``steps`` as of
     :func:`microkernels.onnx_models.model.real_layers`."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     images = np.arange(len(next(iter(numbers.values()))))
     maps = {port.layer: port.maps(numbers[port.tensor], len(images)) for port in mapped.inputs}
     maps |= {name: of_images(values, images) for name, values in mapped.constants.items()}
+    if _products(mapped) > _MOST_PRODUCTS:
+        maps = {name: values.astype(np.float32) for name, values in maps.items()}
     names = {port.layer for port in ports}
-    layers = {
-        layer.name: values
-        for layer, values in real_layers(with_norms(mapped, maps), maps, steps=steps)
-        if layer.name in names
-    }
+    # Threads that wait for each other's small products take more time than they save.
+    with threadpool_limits(1, "blas"):
+        layers = {
+            layer.name: values
+            for layer, values in real_layers(with_norms(mapped, maps), maps, steps=steps)
+            if layer.name in names
+        }
     return {port.tensor: port.images(layers[port.layer]).reshape(len(images), -1) for port in ports}

@@ -171,6 +171,12 @@ def test_random_networks(seed: int) -> None:
         ),
         (
             lambda: Network(
+                input=MapSize(4, 4, 2), layers=(Conv(name="c", filters=4, fraction=8, inner=3),)
+            ),
+            "c: groups of 3 channels must divide 2 channels",
+        ),
+        (
+            lambda: Network(
                 input=MapSize(4, 4, 2), layers=(Pool(name="p"), Add(name="a", other=INPUT))
             ),
             "a: the maps must have the same size, but p has 2 x 2 x 2 (width, height, channels), "
