@@ -1,4 +1,4 @@
-"""Campaigns of resets, errors and stalls: everything that is disturbed, and how often."""
+"""Campaigns of resets, errors, damage and stalls: everything that is disturbed, and how often."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -13,10 +13,18 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import chip_bp_job
 from sim_tb.timed.chip.chip_model import ChipModel
-from sim_tb.workloads.campaigns import Campaign, engine_errors, engine_resets, vault_resets
+from sim_tb.workloads.campaigns import (
+    Campaign,
+    engine_errors,
+    engine_resets,
+    line_damage,
+    vault_resets,
+)
 from sim_tb.workloads.chip_campaigns import chip_errors, chip_resets, chip_stalls
+from soc.board.terminal import line_rate
 from soc.chip.config import ChipConfig
-from soc.generate.presets import chip_preset, tile_preset
+from soc.generate.presets import chip_preset, preset, tile_preset
+from vip.board.design import CLOCK_MHZ, board_chip
 
 from .harness.experiment import (
     SIMULATION,
@@ -55,6 +63,11 @@ def on_chip() -> KernelJob:
     return chip_bp_job(motorcycle(2, 2, 2).problem, 1, TINY)
 
 
+def _on_board(points: int, seed: int) -> Campaign:
+    rate, divisor = line_rate(CLOCK_MHZ)
+    return line_damage(board_chip(preset("pe-small"), 1 << 14), divisor, rate, points, seed)
+
+
 #: Name -> campaign of a number of points, with a seed.
 CAMPAIGNS: Mapping[str, Callable[[int, int], Campaign]] = {
     "engine_resets": lambda points, seed: engine_resets(PeConfig(), points, seed),
@@ -65,6 +78,7 @@ CAMPAIGNS: Mapping[str, Callable[[int, int], Campaign]] = {
     "chip_errors": lambda points, seed: chip_errors(on_axi(0), points, seed),
     "line_buffer_errors": lambda points, seed: chip_errors(on_axi(8), points, seed),
     "timing_model_errors": lambda points, seed: chip_errors(on_axi(8), points, seed, ChipModel),
+    "board_lines": _on_board,
 }
 
 
@@ -74,7 +88,7 @@ def campaigns(
     seed: SeedOption = 1,
     only: NamesOption = None,
 ) -> Iterator[Measurement]:
-    """Resets at random cycles, memories that fail, and hosts that stall: all that is left is exact.
+    """Resets at random cycles, failing memories and lines, stalled hosts: what is left is exact.
 
     Engines run random programs, a vault and chips belief propagation or copies between vaults.
     Hung are points after which something did not end, lost those after which something was wrong.

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -13,6 +15,7 @@ from typing import Self
 from sim_tb.runner.build import BuildError, check_tools, simulator_environment
 from sim_tb.runner.cache import fingerprint
 from soc.board.design import PLL, TOP, board_verilog, top_verilog
+from soc.board.serial_transport import ByteStream
 from soc.chip.config import ChipConfig
 from support.cache import build_folder
 from support.files import write_file
@@ -114,3 +117,65 @@ class BoardSimulation:
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().decode().strip()
+
+
+class Damage:
+    """Changes, loses or doubles a ``share`` of the bytes; ``number`` so far."""
+
+    def __init__(self, rng: random.Random, share: float) -> None:
+        self._rng = rng
+        self._share = share
+        self.number = 0
+
+    def __call__(self, content: bytes) -> bytes:
+        passed = bytearray()
+        for byte in content:
+            if self._rng.random() >= self._share:
+                passed.append(byte)
+                continue
+            self.number += 1
+            kind = self._rng.randrange(3)
+            if kind == 0:
+                passed.append(byte ^ 1 << self._rng.randrange(8))
+            elif kind == 1:
+                passed += bytes([byte, byte])
+        return bytes(passed)
+
+
+class HostKilled(Exception):
+    """The host ended in the middle of a frame."""
+
+
+class DamagedLine:
+    """A :class:`soc.board.serial_transport.ByteStream` over ``line`` that damages a ``share`` of
+    the bytes of both directions.
+
+    Attributes:
+        damage: of the bytes.
+        frames_left: requests until one is sent in part and :class:`HostKilled` raised; None: never.
+    """
+
+    def __init__(self, line: ByteStream, rng: random.Random, share: float) -> None:
+        self._line = line
+        self._rng = rng
+        self.damage = Damage(rng, share)
+        self.frames_left: int | None = None
+        self._pulled_until = 0.0
+
+    def pull(self, seconds: float) -> None:
+        """Lose all bytes of both directions for ``seconds`` from now on."""
+        self._pulled_until = time.monotonic() + seconds
+
+    def send(self, content: bytes) -> None:
+        if self.frames_left is not None:
+            self.frames_left -= 1
+            if self.frames_left < 0:
+                self.frames_left = None
+                self._line.send(content[: self._rng.randrange(1, len(content))])
+                raise HostKilled
+        if time.monotonic() >= self._pulled_until:
+            self._line.send(self.damage(content))
+
+    def receive(self, seconds: float) -> bytes:
+        content = self._line.receive(seconds)
+        return b"" if time.monotonic() < self._pulled_until else self.damage(content)

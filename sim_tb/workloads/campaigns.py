@@ -1,4 +1,5 @@
-"""Campaigns on engines and vaults: resets at random cycles, and memories that fail.
+"""Campaigns on engines, vaults and boards: resets at random cycles, memories that fail, and serial
+lines that lose bytes.
 
 What a campaign does in a point follows from its seed and the point's number.
 """
@@ -12,15 +13,20 @@ from typing import ParamSpec
 
 import numpy as np
 
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
+from sim_tb.cosim.board import BoardSimulation, DamagedLine, HostKilled
 from sim_tb.cosim.engine import CosimError, PeSimulation, TooLong, WasReset
 from sim_tb.cosim.vault import VaultSimulation
 from sim_tb.random.comparison import check_programs, compare, fill, program_job
 from sim_tb.random.programs import random_program
-from soc.host.driver import HostTimeout
-from soc.host.transport import HostError
+from soc.board.serial_transport import SerialTransport
+from soc.board.terminal import Terminal
+from soc.chip.config import ChipConfig
+from soc.host.driver import Host, HostTimeout
+from soc.host.transport import Blocking, HostError, run
 from soc.tile.config import VaultTileConfig
 from support.errors import VipError
 
@@ -161,3 +167,92 @@ def _vault_resets(
             if not wrong and not np.array_equal(job.outputs(image), job.expected):
                 wrong = CosimError("outputs differ")
             yield f"reset after {after} cycles", wrong
+
+
+#: Of the bytes of a damaged line.
+_DAMAGED = 0.001
+#: Launches in which the cable is pulled for a second, and in which the host is killed.
+_PULLED, _KILLED = 0.01, 0.05
+#: Seconds without a byte after which the host of a simulated board sends again: the chip's gap.
+_PATIENCE = 0.4
+_CONTENT_BYTES = 200
+#: Addresses of a number with further bytes, and of how often the program ran, with the sum of both.
+_INPUT, _RUNS = 0, 256
+_COUNTING = f"""
+    mov r1, #{_INPUT}
+    ld.reg [64-bit] r2, r1
+    mov r3, #{_RUNS}
+    ld.reg [64-bit] r4, r3
+    add r4, r4, #1
+    st.reg [64-bit] r3, r4
+    add r2, r2, r4
+    add r3, r3, #8
+    st.reg [64-bit] r3, r2
+    memfence
+    halt
+"""
+
+
+def line_damage(config: ChipConfig, divisor: int, rate: int, points: int, seed: int) -> Campaign:
+    """Damage a thousandth of the bytes of a board's serial line, now and then all of a second, or
+    kill the host in the middle of a frame; no launch may be lost, performed twice, or wrong.
+
+    Parameters:
+        config, divisor: see :class:`soc.board.design.SerialChip`. rate: of the line, bits a second.
+        points: launches.
+    """
+    return tally(_line_damage(config, divisor, rate, points, seed))
+
+
+def _line_damage(
+    config: ChipConfig, divisor: int, rate: int, points: int, seed: int
+) -> Iterator[Point]:
+    rng = random.Random(seed)
+    with BoardSimulation(config, divisor) as board, Terminal(board.terminal, rate) as terminal:
+        line = DamagedLine(terminal, rng, _DAMAGED)
+        host = _new_host(line)
+        run(host.write(_RUNS, bytes(8)))
+        runs = 0
+        for _ in range(points):
+            what = "damaged bytes"
+            if rng.random() < _PULLED:
+                what = "the cable pulled"
+                line.pull(1.0)
+            elif rng.random() < _KILLED:
+                what = "the host killed"
+                line.frames_left = rng.randrange(12)
+            try:
+                wrong = error_of(_count, host, runs, rng)
+                runs += 1
+            except HostKilled:
+                host = _new_host(line)
+                now = int.from_bytes(run(host.read(_RUNS, 8)), "little")
+                wrong = None if now in (runs, runs + 1) else CosimError(f"{now} runs, not {runs}")
+                runs = now
+            yield what, wrong
+        if not line.damage.number:
+            yield "the line", CosimError("no byte was damaged")
+
+
+def _new_host(line: DamagedLine) -> Host:
+    """A host that knows nothing of an earlier one, and its program."""
+    host = Host(Blocking(SerialTransport(line, patience=_PATIENCE)))
+    run(host.wait(timeout=60.0))
+    run(host.load(assemble(_COUNTING)))
+    return host
+
+
+def _count(host: Host, runs: int, rng: random.Random) -> None:
+    """Launch the program, which has run ``runs`` times, and check what it leaves."""
+    value, content = rng.getrandbits(32), rng.randbytes(_CONTENT_BYTES)
+    run(host.write(_INPUT, value.to_bytes(8, "little") + content))
+    run(host.launch())
+    run(host.wait(timeout=60.0))
+    if faults := run(host.faults()):
+        raise CosimError(str(faults[0]))
+    if run(host.read(_INPUT + 8, _CONTENT_BYTES)) != content:
+        raise CosimError("memory differs")
+    left = run(host.read(_RUNS, 16))
+    now, total = (int.from_bytes(left[place : place + 8], "little") for place in (0, 8))
+    if (now, total) != (runs + 1, value + runs + 1):
+        raise CosimError(f"{now} runs and the sum {total}, not {runs + 1} and {value + runs + 1}")

@@ -5,31 +5,10 @@ import random
 import threading
 from collections.abc import Callable
 
+from sim_tb.cosim.board import Damage
+
 #: Cycles of a second of the host.
 CYCLES = 1000
-
-
-class Damage:
-    """Changes, loses or doubles a ``share`` of the bytes; ``number`` so far."""
-
-    def __init__(self, rng: random.Random | None, share: float) -> None:
-        self._rng = rng
-        self._share = share
-        self.number = 0
-
-    def __call__(self, content: bytes) -> bytes:
-        passed = bytearray()
-        for byte in content:
-            if self._rng is None or self._rng.random() >= self._share:
-                passed.append(byte)
-                continue
-            self.number += 1
-            kind = self._rng.randrange(3)
-            if kind == 0:
-                passed.append(byte ^ 1 << self._rng.randrange(8))
-            elif kind == 1:
-                passed += bytes([byte, byte])
-        return bytes(passed)
 
 
 class Line:
@@ -39,7 +18,7 @@ class Line:
     """
 
     def __init__(self, rng: random.Random | None = None, damage: float = 0.0) -> None:
-        self.damage = Damage(rng, damage)
+        self.damage = Damage(rng or random.Random(0), damage)
         self._asked: queue.Queue = queue.Queue()
         self._told: queue.Queue = queue.Queue()
 

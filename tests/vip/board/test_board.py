@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from sim_tb.cosim.board import BoardSimulation
+from sim_tb.cosim.board import BoardSimulation, DamagedLine
 from soc.board.boards import BoardError
 from soc.board.serial_transport import SerialTransport
 from soc.board.terminal import Terminal
 from synth.errors import SynthesisError
-from tests.soc.board.line import Damage
 from vip.__main__ import main
 from vip.board import design as board
 from vip.board.design import board_design, build_board
@@ -113,22 +112,11 @@ def test_bp_at_the_pins_of_a_board():
 def test_damaged_bytes_at_the_pins_of_a_board(rng):
     """One in a thousand, both ways; the data are written anew for each of three runs."""
     design = board_design("ulx3s-25f", "cnn")
-    damage = Damage(rng, 0.001)
-
-    class Damaged:
-        def __init__(self, line):
-            self._line = line
-
-        def send(self, content):
-            self._line.send(damage(content))
-
-        def receive(self, seconds):
-            return damage(self._line.receive(seconds))
-
     with BoardSimulation(design.chip, design.divisor) as simulation:
         with Terminal(simulation.terminal, design.rate) as line:
-            transport = SerialTransport(Damaged(line), patience=3.0)
+            damaged = DamagedLine(line, rng, 0.001)
+            transport = SerialTransport(damaged, patience=3.0)
             results = [run_over(transport, design) for _ in range(3)]
     assert all(result.match for result in results)
-    assert damage.number > 20
+    assert damaged.damage.number > 20
     assert transport.resent > 5
