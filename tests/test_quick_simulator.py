@@ -1,9 +1,13 @@
 """Amaranth's simulator with quick processes."""
 
-from amaranth.hdl import Cat, Module, Signal
-from amaranth.sim import Simulator, _pyrtl
-from amaranth.sim.pysim import _PySignalState
+import pytest
+from amaranth.hdl import Cat, DriverConflict, Module, Signal, signed
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, Signature, flipped
+from amaranth.sim import Simulator, _async, _pyrtl
+from amaranth.sim.pysim import PySimEngine, _PySignalState
 
+from tests import quick_simulator
 from tests.quick_simulator import _FLUSH, quick
 
 
@@ -51,3 +55,49 @@ def test_a_simulation_is_the_same_with_fewer_calls(monkeypatch) -> None:
     assert _history() == quickly
     assert len(set(quickly)) > 10
     assert fewer < len(calls) - fewer
+
+
+def _steps(values: list[int], monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, ...]], int]:
+    """What a signed register, a word of a memory and a wire are after each of ``values`` is set,
+    and how often all processes were asked."""
+    m = Module()
+    m.submodules.memory = memory = Memory(shape=8, depth=2, init=[])
+    register, wire = Signal(signed(4)), Signal(8)
+    m.d.comb += wire.eq(register + 1)
+    seen = []
+
+    async def bench(ctx) -> None:
+        for value in values:
+            ctx.set(register, value)
+            ctx.set(memory.data[1], value & 3)
+            seen.append((ctx.get(register), ctx.get(memory.data[1]), ctx.get(wire)))
+        with pytest.raises(DriverConflict):
+            ctx.set(wire, 1)
+
+    calls = []
+    step = PySimEngine.step_design
+    with monkeypatch.context() as patch:
+        patch.setattr(PySimEngine, "step_design", lambda engine: calls.append(0) or step(engine))
+        simulator = Simulator(m)
+        simulator.add_testbench(bench)
+        simulator.run()
+    return seen, len(calls)
+
+
+def test_setting_what_is_so_already_runs_nothing(monkeypatch) -> None:
+    values = [3, 3, 3, -2, 14, 14, 0, 0, 0, 0]
+    quickly, fewer = _steps(values, monkeypatch)
+    assert quickly[:5] == [(3, 3, 4), (3, 3, 4), (3, 3, 4), (-2, 2, 255), (-2, 2, 255)]
+    monkeypatch.setattr(_async.TestbenchContext, "set", quick_simulator._SET)
+    assert _steps(values, monkeypatch) == (quickly, 1 + 2 * len(values))
+    # At the start, for each write of the memory, and for three new values of the register.
+    assert fewer == 1 + len(values) + 3
+
+
+def test_a_flipped_interface_gives_the_same_members() -> None:
+    plain = Signature({"a": Out(3), "b": Out(Signature({"c": In(2)}))}).create()
+    interface = flipped(plain)
+    for _ in range(2):
+        assert interface.a is plain.a
+        assert interface.b == flipped(plain.b)
+        assert interface.b.c is plain.b.c
