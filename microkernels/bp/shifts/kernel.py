@@ -223,15 +223,21 @@ class TransformKernel(LaneFrame):
             if not scarce:
                 constant(self.idle, pad["idle"], "operand of pads")
 
-        #: Registers with addresses that instructions need, where registers are not scarce.
         self._addresses: dict[int, str] = {}
-        for number, (far, _) in enumerate(transform.shifts if self.in_blocks else ()):
-            sums, far = pad[f"s{number}"], far * self.size
-            cost = [pad["costs"] + number * self.size] * (number > 0)
+        if self.in_blocks:
+            self._keep_addresses()
+
+    def _keep_addresses(self) -> None:
+        """Give addresses of operands registers of their own, as long as there are any."""
+        for number, (far, _) in enumerate(self.transform.shifts):
+            sums, far = self.pad[f"s{number}"], far * self.size
+            cost = [self.pad["costs"] + number * self.size] * (number > 0)
             for address in (*cost, sums - far, sums + far):
                 if self.writer.registers_left:
                     name = f"at_{address}"
-                    self._addresses[address] = constant(name, address, "an operand of shifts")
+                    self._addresses[address] = self.writer.constant(
+                        name, address, "an operand of shifts"
+                    )
 
     def _address(self, address: int, temporary: str) -> str:
         """A register with an address: its own, or ``temporary``."""
