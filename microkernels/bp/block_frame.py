@@ -31,14 +31,14 @@ TURN_UPDATES = BLOCK * BLOCK_LANES
 #: Slots of the ring, vectors in a block's slot, and number of pairs of lanes.
 _TURNS = 4
 _SLOT_VECTORS = 16
-_PAIRS = 2
+PAIRS = 2
 
 
 def add_ring(pad: ScratchpadPlan, vector: int) -> bool:
     """Add the ring for vectors of ``vector`` bytes after all places, where the bits of its address
     don't overlap those of the slots; whether these places end before it."""
     slot = _SLOT_VECTORS * vector
-    ring = _TURNS * _PAIRS * slot
+    ring = _TURNS * PAIRS * slot
     fits = pad.used <= ring
     pad.set_ring(ring, slot, TURN_UPDATES, PART * vector)
     pad.used = 2 * ring
@@ -52,7 +52,7 @@ class BlockFrame(LaneFrame, ABC):
         """As for :class:`.frame.LaneFrame`, with names for distances in a block."""
         super().set_places()
         self.pixel = self.pad.vector // PART
-        self.turn = _PAIRS * self.pad.slot
+        self.turn = PAIRS * self.pad.slot
         self.pair = self.writer.constant(
             "pair", BLOCK * self.pixel // self.size, "elements of two messages"
         )
@@ -81,7 +81,7 @@ class BlockFrame(LaneFrame, ABC):
         w.op("add", self.target[0], run.first_message, self.near)
         w.op("mov", self.left, run.updates)
         w.op("mov", self.store_left, run.updates)
-        self._first_pixel(self.y)
+        self.first_pixel(self.y)
         w.op("mov", self.x, self.pixel)
         w.op("sub", self.x, self.x, self.y)
         for update in range(pad.slots):
@@ -101,7 +101,7 @@ class BlockFrame(LaneFrame, ABC):
         """Whether an update is at the second pixel of a block."""
         return update // BLOCK_LANES % BLOCK == 1
 
-    def _first_pixel(self, result: str) -> None:
+    def first_pixel(self, result: str) -> None:
         """Bytes from a block's vector to that of the pixel that the sweep reaches first."""
         w = self.writer
         # This bit of the distance near is set if it is negative.
@@ -135,14 +135,12 @@ class BlockFrame(LaneFrame, ABC):
         if second:
             w.op("add", self.x, self.source[0], run.line_pitch)
             w.op("add", self.y, self.source[1], slot)
-            w.load(self.y, self.x, "inputs", note=note)
+            self.load_parts(self.y, self.x, note)
         else:
-            w.load(self.source[1], self.source[0], "inputs", note=note)
+            self.load_parts(self.source[1], self.source[0], note)
 
         def first() -> None:
-            self._first_pixel(self.x)
-            w.op("add", self.x, self.x, self.source[1])
-            w.op("add", self.x, self.x, LOADED_VECTORS * self.pad.vector + second * slot)
+            self.place_first(lane)
             message = run.first_message
             if second:
                 w.op("add", self.y, message, run.line_pitch)
@@ -158,6 +156,17 @@ class BlockFrame(LaneFrame, ABC):
         if second:
             w.op("xor", self.source[1], self.source[1], self.toggle)
             w.op("xor", self.toggle, self.toggle, 3 * self.turn)
+
+    def load_parts(self, slot: str, address: str, note: str) -> None:
+        """Load what the updates of two lanes read in a block at ``address``."""
+        self.writer.load(slot, address, "inputs", note=note)
+
+    def place_first(self, lane: int) -> None:
+        """Set ``x`` to where messages that begin two lines are loaded, beside the next block."""
+        w, place = self.writer, LOADED_VECTORS * self.pad.vector
+        self.first_pixel(self.x)
+        w.op("add", self.x, self.x, self.source[1])
+        w.op("add", self.x, self.x, place + lane // BLOCK * self.pad.slot)
 
     def store(self, update: int) -> None:
         """Store the messages of two lanes after the second one."""

@@ -95,9 +95,13 @@ def contents(
                     start[way][row.pixels] for way in (MessageDirection.UP, MessageDirection.DOWN)
                 )
                 sums = np.ascontiguousarray(add(add(up, down), problem.data_costs[row.pixels]))
+                vectors = sums.view(np.uint8)
                 at = SUM_PLACE * layout.vector_bytes
-                vectors = sums[0].view(np.uint8)
-                records.reshape(-1, layout.record_bytes)[:, at : at + vectors.shape[1]] = vectors
+                if layout.in_blocks:
+                    fill_blocks(records, None, vectors, layout.vector_bytes, sums=True)
+                else:
+                    of_pixels = records.reshape(-1, layout.record_bytes)
+                    of_pixels[:, at : at + vectors.shape[2]] = vectors[0]
             for direction, weights in tails.items() if row.y < layout.grid.height else ():
                 vectors_end = weights[row.pixels][0].view(np.uint8)
                 _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 
+from isa.launch import START_REGISTERS
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.parameter_block import word_registers
@@ -56,7 +57,7 @@ class BpFrame(ABC):
         self.vault_bits = vault_bits
         self.writer = KernelBuilder(
             *title,
-            launch=("vault", "slot", "parameters"),
+            launch=tuple(START_REGISTERS.values()),
             width=Width[f"W{bits}"],
             place_drains=place_drains,
         )

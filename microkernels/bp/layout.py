@@ -38,6 +38,7 @@ from .record import (
     record_stride,
     row_stride,
     spare,
+    sums_made,
     vector_stride,
 )
 from .runs import (
@@ -310,7 +311,11 @@ class BpLayout:
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
         exit_pitch = spare(direction, self.vector_bytes) - message if self.in_blocks else step
-        if self.sums:
+        if self.sums and self.in_blocks:
+            # The sums have the place of messages that leave the image: these are not stored.
+            _, load, _ = sums_made(direction, self.vector_bytes)
+            exit_pitch = 0
+        elif self.sums:
             # The image's last pixel is updated for the sake of its sum.
             load = COST_PLACE * self.vector_bytes
             updates = pixels
@@ -401,8 +406,13 @@ class BpLayout:
             return runs
         vector = self.vector_bytes
         lanes = (self.place(direction.opposite) - COST_PLACE) * vector if second else PAIR
+        load = (SUM_PLACE - COST_PLACE) * vector
+        if self.in_blocks:
+            sums, begin, made = sums_made(direction, vector)
+            lanes, load = (made - begin, 0) if second else (PAIR, sums - begin)
+            runs = [replace(run, load_start=run.load_start + load) for run in runs]
         return [
-            replace(run, load_start=run.load_start + (SUM_PLACE - COST_PLACE) * vector)
+            replace(run, load_start=run.load_start + load)
             if run.lanes == SUM_LANES
             # A lone line is a pair of itself.
             else replace(
@@ -422,11 +432,12 @@ class BpLayout:
     def _first_visits(self, direction: MessageDirection, tile: Tile, after: int) -> int:
         """Number of updates of each line of ``tile`` that are first visits, in step ``after`` from
         the first one with second visits."""
-        pixels = tile.width if direction.horizontal else tile.height
+        pixels = self.sweep(direction, tile).updates
         if not self.sums:
-            return self.sweep(direction, tile).updates
+            return pixels
         if after < 0:
-            return pixels - (self.grid.following(direction, tile) is None)
+            lost = not self.in_blocks and self.grid.following(direction, tile) is None
+            return pixels - lost
         if after or self.sharers % 2 or self.grid.steps(direction) % 2 == 0:
             return 0
         half = pixels // 2

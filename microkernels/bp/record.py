@@ -30,8 +30,11 @@ of 8-byte vectors one row. A sweep along rows reads the first three parts, a swe
 three after the bars; the data costs are stored twice. In the first half a part's pixels are in the
 order ``(x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1)``; in the second, row and column are
 exchanged. Either sweep thus finds the vectors of a line one after the other, and messages that it
-computes together are neighbours. Messages that leave the image go to a spare part. Functions of
-blocks take the bytes of a vector as ``vector``.
+computes together are neighbours. Messages that leave the image go to a spare part. With sums
+(:mod:`microkernels.bp.sums`) these parts contain them, the first half those for sweeps along
+columns, the second those for sweeps along rows: a sweep makes them from a half's three other parts,
+and reads and writes its messages in the same half. Their pixels are in the order of the other half,
+in which they are made. Functions of blocks take the bytes of a vector as ``vector``.
 """
 
 import numpy as np
@@ -149,11 +152,23 @@ def spare(direction: MessageDirection, vector: int) -> int:
     return loaded(other, vector) + _SPARE * vector
 
 
+def sums_made(direction: MessageDirection, vector: int) -> tuple[int, int, int]:
+    """Offsets in a block for a sweep with sums one axis ahead: of the sums that it reads, of what
+    it makes sums from, except messages that moved up in a sweep up, and of the first two sums that
+    it makes."""
+    half = _HALF if direction.horizontal else 0
+    begin = half + (PART if direction is MessageDirection.UP else 0)
+    made = _HALF - half + _SPARE + (BLOCK if direction.reverse else 0)
+    return (half + _SPARE) * vector, begin * vector, made * vector
+
+
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
     """View ``[y, block, x, byte]`` of a part's vectors, ``size`` bytes each."""
     vectors = blocks.reshape(len(blocks), BLOCK_VECTORS, -1)[:, part : part + PART, :size]
     pixels = vectors.reshape(len(blocks), BLOCK, BLOCK, size)
-    return pixels.transpose((1, 0, 2, 3) if part < _HALF else (2, 0, 1, 3))
+    # Sums have the order of the other half.
+    by_rows = (part < _HALF) != (part % _HALF == _SPARE)
+    return pixels.transpose((1, 0, 2, 3) if by_rows else (2, 0, 1, 3))
 
 
 def fill_blocks(
@@ -161,15 +176,20 @@ def fill_blocks(
     place: MessageDirection | None,
     rows: NDArray[np.uint8],
     vector: int,
+    *,
+    sums: bool = False,
 ) -> None:
     """Put vectors into a row of blocks.
 
     Parameters:
         data: the blocks' bytes. place: as for :func:`pixel_place`; data costs go to both places.
         rows: ``[y, x, byte]``, the vectors of two rows of pixels.
+        sums: they are those of sweeps along rows.
     """
     blocks = data.reshape(-1, BLOCK_VECTORS * vector)
     parts = _COSTS if place is None else (_MESSAGES[place],)
+    if sums:
+        parts = (_HALF + _SPARE,)
     vectors = rows.reshape(BLOCK, len(blocks), BLOCK, -1)
     for part in parts:
         _views(blocks, part, vectors.shape[-1])[...] = vectors

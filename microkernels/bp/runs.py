@@ -75,7 +75,8 @@ class SweepRun(WordRecord[Word]):
     registers for them. Without numbers it is a run with nothing to do."""
 
     #: With sums (:mod:`microkernels.bp.sums`) 4 or 2 in first visits. In second visits, which are
-    #: of pairs, bytes from the data cost to the other message of the axis.
+    #: of pairs, bytes from the data cost to the other message of the axis; in
+    #: blocks, from ``load_start`` to the sums that are made.
     lanes: Word = word("lines worked on at a time, 2 or 1; 0: nothing to do", default=0)
     wait: Word = word("address of a flag to wait for before it; 0: none", default=0)
     #: 0: those in the scratchpad stay valid.

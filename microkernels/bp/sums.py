@@ -42,8 +42,7 @@ from .layout import BpLayout
 from .problem import element_type
 from .record import COST_PLACE, PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
 from .runs import PAIR, SUM_LANES
-from .shifts import sums as by_shifts
-from .shifts.base import bus_cycles
+from .shifts import choice as by_shifts
 
 #: Vectors of a slot, and slots of the ring.
 _VECTORS = 4
@@ -71,7 +70,7 @@ def with_sums(
         shifts = by_shifts.with_sums(layout.shifts)
         suits = shifts is not None
         if shifts is not None:
-            bus = layout.sharers * bus_cycles(layout.labels, layout.bits)
+            bus = layout.sharers * shifts.bus
             cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
     else:
         shifts = None
@@ -80,7 +79,7 @@ def with_sums(
         return replace(layout, shifts=shifts, sums=True)
     if wanted:
         raise KernelError(
-            "sums one axis ahead need messages by the matrix, or by shifts of a record per pixel, "
+            "sums one axis ahead need messages by the matrix or by shifts, "
             "without weights and damping, vectors of at least "
             f"{VECTOR_LATENCY // 3 * WORD_BYTES} bytes by the matrix, and an engine with room for "
             f"them: not {layout.labels} labels of {layout.bits} bits with {scratchpad_bytes} bytes "
@@ -101,7 +100,8 @@ def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:
     """Whether a launch is faster with ``cycles_ahead`` per update than with ``cycles``."""
     width, height = layout.grid.tile_width, layout.grid.tile_height
     # A lone line takes as long as a pair.
-    pairs = [round_up(side, PAIR) * other for side, other in ((width, height), (height, width))]
+    unit = PAIR * layout.unit
+    pairs = [round_up(side, unit) * other for side, other in ((width, height), (height, width))]
     saved = cycles * width * height - cycles_ahead * sum(pairs) / len(pairs)
     return saved * len(PLACE) / layout.sharers > _STARTS
 

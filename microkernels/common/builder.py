@@ -9,7 +9,7 @@ from pathlib import Path
 from isa.assembly.assembler import assemble
 from isa.launch import START_REGISTERS
 from isa.program import Program
-from isa.table import IMM14, REGISTERS, Width
+from isa.table import IMM14, REGISTERS, Unit, Width
 from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
@@ -23,6 +23,8 @@ WORD_BYTES = 8
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
 _REGISTER_COLUMN = 28
+#: Scalar instructions that :meth:`KernelBuilder.spread` moves.
+_MOVABLE = ("add", "sub", "mov", "xor")
 
 
 #: Column of the note after an instruction.
@@ -43,6 +45,21 @@ def _line_text(line: WrittenLine, note: str) -> str:
     operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
     text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
     return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
+
+
+def _is_vector(entry: _Entry | None) -> bool:
+    row = entry.line.row if entry is not None and entry.line is not None else None
+    return row is not None and row.unit is Unit.VECTOR
+
+
+def _independent(entry: _Entry, other: _Entry) -> bool:
+    """Whether a scalar instruction may change places with another instruction or a note."""
+    if entry.line is None or other.line is None:
+        return True
+    result, *operands = entry.line.operands
+    reads = other.line.row is not None and other.line.row.key != "ld.reg[64]"
+    written = [] if reads else other.line.operands[:1]
+    return result not in other.line.operands and not set(written) & set(operands)
 
 
 def launch_registers(vault_bits: int | None) -> tuple[str, ...]:
@@ -161,6 +178,11 @@ class KernelBuilder:
         otherwise like :meth:`register`."""
         self._check.constant(name, value)
         return self.variable(name, value, f"constant {value}: {purpose}")
+
+    @property
+    def registers_left(self) -> int:
+        """Number of registers that are free."""
+        return len(self._free)
 
     def variable(self, name: str, value: int, purpose: str) -> str:
         """Allocate a register with the initial ``value``, set by :meth:`set_constants`; otherwise
@@ -291,6 +313,31 @@ class KernelBuilder:
         self.op(branch, first, second, label)
         yield
         self.label(label)
+
+    @contextlib.contextmanager
+    def spread(self) -> Iterator[None]:
+        """Move scalar instructions, of those written in a ``with`` statement, up between two vector
+        instructions: the front end issues one while the vector unit works. None moves over a label,
+        a branch, or an instruction that reads or writes its registers."""
+        start = len(self._body)
+        yield
+        written, self._body = self._body[start:], self._body[:start]
+        end = start
+        for entry, following in zip(written, [*written[1:], None], strict=True):
+            if entry.line is None or entry.line.mnemonic not in _MOVABLE:
+                self._body.append(entry)
+                if entry.label or (entry.line is not None and entry.line.row is None):
+                    end = len(self._body)
+                continue
+            place = len(self._body)
+            alone = _is_vector(self._body[-1]) and _is_vector(following)
+            while not alone and place > end and _independent(entry, self._body[place - 1]):
+                place -= 1
+                if place > end and all(map(_is_vector, self._body[place - 1 : place + 1])):
+                    break
+            else:
+                place = len(self._body)
+            self._body.insert(place, entry)
 
     def seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
         """Move code for a rare case out of line: a taken branch costs three cycles.

@@ -283,16 +283,8 @@ class ConvLayout(BlockLayout):
         return self.source.address(-plan.shape.padding, top, channel)
 
 
-#: Clocks until a load's data arrives; of a program's start; of a pass besides its windows.
-_LATENCY, _START, _PASS = 240, 600, 200
-#: How strongly the longest time dominates: the times are added in this norm.
-_EXPONENT = 12
-
-
-def _window(plan: ConvPlan, sharers: int) -> float:
-    latency = _LATENCY / max(plan.ahead, 1 / 2)
-    times = (plan.vector_cycles, plan.bus_cycles(sharers), latency, plan.waits)
-    return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
+#: Clocks of a program's start; of a pass besides its windows.
+_START, _PASS = 600, 200
 
 
 def predict_conv(plan: ConvPlan, sharers: int, images: int = 1) -> float:
@@ -304,7 +296,7 @@ def predict_conv(plan: ConvPlan, sharers: int, images: int = 1) -> float:
     Raises:
         KernelError: ``sharers`` is less than 1.
     """
-    window = _window(plan, sharers)
+    window = plan.window_cycles(sharers)
     return max(
         _START + plan.passes(groups) * (_PASS + len(rows) * plan.shape.out_width * window)
         for rows, groups in plan.shares(sharers, images)

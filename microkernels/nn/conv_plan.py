@@ -53,6 +53,10 @@ _BUS_EFFICIENCY = 0.8
 SHORT_COST = 1
 #: Cycles that a load waits for the one before in its unit of the array range check.
 _WAIT = 50
+#: Clocks until a load's data arrives.
+_LATENCY = 240
+#: How strongly the longest time dominates: the times are added in this norm.
+_EXPONENT = 12
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
@@ -399,6 +403,12 @@ class ConvPlan:
         columns += -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
+    def window_cycles(self, sharers: int) -> float:
+        """Estimated cycles of a window on each of ``sharers`` engines."""
+        latency = _LATENCY / max(self.ahead, 1 / 2)
+        times = (self.vector_cycles, self.bus_cycles(sharers), latency, self.waits)
+        return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
+
     def shares(self, sharers: int, images: int = 1) -> list[tuple[range, range]]:
         """Rows of output pixels, and every n-th group of filters, for each of ``sharers`` (at least
         1) engines; the largest share is as small as possible. The rows of several images follow
@@ -431,7 +441,7 @@ class ConvPlan:
     def cycles(self, sharers: int, images: int = 1) -> float:
         """Estimated cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
         complete layer on ``images``; used for choosing."""
-        window = max(self.vector_cycles, self.bus_cycles(SHARERS), self.waits)
+        window = self.window_cycles(SHARERS)
         shares = self.shares(sharers, images)
         rows = max(len(rows) * self.passes(groups) for rows, groups in shares)
         return window * rows * self.shape.out_width

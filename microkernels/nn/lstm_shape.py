@@ -227,9 +227,11 @@ class LstmPlan:
         return -(-self.vaults * self.cells // self.chunk)
 
     def order(self, vault: int, chunks: int) -> list[int]:
-        """The order in which ``vault`` processes ``chunks`` chunks."""
+        """The order in which ``vault`` processes ``chunks`` chunks: vaults read different ones at
+        the same time, and in different directions of the torus."""
         first = vault * chunks // self.vaults
-        return [(first + number) % chunks for number in range(chunks)]
+        places = range(1 << (chunks - 1).bit_length())
+        return [place ^ first for place in places if place ^ first < chunks]
 
     def inputs(self, y: Elements, x: Elements) -> Elements:
         """y and x as stored in the chunks: the last axis has all positions."""

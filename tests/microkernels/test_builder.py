@@ -186,3 +186,30 @@ def test_what_is_known_of_a_register_ends_where_ways_join() -> None:
     k.assume(x, b)
     with pytest.raises(KernelError, match=r"c, x, x .* reads what"):
         k.vector("v.v.add", c, x, x)
+
+
+def test_scalar_instructions_move_between_vector_instructions() -> None:
+    """Up to one that uses their registers, and not over a branch."""
+    k = KernelBuilder("Spread.")
+    for name in "abxy":
+        k.variable(name, 64 * ord(name), "an address")
+    k.set_constants()
+    k.op("v.drain")
+    with k.spread():
+        k.vector("v.v.add", "x", "a", "a")
+        k.vector("v.v.add", "b", "a", "a")
+        k.vector("v.v.add", "b", "a", "a")
+        k.op("mov", "x", 8)
+        k.op("mov", "y", 16)
+        k.vector("v.v.add", "b", "a", "a")
+        k.vector("v.v.add", "b", "a", "a")
+        k.op("beq", k.zero, k.zero, "end")
+        k.op("mov", "x", 24)
+        k.op("mov", "y", 32)
+        k.vector("v.v.add", "b", "a", "a")
+    k.label("end")
+    k.op("halt")
+    written = re.findall(r"(?:v.v.add|mov|beq)", k.text().split("v.drain")[1])
+    vector = "v.v.add"
+    order = [vector, vector, "mov", vector, "mov", vector, vector, "beq", "mov", "mov", vector]
+    assert written == order

@@ -150,14 +150,18 @@ class Shifts(ABC):
         """
         return _program(self, vault_bits)
 
+    @property
+    def bus(self) -> float:
+        """Cycles of a vault's bus per update without sums, averaged over the sweeps."""
+        return bus_cycles(self.labels, self.bits, self.variant)
+
     def shared_cycles(self, place: SharedImage) -> float:
         """Approximate engine cycles per update if several engines share a vault.
 
         Raises:
             KernelError: the program does not fit an engine.
         """
-        bus = bus_cycles(self.labels, self.bits, self.variant)
-        return place.cycles(self.lanes, self.cycles, bus)
+        return place.cycles(self.lanes, self.cycles, self.bus)
 
     def no_room(self, suffix: str) -> KernelError:
         """The error for vectors that don't fit the scratchpad; ``suffix`` ends its text."""

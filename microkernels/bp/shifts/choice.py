@@ -16,10 +16,10 @@ from ..problem import USUAL, BpProblem, UpdateVariant
 from ..record import BLOCK, block_fit, vector_stride
 from ..runs import PAIR
 from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
-from .block_kernel import BlockShifts
+from .block_kernel import BlockShifts, BlockSumShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
-from .sums import with_sums
+from .sums import SLOTS, SumShifts
 from .transform import Transform, transform_of
 from .wide import WideShifts
 
@@ -31,6 +31,27 @@ KINDS = (*LANES, 0)
 _BLOCKS = -1
 #: Numbers of lanes with which shifts wait for each other, so that parallel ones are faster.
 _WAITING = (1, 2)
+
+
+def with_sums(shifts: Shifts) -> SumShifts | None:
+    """The kernel with sums and the transform of ``shifts``; None: it does not fit the engine."""
+    if not shifts.variant.usual:
+        return None
+    kind, lanes = (BlockSumShifts, BLOCK_LANES) if shifts.in_blocks else (SumShifts, PAIR)
+    result = kind(
+        transform=shifts.transform.flat,
+        labels=shifts.labels,
+        bits=shifts.bits,
+        slots=SLOTS,
+        scratchpad_bytes=shifts.scratchpad_bytes,
+        instruction_words=shifts.instruction_words,
+        lanes=lanes,
+    )
+    try:
+        result.program(vault_bits=None)
+    except KernelError:
+        return None
+    return result
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,7 @@ from ..frame import LaneFrame
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..runs import PAIR
-from .base import BUS_BYTES, SharedImage, Shifts, bus_cycles, update_cycles
+from .base import BUS_BYTES, SharedImage, Shifts, update_cycles
 from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 
 #: Numbers of lines that a kernel may interleave.
@@ -143,13 +143,12 @@ class LaneShifts(Shifts):
 
     def shared_cycles(self, place: SharedImage) -> float:
         """As for :class:`.base.Shifts`, with the wait for slots."""
-        bus = bus_cycles(self.labels, self.bits, self.variant)
-        cycles = max(self.cycles, self._loads(place, bus))
+        cycles = max(self.cycles, self._loads(place))
         if place.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
-        return place.cycles(self.lanes, cycles, bus)
+        return place.cycles(self.lanes, cycles, self.bus)
 
-    def _loads(self, place: SharedImage, bus: float) -> float:
+    def _loads(self, place: SharedImage) -> float:
         """Cycles per update that the loads of slots allow: a slot is loaded when its last update is
         over, and must be complete for q of the next one."""
         beat = self.rhythm
@@ -159,7 +158,7 @@ class LaneShifts(Shifts):
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
         latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
-        return (latency + inputs / BUS_BYTES + (place.pes - 1) * bus) / lead
+        return (latency + inputs / BUS_BYTES + (place.pes - 1) * self.bus) / lead
 
 
 class TransformKernel(LaneFrame):
@@ -224,6 +223,28 @@ class TransformKernel(LaneFrame):
             if not scarce:
                 constant(self.idle, pad["idle"], "operand of pads")
 
+        self._addresses: dict[int, str] = {}
+        if self.in_blocks:
+            self._keep_addresses()
+
+    def _keep_addresses(self) -> None:
+        """Give addresses of operands registers of their own, as long as there are any."""
+        for number, (far, _) in enumerate(self.transform.shifts):
+            sums, far = self.pad[f"s{number}"], far * self.size
+            cost = [self.pad["costs"] + number * self.size] * (number > 0)
+            for address in (*cost, sums - far, sums + far):
+                if self.writer.registers_left:
+                    name = f"at_{address}"
+                    self._addresses[address] = self.writer.constant(
+                        name, address, "an operand of shifts"
+                    )
+
+    def _address(self, address: int, temporary: str) -> str:
+        """A register with an address: its own, or ``temporary``."""
+        if address not in self._addresses:
+            self.writer.op("mov", temporary, address)
+        return self._addresses.get(address, temporary)
+
     def load_costs(self) -> None:
         w = self.writer
         w.op("mov", self.x, 0)
@@ -239,12 +260,13 @@ class TransformKernel(LaneFrame):
         self.start_messages(0)
         self.first_bodies()
         w.note("One body for each slot.")
-        for n in range(lanes, slots + lanes):
-            if n % lanes == 0:
-                w.label(f"body_{n % slots}")
-            self.body(n)
-            if n % lanes == lanes - 1:
-                self.end_of_group(n)
+        with w.spread():
+            for n in range(lanes, slots + lanes):
+                if n % lanes == 0:
+                    w.label(f"body_{n % slots}")
+                self.body(n)
+                if n % lanes == lanes - 1:
+                    self.end_of_group(n)
         w.op("jmp", f"body_{lanes % slots}")
         w.emit_detours()
         for end in range(lanes - 1, slots, lanes):
@@ -409,19 +431,17 @@ class TransformKernel(LaneFrame):
                 cost = self.x
                 w.op("add", cost, slot, vector + number * self.size)
             elif number:
-                cost = self.x
-                w.op("add", cost, "k", number * self.size)
+                cost = self._address(self.pad["costs"] + number * self.size, self.x)
             result = self._sum(number) if self.in_registers else self.y
             if not self.in_registers:
                 w.op("mov", result, sums)
             w.vector("v.s.add", result, slot, cost, note="s = u + cost")
         elif kind == "x":
-            w.op("mov", self.x, sums - far)
-            w.op("mov", self.y, sums + far)
+            before, after = self._address(sums - far, self.x), self._address(sums + far, self.y)
             result = self._window(number) if self.in_registers else self.z
             if not self.in_registers:
                 w.op("mov", result, windows)
-            w.vector("v.v.min", result, self.x, self.y, note="both ways")
+            w.vector("v.v.min", result, before, after, note="both ways")
         else:
             operand = self._window(number) if self.in_registers else self.x
             if not self.in_registers:

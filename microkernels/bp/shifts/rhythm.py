@@ -36,8 +36,8 @@ from ..problem import USUAL, UpdateVariant, element_type
 from .transform import Transform
 
 #: Additions of an update: ``q`` and ``p``; ``a`` and ``b``, which make the sum of the other axis
-#: (:mod:`.sums`); or none.
-Additions = Literal["inputs", "sums", "none"]
+#: (:mod:`.sums`), on blocks of pixels ``a`` before ``t``; or none.
+Additions = Literal["inputs", "sums", "blocks", "none"]
 #: Places to try beyond the number of instructions.
 _MOST_PADS = 40
 #: Instructions placed backwards from those that read their results, in this order.
@@ -104,6 +104,10 @@ def dependences(
         # Both may read the message that t reads.
         yield "t", "a", 1
         yield "a", "b", places(0)
+    elif adds == "blocks":
+        # t replaces a vector that a reads.
+        yield "a", "t", 1
+        yield "a", "b", places(0)
     last = "t"
     yield from _starts(transform, places(0))
     if transform.plateau is not None:
@@ -162,7 +166,8 @@ def rhythm(
     names = list(dict.fromkeys(name for one in needs for name in one[:2]))
     again = -(-VECTOR_LATENCY // beats)
     # Forward from t in the order of dependences, then p, q and products of weights backward.
-    order = ["t", *(name for name in names if name not in ("t", *_BEFORE))]
+    order = ["a"] if adds == "blocks" else []
+    order += ["t", *(name for name in names if name not in (*order, "t", *_BEFORE))]
     order += [name for name in _BEFORE if name in names]
     # Products issue too late for a tighter order: with weights and damping 63.7 cycles, not 62.2.
     tails = _tails(needs) if variant.usual else {}
@@ -219,7 +224,7 @@ def _placed(
             ),
             default=0,
         )
-        end = earliest + (1 if name == "t" else period)
+        end = earliest + (1 if name in ("t", order[0]) else period)
         tries = range(earliest, min(end, latest.get(name, end) + 1))
     for place in tries:
         if place % period in occupied or not _lives(name, place, needs, period, places):

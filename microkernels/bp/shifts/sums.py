@@ -24,14 +24,13 @@ from statistics import mean
 from typing import ClassVar
 
 from microkernels.common.builder import KernelBuilder
-from microkernels.common.errors import KernelError
 from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import SumFrame
 from ..problem import MessageDirection
 from ..record import COST_PLACE, LOADED_VECTORS, PLACE, SUM_PLACE
 from ..runs import PAIR
-from .base import SharedImage, Shifts, bus_cycles, update_cycles
+from .base import SharedImage, update_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 
@@ -42,15 +41,20 @@ _BUS_SHARE = 0.75
 #: Places by which a store is late.
 _LATER = 1
 #: Slots of the ring: loads wait long where the bus is busy.
-_SLOTS = 16
+SLOTS = 16
 #: Vectors from the data cost in a record to the message of a sweep to the left.
 _LEFT = PLACE[MessageDirection.LEFT] + 1 - COST_PLACE
 
 
 class SumShifts(LaneShifts):
-    """The kernel with sums; two lanes."""
+    """The kernel with sums; two lanes.
+
+    Attributes:
+        joined: updates whose results are stored together.
+    """
 
     vectors_before: ClassVar[int] = 1
+    joined: ClassVar[int] = 1
 
     @cached_property
     def rhythm(self) -> Rhythm:
@@ -91,38 +95,20 @@ class SumShifts(LaneShifts):
 
     def shared_cycles(self, place: SharedImage) -> float:
         """As for :class:`.base.Shifts`."""
-        bus = bus_cycles(self.labels, self.bits)
-        return place.cycles(PAIR, self.cycles_beside(place.pes * bus), _BUS_SHARE * bus)
+        cycles = self.cycles_beside(place.pes * self.bus)
+        return place.cycles(PAIR, cycles, _BUS_SHARE * self.bus)
 
     def cycles_beside(self, bus: float) -> float:
         """Cycles per update if a bus needs ``bus`` for a second visit."""
         words = tuple(self.program(vault_bits=None).words)
-        first, second = (update_cycles(words, self.labels, 1, number) for number in (1, 0))
+        first, second = (
+            update_cycles(words, self.labels, 1, number) / self.joined for number in (1, 0)
+        )
         return mean((max(first, bus / 2), max(second, bus))) + LINE_ENDS
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
         """As for :class:`.base.Shifts`."""
         return _SumTransformKernel(self, vault_bits).build()
-
-
-def with_sums(shifts: Shifts) -> SumShifts | None:
-    """The kernel with sums and the transform of ``shifts``; None: it does not fit the engine."""
-    if shifts.in_blocks or not shifts.variant.usual:
-        return None
-    result = SumShifts(
-        transform=shifts.transform.flat,
-        labels=shifts.labels,
-        bits=shifts.bits,
-        slots=_SLOTS,
-        scratchpad_bytes=shifts.scratchpad_bytes,
-        instruction_words=shifts.instruction_words,
-        lanes=PAIR,
-    )
-    try:
-        result.program(vault_bits=None)
-    except KernelError:
-        return None
-    return result
 
 
 class _SumTransformKernel(SumFrame, TransformKernel):

@@ -108,6 +108,37 @@ def test_equals_the_golden_model_under_any_timing(
     assert right(job, in_bursts(seed, longest), seed=seed)
 
 
+@settings(max_examples=4, deadline=None, derandomize=True)
+@given(
+    grid=st.sampled_from(GRIDS),
+    seed=st.integers(0, 1 << 20),
+    width=st.integers(1, 9),
+    height=st.integers(1, 9),
+    shape=st.sampled_from([(9, 8), (16, 8), (5, 16), (8, 16)]),
+    iterations=st.integers(0, 3),
+    longest=st.sampled_from([1, 30, 300]),
+    cut=st.none() | st.builds(TileCut, st.integers(1, 3), st.integers(1, 3)),
+)
+def test_blocks_equal_the_golden_model_under_any_timing(
+    grid: tuple[int, int, int],
+    seed: int,
+    width: int,
+    height: int,
+    shape: tuple[int, int],
+    iterations: int,
+    longest: int,
+    cut: TileCut | None,
+) -> None:
+    columns, rows, pes = grid
+    one = problem_of(seed, 2 * width, 2 * height, *shape, "shifts")
+    messages = one.no_messages()
+    messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
+    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
+    job = bp_job(one, iterations, **options, form="shifts", sums=True)
+    assert right(job, in_bursts(seed, longest), seed=seed)
+
+
 @pytest.mark.parametrize(("labels", "bits"), [(9, 16), (16, 32), (40, 16), (60, 16)])
 @pytest.mark.parametrize("pes", [1, 4])
 def test_short_and_long_vectors_by_shifts(labels: int, bits: int, pes: int) -> None:
@@ -187,7 +218,12 @@ def test_cycles_on_the_timing_model(
         (4, (60, 34), (16, 16), 512, "shifts", False),
         (2, (60, 34), (16, 16), 1024, "shifts", False),
         (1, (64, 48), (16, 16), 1024, "shifts", False),
-        (4, (60, 34), (16, 8), 1024, "shifts", False),
+        # Blocks of pixels.
+        (4, (60, 34), (16, 8), 1024, "shifts", True),
+        (4, (60, 34), (5, 16), 1024, "shifts", True),
+        (4, (24, 16), (16, 8), 1024, "shifts", False),
+        (4, (60, 34), (16, 8), 768, "shifts", False),
+        (2, (60, 34), (16, 8), 1024, "shifts", False),
     ],
 )
 def test_sums_are_made_where_they_are_faster_and_fit(

@@ -294,6 +294,12 @@ def test_engines_have_about_as_many_filters() -> None:
     assert not hazards
 
 
+def test_plans_avoid_a_bus_as_slow_as_the_vector_unit() -> None:
+    shape = ConvShape(width=13, height=13, channels=6, filters=50, kernel=5, stride=2)
+    plan = plan_conv(shape, depth=6, out_depth=25, sharers=4, images=16, reuse=True)
+    assert plan.bus_cycles(4) < 0.8 * plan.vector_cycles
+
+
 def test_source_is_readable() -> None:
     lines = _lines()
     assert any("m.v.mul.add [16-bit]" in line and "; product of part 0" in line for line in lines)

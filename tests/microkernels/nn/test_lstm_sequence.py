@@ -213,3 +213,17 @@ def test_states_that_do_not_fit_are_refused(broken: dict[str, Elements], message
     x = np.zeros((2, 3, 10), int)
     with pytest.raises(KernelError, match=f"^{message}"):
         lstm_sequence_job(PROJECTED, layer(PROJECTED, 1, FRACTION), x, state, fraction=FRACTION)
+
+
+@pytest.mark.parametrize("chunks", [1, 5, 21, 32])
+def test_vaults_read_different_chunks_at_a_time(chunks: int) -> None:
+    """All of them, in an order of its own; in each turn at most as many vaults as must share."""
+    machine = engines(8, 4, pes=4, address_bits=24)
+    plan, _ = plan_sequence(LstmShape(inputs=153, cells=1024, outputs=512, batch=32), machine)
+    orders = np.array([plan.order(vault, chunks) for vault in range(plan.vaults)])
+    assert (np.sort(orders) == np.arange(chunks)).all()
+    if chunks == plan.vaults:
+        assert all(len(set(turn)) == chunks for turn in orders.T.tolist())
+        # Half of the vaults read from one side, half from the other.
+        columns = orders % 8 - np.arange(32)[:, None] % 8
+        assert (columns.sum(axis=0) == 0).all()

@@ -37,6 +37,7 @@ def problem(width: int, height: int, labels: int, bits: int, name: str, weight: 
         (9, 6, 16, 16, "linear:2", True),
         (7, 9, 16, 8, "linear:2", False),
         (6, 8, 16, 8, "linear:2", False),
+        (6, 8, 16, 8, "linear:2", True),
         (5, 5, 60, 16, "potts", False),
         (5, 5, 60, 16, "linear:2", True),
         (6, 4, 16, 16, "quadratic:7", False),
