@@ -116,7 +116,8 @@ def _ulx3s(size: str) -> FpgaBoard:
 
 
 def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
-    """On the extension board of MuseLab, whose serial line it has."""
+    """On the extension board of MuseLab, whose serial line it has; amaranth-boards lacks it, so the
+    pins are those of litex-boards."""
     return FpgaBoard(
         name=name,
         device=f"LFE5U-{size}",
