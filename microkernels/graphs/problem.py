@@ -95,10 +95,10 @@ class Graph:
                     )
             if ends[0] == ends[1]:
                 raise KernelError(f"edge {number}: both ends are variable {ends[0]}")
-            wanted = tuple(len(self.costs[end]) for end in ends)
-            if edge.costs.shape != wanted:
+            shape = tuple(len(self.costs[end]) for end in ends)
+            if edge.costs.shape != shape:
                 raise KernelError(
-                    f"edge {number}: its costs must have the shape {wanted}, not {edge.costs.shape}"
+                    f"edge {number}: its costs must have the shape {shape}, not {edge.costs.shape}"
                 )
             costs = edge.costs.astype(np.int64)
             # A message is a minimum minus another, so within the largest difference.
@@ -224,8 +224,8 @@ def read_graph(path: Path) -> Graph:
         raise KernelError(f"{path}: can't be read: {error.strerror or error}") from error
     except Exception as error:
         # NumPy raises many kinds of exceptions for damaged files.
-        wanted = ", ".join(_ARRAYS)
-        raise KernelError(f"{path}: not a NumPy archive (.npz) with the arrays {wanted}") from error
+        names = ", ".join(_ARRAYS)
+        raise KernelError(f"{path}: not a NumPy archive (.npz) with the arrays {names}") from error
     for name, array in arrays.items():
         if array.dtype.kind not in "iu" or array.ndim != _ARRAYS[name]:
             raise KernelError(f"{path}: {name} must be whole numbers in {_ARRAYS[name]} dimensions")
@@ -251,12 +251,12 @@ def _graph(
             f"an edge of variable {outside[0]}; there are {len(labels)} variables, from 0"
         )
     sizes = labels[edges]
-    for name, array, wanted in (
+    for name, array, size in (
         ("costs", costs, int(labels.sum())),
         ("pairs", pairs, int((sizes[:, 0] * sizes[:, 1]).sum())),
     ):
-        if len(array) != wanted:
-            raise KernelError(f"{name} must be {wanted} numbers, not {len(array)}")
+        if len(array) != size:
+            raise KernelError(f"{name} must be {size} numbers, not {len(array)}")
     own = np.split(costs, np.cumsum(labels)[:-1])
     of_edges = np.split(pairs, np.cumsum(sizes[:, 0] * sizes[:, 1])[:-1])
     return Graph(

@@ -180,11 +180,11 @@ class Recurrent(Layer):
                 strict=True,
             )
         )
-        hidden, kept = (
+        hidden, cells = (
             _columns(named[name]).reshape(-1, self.cells) if name in named else zeros
             for name in ("hidden", "kept")
         )
-        return hidden, kept
+        return hidden, cells
 
     def _inputs(self, source: Elements | Reals) -> Elements | Reals:
         """Steps x sequences x gates x cells, in the order of computation."""
@@ -195,13 +195,13 @@ class Recurrent(Layer):
         return by_step[::-1] if self.reverse else by_step
 
     def _map(
-        self, results: Elements | Reals, kept: Elements | Reals, images: int
+        self, results: Elements | Reals, cells: Elements | Reals, images: int
     ) -> Elements | Reals:
         """Images x sequences x steps x cells."""
         if self.reverse:
             results = results[::-1]
         if self.final:
-            results = np.concatenate([results, kept[np.newaxis]])
+            results = np.concatenate([results, cells[np.newaxis]])
         by_image = results.reshape(len(results), images, -1, self.cells)
         return by_image.transpose(1, 2, 0, 3)
 
@@ -212,15 +212,15 @@ class Recurrent(Layer):
         x = self._inputs(sources[0])
         zeros = np.zeros((x.shape[1], self.cells), np.int16)
         start = self._start(sources[1:], zeros)
-        results, kept = run_elements(self.shape, x, start, weights.weights, weights.bias)
-        return self._map(results, kept, len(sources[0]))
+        results, cells = run_elements(self.shape, x, start, weights.weights, weights.bias)
+        return self._map(results, cells, len(sources[0]))
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         real = parameters.real[self.name]
         x = self._inputs(sources[0])
         start = self._start(sources[1:], np.zeros((x.shape[1], self.cells)))
-        results, kept, *_ = run_reals(self._kind, x, start, real.weights, real.bias)
-        return self._map(results, kept, len(sources[0]))
+        results, cells, *_ = run_reals(self._kind, x, start, real.weights, real.bias)
+        return self._map(results, cells, len(sources[0]))
 
     # Fraction bits.
 
@@ -252,11 +252,11 @@ class Recurrent(Layer):
         real = parameters.real[self.name]
         x = self._inputs(sources[0])
         start = self._start(sources[1:], np.zeros((x.shape[1], self.cells)))
-        *_, gates, kept = run_reals(self._kind, x, start, real.weights, real.bias)
+        *_, gates, cells = run_reals(self._kind, x, start, real.weights, real.bias)
         if self._kind.limited:
             gates = min(gates, _LIMIT)
         biases = float(np.abs(real.bias).max(initial=0.0))
-        return Peaks(source=max(gates, biases), inner=kept)
+        return Peaks(source=max(gates, biases), inner=cells)
 
     def scaled(
         self, fractions: Fractions, parameters: RealParameters

@@ -59,6 +59,20 @@ def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
     return replace(plan, slots=slots) if slots >= plan.least_slots else None
 
 
+def _fastest(
+    plans: list[ConvPlan], sharers: int, images: int, scratchpad_bytes: int
+) -> ConvPlan | None:
+    """The fastest of these plans, with its ring; None: none fits the scratchpad."""
+    fastest: tuple[float, int, int, ConvPlan] | None = None
+    for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
+        if fastest is not None and plan.least_cycles(sharers, images) > fastest[0]:
+            break
+        if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
+            cost = (ringed.cycles(sharers, images), -ringed.slots, ringed.filters, ringed)
+            fastest = cost if fastest is None or cost[:3] < fastest[:3] else fastest
+    return None if fastest is None else fastest[3]
+
+
 # Layers of a network have few shapes, each tried with hundreds of slices.
 @CHECK.arguments
 @lru_cache(maxsize=1 << 15)
@@ -147,15 +161,9 @@ def plan_conv(
             for count in candidates
             if count <= most and (shape.groups == 1 or one.read_filters % count == 0)
         ]
-        fastest: tuple[float, int, int, ConvPlan] | None = None
-        for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
-            if fastest is not None and plan.least_cycles(sharers, images) > fastest[0]:
-                break
-            if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
-                cost = (ringed.cycles(sharers, images), -ringed.slots, ringed.filters, ringed)
-                fastest = cost if fastest is None or cost[:3] < fastest[:3] else fastest
+        fastest = _fastest(plans, sharers, images, scratchpad_bytes)
         if fastest is not None:
-            best.append(fastest[3])
+            best.append(fastest)
     if not best:
         raise KernelError(
             f"{counted(candidates[0], 'filter')} of {shape.kernel} x {rows} pixels of "

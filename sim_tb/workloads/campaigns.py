@@ -198,7 +198,8 @@ def line_damage(config: ChipConfig, divisor: int, rate: int, points: int, seed: 
     kill the host in the middle of a frame; no launch may be lost, performed twice, or wrong.
 
     Parameters:
-        config, divisor: see :class:`soc.board.design.SerialChip`. rate: of the line, bits a second.
+        config, divisor: see :class:`soc.board.design.SerialChip`.
+        rate: of the line, bits per second.
         points: launches.
     """
     return tally(_line_damage(config, divisor, rate, points, seed))

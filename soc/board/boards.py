@@ -39,6 +39,7 @@ class FpgaBoard:
         rx, tx: pins of the serial line, as seen from the device.
         led: pin of a lamp.
         platform: its class in the package ``amaranth-boards``; "": it has none.
+        loader: its name in openFPGALoader; "": it has none.
 
     Raises:
         BoardError: an unknown device or grade, no name of a pin, or a pin twice.
@@ -54,6 +55,7 @@ class FpgaBoard:
     tx: str
     led: str
     platform: str = ""
+    loader: str = ""
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -109,11 +111,13 @@ def _ulx3s(size: str) -> FpgaBoard:
         tx="L4",
         led="B2",
         platform=f"ulx3s:ULX3S_{size}_Platform",
+        loader="ulx3s",
     )
 
 
 def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
-    """On the extension board of MuseLab, whose serial line it has."""
+    """On the extension board of MuseLab, whose serial line it has; amaranth-boards lacks it, so the
+    pins are those of litex-boards."""
     return FpgaBoard(
         name=name,
         device=f"LFE5U-{size}",
@@ -124,6 +128,7 @@ def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
         rx="H18",
         tx="J17",
         led=led,
+        loader=name,
     )
 
 
@@ -156,6 +161,7 @@ BOARDS: Mapping[str, FpgaBoard] = {
             tx="K15",
             led="E13",
             platform="icepi_zero:IcepiZero1_3Platform",
+            loader="icepi-zero",
         ),
         _colorlight("colorlight-i5", "25F", "U16"),
         _colorlight("colorlight-i9", "45F", "L2"),
@@ -170,6 +176,7 @@ BOARDS: Mapping[str, FpgaBoard] = {
             tx="R24",
             led="T23",
             platform="ecpix5:ECPIX585Platform",
+            loader="ecpix5",
         ),
     )
 }
@@ -177,7 +184,7 @@ BOARDS: Mapping[str, FpgaBoard] = {
 
 def find_board(name: str) -> FpgaBoard:
     """The board called ``name``, or the one in the TOML file ``name``, which ends in ``.toml`` and
-    has the fields of :class:`FpgaBoard` without ``name`` and ``platform``.
+    has the fields of :class:`FpgaBoard` without ``name``, ``platform`` and ``loader``.
 
     Raises:
         BoardError: there is none, or the file has an unknown or no field, or a bad value.

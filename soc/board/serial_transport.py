@@ -19,7 +19,10 @@ from .frame import (
 )
 
 #: Requests sent before a chip is given up.
-_TRIES = 100
+_TRIES = 40
+#: Most of the patience's multiples that it waits after a request; the port drops what it takes for
+#: the beginning of a frame only after a pause of its ``gap``.
+_LONGEST = 8
 #: Fewest words of a frame, which has half as many after a loss and twice as many after a success.
 _FEWEST_WORDS = 8
 
@@ -43,8 +46,8 @@ class SerialTransport:
 
     Parameters:
         line: to the chip.
-        patience: seconds without a byte after which a request is sent again; longer than the port's
-            ``gap``.
+        patience: seconds without a byte after which a request is sent again; with each repetition
+            more, up to 8 times as many, which is longer than the port's ``gap``.
 
     Attributes:
         resent: requests that were sent again.
@@ -159,10 +162,11 @@ class SerialTransport:
         return response.words
 
     def _exchange(self, frame: bytes, operation: int) -> Response:
-        for _ in range(_TRIES):
+        for number in range(1, _TRIES + 1):
             self._line.send(frame)
             content = b""
-            while arrived := self._line.receive(self._patience):
+            pause = self._patience * min(number, _LONGEST)
+            while arrived := self._line.receive(pause):
                 content += arrived
                 response, used = decode_response(content)
                 while response is not None:

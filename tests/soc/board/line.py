@@ -19,6 +19,8 @@ class Line:
 
     def __init__(self, rng: random.Random | None = None, damage: float = 0.0) -> None:
         self.damage = Damage(rng or random.Random(0), damage)
+        #: Whether a cycle passes between two bytes.
+        self.spaced = False
         self._asked: queue.Queue = queue.Queue()
         self._told: queue.Queue = queue.Queue()
 
@@ -64,6 +66,9 @@ class Line:
                         ctx.set(dut.received.valid, 1)
                         ctx.set(dut.received.payload, byte)
                         await cycle()
+                        if self.spaced:
+                            ctx.set(dut.received.valid, 0)
+                            await cycle()
                     ctx.set(dut.received.valid, 0)
                     self._told.put(None)
                     continue

@@ -56,7 +56,7 @@ def test_a_board_of_a_user(tmp_path):
     board = find_board(str(path))
     assert board == FpgaBoard(
         **{field.name: getattr(find_board("ulx3s-25f"), field.name) for field in fields(FpgaBoard)}
-        | {"name": "mine", "platform": ""}
+        | {"name": "mine", "platform": "", "loader": ""}
     )
     assert 'LOCATE COMP "rx" SITE "M1";\n' in constraints(board)
     assert 'FREQUENCY PORT "clk" 25 MHZ;\n' in constraints(board)

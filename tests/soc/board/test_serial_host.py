@@ -8,7 +8,7 @@ from hdl.axi import AxiResponse
 from isa.assembly.assembler import assemble
 from memory.on_chip import OnChipConfig
 from noc.config import NetworkConfig
-from soc.board.frame import MAX_WORDS, Request, Space, decode_response
+from soc.board.frame import MAX_WORDS, REQUEST, Request, Space, decode_response
 from soc.board.serial_host import SerialHost
 from soc.board.serial_transport import SerialTransport
 from soc.chip.chip import Chip
@@ -143,6 +143,24 @@ def test_an_interrupted_host_and_a_new_one(simulate, rng):
     play(simulate, rng, host)
 
 
+def test_a_frame_within_a_frame(simulate, rng):
+    """The port finds a request in the words of one whose beginning is lost, as long as that one,
+    and would find it again in each repetition that follows without a pause."""
+
+    def host(transport, around):
+        line = transport._line
+        line.spaced = True
+        impatient = SerialTransport(line, patience=0.02)
+        impatient.dropped()
+        words = [int.from_bytes(bytes([REQUEST, 1, 0, 2]), "little"), 7, 8]
+        line.send(Request(Space.REGISTER, PROGRAM, words=tuple(words)).encode(77)[8:])
+        impatient.write_block(PROGRAM, words)
+        assert around.written == [*enumerate(words)]
+        assert impatient.resent > 2
+
+    play(simulate, rng, host)
+
+
 def test_a_repeated_write_is_answered_but_not_performed(simulate, rng):
     def host(transport, around):
         line = transport._line
@@ -197,7 +215,7 @@ def test_nobody_answers():
         def receive(self, seconds):
             return b""
 
-    with pytest.raises(HostError, match=r"^no answer to 100 requests: is the board on"):
+    with pytest.raises(HostError, match=r"^no answer to 40 requests: is the board on"):
         SerialTransport(Dead()).read32(0)
 
 

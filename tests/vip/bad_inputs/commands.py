@@ -41,6 +41,7 @@ _READ = {
     "costs": "picture",
     "memory": "memory",
     "file": "configuration",
+    "board load file": "memory",
     "report result": "configuration",
     "corner": "liberty",
     "nn check model": "onnx",

@@ -2,16 +2,20 @@
 
 import json
 from dataclasses import replace
+from subprocess import CompletedProcess
 
 import pytest
 
+from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation, DamagedLine
 from soc.board.boards import BoardError
 from soc.board.serial_transport import SerialTransport
 from soc.board.terminal import Terminal
+from soc.host.transport import HostError
 from synth.errors import SynthesisError
 from vip.__main__ import main
 from vip.board import design as board
+from vip.board import run as board_runs
 from vip.board.design import board_design, build_board
 from vip.board.run import run_over, simulate_board
 
@@ -97,6 +101,95 @@ def _run(arguments):
     finally:
         sys.argv = before
     return 0
+
+
+class BadChip:
+    """A host of a chip with bit ``bit`` of its memory at ``value``, and counters."""
+
+    def __init__(self, bit=None, value=0, **counters):
+        self.memory = bytearray(2048)
+        self.bit, self.value = bit, value
+        self.counted = {counter: counters.get(counter.name, 0) for counter in PeCounter}
+
+    async def write(self, address, content):
+        self.memory[address : address + len(content)] = content
+
+    async def read(self, address, length):
+        if self.bit is not None:
+            place, bit = divmod(self.bit, 8)
+            self.memory[place] = self.memory[place] & ~(1 << bit) | self.value << bit
+        return bytes(self.memory[address : address + length])
+
+    async def counters(self, pe):
+        return self.counted
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_bit_that_does_not_change_fails_the_test_of_the_memory(rng, value):
+    board_runs._march(BadChip(), 2048, lambda *_, **__: None)
+    bit = rng.randrange(8 * 2048)
+    with pytest.raises(
+        HostError, match=rf"^the memory fails its test at {bit // 32 * 4:#x}: wrote"
+    ):
+        board_runs._march(BadChip(bit, value), 2048, lambda *_, **__: None)
+
+
+def test_lines_of_the_address_that_are_one_fail_the_test_of_the_memory():
+    class Half(BadChip):
+        async def write(self, address, content):
+            await super().write(address % 1024, content)
+
+        async def read(self, address, length):
+            return await super().read(address % 1024, length)
+
+    with pytest.raises(HostError, match=r"^the memory fails its test at 0x0: wrote 00000000, "):
+        board_runs._march(Half(), 2048, lambda *_, **__: None)
+
+
+def test_counters_have_to_add_up():
+    good = BadChip(CYCLES=10, ISSUED_SCALAR=4, STALL_FETCH=6, VECTOR_BUSY=3)
+    assert board_runs._counters(good, True)["vector_busy"] == 3
+    assert board_runs._counters(BadChip(), False) == {}
+    for chip, present in (
+        (BadChip(CYCLES=10, ISSUED_SCALAR=4), True),
+        (BadChip(), True),
+        (good, False),
+    ):
+        with pytest.raises(HostError, match=r"^the engine's counters are wrong: "):
+            board_runs._counters(chip, present)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("x: libusb-1.0.so.0: cannot open", r"it needs a library: apt install libusb-1.0-0 "),
+        ("unable to open ftdi device: -3 (device not found)", r"there is no such board; is it "),
+        ("unable to open ftdi device: -4 (usb_open() failed)", r"no permission on the USB device"),
+        ("", r"failed: no message$"),
+    ],
+)
+def test_loading_says_what_to_do(monkeypatch, tmp_path, said, message):
+    started = []
+
+    def run_tool(command, **_):
+        started.append(command)
+        return CompletedProcess(command, 1, said.encode())
+
+    monkeypatch.setattr(board_runs, "run_tool", run_tool)
+    with pytest.raises(BoardError, match=r"^loading ulx3s-85f failed: ") as error:
+        board_runs.load_board("ulx3s-85f", tmp_path / "a.bit")
+    assert error.match(message)
+    assert started[0][1:] == ["--board", "ulx3s", str(tmp_path / "a.bit")]
+    with pytest.raises(BoardError, match=r"^board icesugar-pro: openFPGALoader has no name for it"):
+        board_runs.load_board("icesugar-pro", tmp_path / "a.bit")
+
+
+@pytest.mark.slow
+def test_the_test_at_the_pins_of_a_board():
+    """With an engine that has counters."""
+    result = simulate_board(board_design("ulx3s-25f", "cnn", whole=True), test=True)
+    assert result.match
+    assert result.counters["cycles"] > 1000
 
 
 @pytest.mark.slow

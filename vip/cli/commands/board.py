@@ -1,4 +1,4 @@
-"""``vip board``: bit files of boards, their simulation, and their runs."""
+"""``vip board``: bit files of boards, their simulation, tests and runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from soc.board.boards import BOARDS, DEVICES
 from support.command import USER_ERROR
 from support.files import write_atomically
 from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
-from vip.board.run import BoardRun, run_board, simulate_board
+from vip.board.run import BoardRun, load_board, run_board, simulate_board
 from vip.cli.console import console, shown, table
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
@@ -165,6 +165,52 @@ def run_on_board(
     _show(result, json)
 
 
+@app.command("test")
+@grouped
+def check_board(
+    design: DesignOption,
+    port: Annotated[
+        str | None,
+        typer.Option(
+            help="Serial port of the board (default: simulate it at its pins).", metavar="TTY"
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Test a board: its memory, an application, and the counters of the engine.
+
+    All words of the memory are written and read twice each, then the application runs, as in vip
+    board run, and the engine's cycles, if it counts them (--whole), must be those of its
+    instructions and waits.
+
+    Example: vip board test ulx3s-85f cnn --port /dev/ttyUSB0
+    """
+    with shown() as progress:
+        if port is None:
+            result = simulate_board(design, test=True, progress=progress)
+        else:
+            result = run_board(design, port, test=True, progress=progress)
+    _show(result, json)
+
+
+@app.command("load")
+def load(
+    board: BoardArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(help="Bit file, of vip board build.", metavar="FILE", callback=reading()),
+    ],
+) -> None:
+    """Load a bit file into a board over USB, with openFPGALoader.
+
+    The board forgets it without power.
+
+    Example: vip board load ulx3s-85f ulx3s-85f-bp.bit
+    """
+    load_board(board, file)
+    console.print(f"{file}: loaded into {board}")
+
+
 def _show(result: BoardRun, json: Path | None) -> None:
     write_json(json, result.to_json())
     design = result.design
@@ -173,6 +219,11 @@ def _show(result: BoardRun, json: Path | None) -> None:
         f"{design.what}: {result.values:,} values, "
         + ("all equal to the golden model's" if result.match else f"{result.differing:,} wrong")
     )
+    if result.counters is not None:
+        memory = design.chip.tile.vault.size_bytes
+        spent = result.counters.get("cycles")
+        counted = "the engine has no counters" if spent is None else f"{spent:,} cycles counted"
+        console.print(f"{memory:,} bytes of memory keep what is written; {counted}")
     console.print(f"{result.seconds:.1f} s{cycles}, {result.resent} requests sent again")
     if not result.match:
         raise SystemExit(USER_ERROR)
