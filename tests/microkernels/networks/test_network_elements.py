@@ -31,9 +31,9 @@ ALL = frozenset(BY_KEY)
 RESIDUAL = Network(
     input=MapSize(17, 14, 3),
     layers=(
-        Conv(name="stem", filters=20, padding=1, fraction=12),
-        Conv(name="conv1", filters=20, padding=1, fraction=12),
-        Conv(name="conv2", filters=20, padding=1, fraction=12, relu=False),
+        Conv(name="stem", filters=18, padding=1, fraction=12),
+        Conv(name="conv1", filters=18, padding=1, fraction=12),
+        Conv(name="conv2", filters=18, padding=1, fraction=12, relu=False),
         Add(name="sum1", other="stem", relu=True),
         Pool(name="pool"),
         Conv(name="conv3", filters=40, padding=1, fraction=12),
