@@ -161,11 +161,12 @@ class ConvLayout(BlockLayout):
 
     @property
     def _bias_step(self) -> int:
-        return round_up(self.plan.group_bytes, COLUMN_BYTES)
+        return round_up(self.plan.sums_together * self.plan.group_bytes, COLUMN_BYTES)
 
     @property
     def bias(self) -> int:
-        """Address of the biases; each group's are a separate piece."""
+        """Address of the biases; each group's are a separate piece, for as many pixels as load
+        partial sums at once."""
         return self.spare + self.sharers * self._spare_step
 
     @property
@@ -221,7 +222,8 @@ class ConvLayout(BlockLayout):
             block = np.ascontiguousarray(passes[groups.start :: groups.step])
             memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
         biases = np.zeros((plan.groups, self._bias_step // ELEMENT.itemsize), ELEMENT)
-        biases[:, : plan.filters] = np.pad(bias, (0, padding))[members]
+        of_pixels = np.tile(np.pad(bias, (0, padding))[members], plan.sums_together)
+        biases[:, : of_pixels.shape[1]] = of_pixels
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
         if plan.narrow is not None:

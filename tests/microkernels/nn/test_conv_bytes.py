@@ -187,6 +187,40 @@ def test_sums_of_several_slices_become_bytes(
     check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
 
 
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    width=st.integers(2, 7),
+    height=st.integers(2, 5),
+    seed=st.integers(0, 1 << 20),
+    slices=st.integers(2, 4),
+    groups=st.integers(1, 3),
+    sharers=st.integers(1, 4),
+    narrow=st.sampled_from([0, 3, 8]),
+    relu=st.booleans(),
+    sums_first=st.booleans(),
+)
+def test_sums_of_two_pixels_together(
+    width: int,
+    height: int,
+    seed: int,
+    slices: int,
+    groups: int,
+    sharers: int,
+    narrow: int,
+    relu: bool,
+    sums_first: bool,
+) -> None:
+    shape = ConvShape(
+        width=width, height=height, channels=10 * slices - seed % 9, filters=8 * groups, kernel=2
+    )
+    numbers = {"fraction": 3 + seed % 8, "narrow": narrow, "relu": relu, "sums_first": sums_first}
+    more = {"depth": 5, "filters": 8, "reuse": bool(seed % 2), "sharers": sharers}
+    plan = conv_layout(shape, pairs=True, narrow=narrow, **more).plan  # type: ignore[arg-type]
+    assert plan.sums_together == 2
+    assert plan.slices == slices
+    check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
+
+
 def test_numbers_that_are_no_bytes() -> None:
     image, weights, bias = data(SMALL, 1)
     with pytest.raises(KernelError, match="image must be from -128 to 127, but goes"):

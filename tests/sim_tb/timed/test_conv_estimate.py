@@ -83,3 +83,20 @@ def test_windows_that_share_columns_read_fewer() -> None:
         runs[reuse] = (outcome.result.vaults[0]["READS"], outcome.cycles)
     assert runs[True][0] < 0.6 * runs[False][0]
     assert runs[True][1] <= runs[False][1]
+
+
+def test_partial_sums_of_two_pixels_share_columns() -> None:
+    shape = ConvShape(width=9, height=5, channels=64, filters=8)
+    rng = np.random.default_rng(1)
+    data = (
+        rng.integers(-100, 100, (5, 9, 64)),
+        rng.integers(-100, 100, (8, 3, 3, 64)),
+        rng.integers(-1000, 1000, 8),
+    )
+    job = conv_job(shape, *data, fraction=6, narrow=4, pairs=True, depth=16, filters=8)
+    outcome = run_on(job, replace(tile_preset("vault-int8"), pes=1), on="model")
+    assert outcome.match
+    # Sums of the first slice, bytes of the second, and in both those of a pipeline that fills.
+    pixels, filling = 7 * 3, 7
+    written = -(-pixels // 2) + pixels + 2 * filling
+    assert outcome.result.vaults[0]["WRITES"] <= written
