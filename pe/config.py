@@ -225,6 +225,11 @@ class PeConfig(Shown, line=False):
         return 1
 
     @property
+    def lines(self) -> int:
+        """Lines of each vault's line buffer."""
+        return 0
+
+    @property
     def engines(self) -> int:
         """Engines of all vaults."""
         return 1

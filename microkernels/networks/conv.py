@@ -243,15 +243,16 @@ class Conv(SumLayer, _Filter):
             height=plan.region.height,
             filters=plan.tile.channels * self.packed,
         )
-        images = plan.rounds(work.batch)
+        images, engines = plan.rounds(work.batch), work.engines
         part = self._divided(
-            shape, plan.depth, plan.out_depth, work.engines, strips=plan.strips, images=images
+            shape, plan.depth, plan.out_depth, engines, strips=plan.strips, images=images
         )
-        cycles = predict_conv(part, work.engines.pes, images) / images
+        cycles = predict_conv(part, engines.pes, images) / images
         point = self._point_cycles(shape, plan.depth, plan.out_depth, work.engines)
         if point < cycles and not plan.strips:
             return replace(plan, part=shape).timed(point, work)
-        return replace(plan, part=part).timed(cycles, work)
+        size = part.memory_bytes(engines.pes, images, engines.lines) if engines.lines else 0.0
+        return replace(plan, part=part, bytes=size).timed(cycles, work)
 
     def tile_shape(self, plan: LayerPlan) -> ConvPlan | ConvShape:
         assert isinstance(plan.part, ConvPlan | ConvShape)

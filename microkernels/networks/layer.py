@@ -37,6 +37,9 @@ INPUT = "input"
 #: cycle of an engine.
 LAUNCH_CYCLES = 4000
 MEMORY_BYTES = 8
+#: Bytes of a vault's memory that cost as much as a cycle, where they count: on the thesis's chip
+#: both then change the product of energy and time by as much.
+CYCLE_BYTES = 4
 LANES = 4
 
 
@@ -76,6 +79,7 @@ class LayerPlan:
         part: of a vault; None: its tile is sufficient.
         strips: the input is stored in strips; for a convolution of the network's input.
         cycles: predicted for the complete batch, without moves.
+        bytes: of memory, predicted per vault where they count: with line buffers, which save them.
     """
 
     layer: "Layer"
@@ -85,6 +89,12 @@ class LayerPlan:
     part: ConvPlan | ConvShape | DensePart | None = None
     strips: bool = False
     cycles: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """What planners minimise."""
+        return self.cycles + self.bytes / CYCLE_BYTES
 
     @property
     def input(self) -> MapSize:

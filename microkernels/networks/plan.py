@@ -23,7 +23,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.errors import counted
 
-from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
+from .layer import CYCLE_BYTES, LAUNCH_CYCLES, ChipWork, LayerPlan
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
 from .sizes import MapCut
 
@@ -294,7 +294,7 @@ class _Planner:
         self._moved: dict[tuple[int, int], float] = {}
 
     def options(self, layer: Layer) -> list[LayerPlan]:
-        """Plans of a layer, the fastest first."""
+        """Plans of a layer, that of least cost first."""
         # A map that the host writes has no sources.
         sources = self.network.sources[layer.name] or (layer.name,)
         uncut = LayerPlan(
@@ -313,7 +313,7 @@ class _Planner:
                 break
             try:
                 plan = layer.planned(variants[number], self.work)
-                insort(fastest, (plan.cycles, number, plan))
+                insort(fastest, (plan.cost, number, plan))
             except KernelError as error:
                 failed = str(error)
         if not fastest:
@@ -352,10 +352,14 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
     options = {layer.name: planner.options(layer)[:_OPTIONS] for layer in network.layers}
     chosen = {name: plans[0] for name, plans in options.items()}
 
+    # What is moved is read and written.
+    price = 1 + (2 * _MOVED_BYTES / CYCLE_BYTES if engines.lines else 0)
+
     def cost(name: str, plan: LayerPlan) -> float:
         sources = [chosen.get(source) for source in network.sources[name]]
-        total = plan.cycles + sum(planner.moved(before, plan) for before in sources)
-        return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
+        moved = sum(planner.moved(before, plan) for before in sources)
+        moved += sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
+        return plan.cost + moved * price
 
     # Layers whose neighbours have changed since they were chosen.
     stale = set(options)

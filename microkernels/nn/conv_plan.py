@@ -58,6 +58,9 @@ _WAIT = 50
 _LATENCY = 240
 #: How strongly the longest time dominates: the times are added in this norm.
 _EXPONENT = 12
+#: Share of a line buffer that keeps a row of windows; columns read from memory per column that
+#: they must be read. Both as measured on VGG-16.
+_ROW_OF_LINES, _MISSES = 0.875, 1.25
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
@@ -475,6 +478,30 @@ class ConvPlan:
             for first, end in pairwise(ends)
             for turn in range(by_group)
         ]
+
+    def memory_bytes(self, sharers: int, images: int, lines: int) -> float:
+        """Estimated bytes that a vault reads and writes in columns of memory for the complete layer
+        on ``images``, with a line buffer of ``lines`` lines: of its engines those with the same
+        rows read each column once, and once for all rows if lines hold a row of windows."""
+        turns: dict[range, int] = {}
+        passes = pixels = 0
+        for rows, groups in self.shares(sharers, images):
+            turns[rows] = max(turns.get(rows, 0), len(groups))
+            passes += len(groups) * bool(rows)
+            pixels += len(groups) * len(rows) * self.shape.out_width
+        sums = round_up(self.sums_together * self.group_bytes, COLUMN_BYTES) / self.sums_together
+        written = round_up(self.group_elements * ELEMENT_BYTES, COLUMN_BYTES)
+        total = pixels * (2 * (self.slices - 1) * sums + written)
+        total += passes * self.slices * self.pass_bytes
+        across = self.rows_apart * self.row_slots * self.slot_columns
+        down, step = self.shape.kernel_rows, self.shape.step_down
+        kept = across * -(-self.column_bytes // COLUMN_BYTES) <= _ROW_OF_LINES * lines
+        for rows, turn in turns.items():
+            read = len(rows) * (min(step, down) if kept else down)
+            if kept:
+                read += max(0, down - step) * -(-len(rows) // self.shape.out_height)
+            total += _MISSES * turn * self.slices * across * self.column_bytes * read / down
+        return total
 
     def least_cycles(self, sharers: int, images: int = 1) -> float:
         """A lower bound of :meth:`cycles`: equal shares that wait for nothing."""

@@ -132,6 +132,7 @@ class ChipEngines:
         ring: of vaults; the default is one vault.
         pes: engines per vault, at least 1.
         scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
+        lines: of a vault's line buffer, or 0.
 
     Raises:
         KernelError: a value out of range.
@@ -141,6 +142,7 @@ class ChipEngines:
     pes: int = 4
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
+    lines: int = 0
 
     def __post_init__(self) -> None:
         CHECK.fields(self)

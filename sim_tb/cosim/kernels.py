@@ -146,6 +146,7 @@ def chip_engines(design: Configuration) -> ChipEngines:
         pes=design.slots,
         scratchpad_bytes=design.pe.scratchpad_bytes,
         instruction_words=design.pe.instruction_words,
+        lines=design.lines,
     )
 
 

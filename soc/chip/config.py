@@ -108,6 +108,11 @@ class ChipConfig(Shown, line=False):
         return self.tile.pes
 
     @property
+    def lines(self) -> int:
+        """Lines of each vault's line buffer."""
+        return self.tile.lines
+
+    @property
     def engines(self) -> int:
         """Engines of all vaults."""
         return self.pes

@@ -136,6 +136,11 @@ class VaultTileConfig(Shown, line=False):
         return self.pes
 
     @property
+    def lines(self) -> int:
+        """Lines of each vault's line buffer."""
+        return self.line_buffer
+
+    @property
     def engines(self) -> int:
         """Engines of all vaults."""
         return self.pes

@@ -17,8 +17,9 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.networks.plan import plan_network, slice_depths
+from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
 
 
@@ -193,3 +194,23 @@ def test_partial_sums_come_before_loads_of_single_pixels(dilation: int) -> None:
     lines = [line.text for line in launch.program.source.values() if "ld.sram" in line.text]
     after_weights = lines[["earlier sums" in line for line in lines].index(True) - 1 :]
     assert ("; input" in after_weights[0]) == (dilation == 1)
+
+
+def test_line_buffers_hold_a_row_of_windows() -> None:
+    """Tiles of VGG-16 in bytes are so narrow, at the price of hardly any cycles."""
+    network = vgg16().in_bytes()
+    chips = [
+        ChipEngines(ring=VaultRing(columns=8, rows=4, address_bits=28), lines=lines)
+        for lines in (0, 32)
+    ]
+    plain, buffered = (plan_network(network, engines=chip) for chip in chips)
+    widths = {
+        name: plan.tile.width
+        for name, plan in buffered.layers.items()
+        if isinstance(plan.part, ConvPlan)
+    }
+    assert len(widths) == 13
+    assert set(widths.values()) == {7}
+    assert max(plan.tile.width for plan in plain.layers.values()) > 7
+    cycles = [sum(plan.cycles for plan in each.layers.values()) for each in (plain, buffered)]
+    assert cycles[1] < 1.01 * cycles[0]

@@ -8,7 +8,7 @@ import pytest
 from microkernels.nn.conv_layout import predict_conv
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.jobs import conv_job
+from microkernels.nn.jobs import conv_job, conv_layout
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 
@@ -64,6 +64,27 @@ def test_predictions_are_near_the_timing_models_cycles(strips: bool, sharers: in
         errors.append(abs(predicted / measured - 1))
     assert max(errors) < 0.27
     assert np.mean(errors) < 0.14
+
+
+@pytest.mark.parametrize(("width", "height"), [(7, 28), (14, 14), (28, 7)])
+def test_bytes_with_line_buffers_are_as_predicted(width: int, height: int) -> None:
+    """Lines that hold a row of windows are read once, where there are fewer lines not."""
+    shape = ConvShape(width=width + 2, height=height + 2, channels=96, filters=64)
+    rng = np.random.default_rng(width)
+    data = (
+        rng.integers(-100, 100, (height + 2, width + 2, 96)),
+        rng.integers(-100, 100, (64, 3, 3, 96)),
+        rng.integers(-1000, 1000, 64),
+    )
+    size = {"pairs": True, "narrow": 8, "depth": 16, "sharers": 4, "reuse": True}
+    job = conv_job(shape, *data, fraction=6, **size)  # type: ignore[arg-type]
+    machine = replace(tile_preset("vault-int8"), line_buffer=32)
+    outcome = run_on(job, machine, on="model")
+    assert outcome.match
+    counters = outcome.result.vaults[0]
+    plan = conv_layout(shape, narrow=8, pairs=True, depth=16, sharers=4, reuse=True).plan
+    moved = 32 * (counters["READS"] + counters["WRITES"])
+    assert plan.memory_bytes(4, 1, 32) == pytest.approx(moved, rel=0.15)
 
 
 def test_windows_that_share_columns_read_fewer() -> None:
