@@ -114,15 +114,11 @@ def trws_levels_job(
             memory.write(address, data)
 
     updates = small.updates * coarse_iterations, problem.updates * iterations
+    on_coarse, on_fine = coarse.launch("coarse", updates[0]), fine.launch("fine", updates[1])
     construct, copy = (layout.launch(name, problem, scratchpad_bytes) for name in BETWEEN)
     return KernelJob(
         name="hierarchical TRW-S",
-        launches=(
-            construct,
-            coarse.launch("coarse", updates[0]),
-            copy,
-            fine.launch("fine", updates[1]),
-        ),
+        launches=(construct, on_coarse, copy, on_fine),
         prepare=prepare,
         outputs=fine.layout.unpack,
         golden=Golden(
