@@ -331,8 +331,12 @@ def draw_network(run: BatchRun, path: Path) -> None:
 
 
 _CHIP, _LITTLE_CHIP = "thesis", "tiny"
-#: Prefix of figures -> chip whose engines multiply bytes.
-_BYTE_CHIPS = {"int8": "thesis-int8", "int8_lines": "thesis-int8-lines"}
+#: Prefix of figures -> chip whose engines multiply bytes, and lines of its buffers.
+_BYTE_CHIPS = {
+    "int8": ("thesis-int8", 0),
+    "int8_lines": ("thesis-int8-lines", 32),
+    "int8_64_lines": ("thesis-int8-lines", 64),
+}
 
 _NETWORK, _LITTLE = "vgg16", "little"
 
@@ -345,7 +349,9 @@ def _machine(columns: int, rows: int) -> ChipConfig:
     return replace(base, network=replace(base.network, columns=columns, rows=rows))
 
 
-@experiment(presets=("thesis", *_BYTE_CHIPS.values(), "tiny"), tools=SIMULATION, minutes=170)
+@experiment(
+    presets=("thesis", "thesis-int8", "thesis-int8-lines", "tiny"), tools=SIMULATION, minutes=170
+)
 def networks(
     only: Annotated[
         str | None,
@@ -359,7 +365,7 @@ def networks(
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
 
     VGG-16 on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults; three images
-    on the first; and in bytes, without and with line buffers. Times at 1.25 GHz
+    on the first; and in bytes, without line buffers and with 32 and 64 lines. Times at 1.25 GHz
     on the timing model, with the loading and launching of all programs; of a layer, its moves
     beside its computation; on 128 engines, MiB of DRAM and energy (:mod:`vip.energy`). Writing the
     image and reading the result through the host port of the Verilog. And a small CNN on the
@@ -389,8 +395,9 @@ def networks(
             continue
         yield from _layers(prefix, run)
         yield from _energy(prefix, _machine(columns, rows), run)
-    for suffix, preset_name in _BYTE_CHIPS.items():
+    for suffix, (preset_name, lines) in _BYTE_CHIPS.items():
         config = chip_preset(preset_name)
+        config = replace(config, tile=replace(config.tile, line_buffer=lines))
         run = measure_network(_NETWORK, config)
         yield from _totals(f"{_NETWORK}_{suffix}", run)
         yield from _layers(f"{_NETWORK}_{suffix}", run)
