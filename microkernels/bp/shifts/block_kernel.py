@@ -16,13 +16,12 @@ from microkernels.common.errors import KernelError
 from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
-from ..frame import SumFrame
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from ..runs import PAIR
 from .base import BUS_BYTES, SharedImage
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
-from .sums import SumShifts
+from .sums import SumMessages, SumShifts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +137,7 @@ class BlockSumShifts(SumShifts, BlockShifts):
         return _BlockSumKernel(self, vault_bits).build()
 
 
-class _BlockSumKernel(SumFrame, _BlockKernel):
+class _BlockSumKernel(SumMessages, _BlockKernel):
     """The program of :class:`BlockSumShifts`.
 
     The streams begin with updates in a slot that is loaded next; their messages are not stored:
@@ -146,11 +145,9 @@ class _BlockSumKernel(SumFrame, _BlockKernel):
 
     Attributes:
         visit: the code of second visits is being written; None: that of all visits.
-        ending: the code at the end of a run is being written.
     """
 
     visit: bool | None = None
-    ending = False
 
     def __init__(self, shifts: BlockSumShifts, vault_bits: int | None) -> None:
         super().__init__(shifts, vault_bits)
@@ -316,26 +313,20 @@ class _BlockSumKernel(SumFrame, _BlockKernel):
             w.op("sub", self.x, slot, part)
             w.op("add", self.y, slot, part)
             w.vector("v.v.add", self.x, self.x, self.y, note="b = a + 2")
-        elif name == "m":
-            self._place_message(update)
-            w.vector("v.s.sub", self.x, slot, slot, note=f"m of lane {lane}")
         else:
             super().vector(name, update)
 
-    def _last_message(self, lane: int) -> None:
-        self.writer.op("mov", self.x, self.pad[self.message[lane]])
-
-    def _place_message(self, update: int) -> None:
-        """Find the place of the message of an update, and compute those of two lanes in places of
-        their own, too, if they are stored: t of their lines' next updates may be in the others."""
+    def place_message(self, update: int) -> None:
+        """As for :class:`SumMessages`; also compute the messages of two lanes in places of their
+        own, if they are stored: t of their lines' next updates may be in the others."""
         w, lane, second = self.writer, self.lane(update), self.second(update)
         if second and self.ending:
-            self._last_message(lane)
+            self.last_message(lane)
             return
 
         def again() -> None:
             for one in (update - 1, update):
-                self._last_message(self.lane(one))
+                self.last_message(self.lane(one))
                 w.vector("v.s.sub", self.x, self.slot(one), self.slot(one))
 
         if self.visit and lane % BLOCK:
@@ -345,7 +336,7 @@ class _BlockSumKernel(SumFrame, _BlockKernel):
             # The next turn may have begun.
             begun = lane + self.beat.places["m"] // self.beat.period >= self.lanes
             last = self.run.updates if begun else "one"
-            w.seldom("beq", self.left, last, lambda: self._last_message(lane))
+            w.seldom("beq", self.left, last, lambda: self.last_message(lane))
 
     def store(self, update: int) -> None:
         """Store the messages or sums of two lanes after the second one."""
@@ -358,13 +349,13 @@ class _BlockSumKernel(SumFrame, _BlockKernel):
             w.op("blt", self.store_left, self.zero, done)
             w.op("beq", run.last_pitch, self.zero, main if self.visit else done)
             self._end_address(self.y, lane)
-            self._last_message(lane - 1)
+            self.last_message(lane - 1)
             w.store(self.y, self.x, self.pair, note=f"last messages of lanes to {lane}")
 
         def message() -> None:
             w.op("add", self.y, self._lane_target(self.y, lane), self.ahead)
             w.op("add", self.y, self.y, self.far if second else self.near)
-            self._last_message(lane - 1)
+            self.last_message(lane - 1)
             w.store(self.y, self.x, self.pair, note=f"messages of lanes to {lane}")
 
         if second:
@@ -441,6 +432,6 @@ class _BlockSumKernel(SumFrame, _BlockKernel):
                 w.op("sub", self.x, self.slot(update), self.pad.vector + self.pixel)
                 w.store(self.target[0] if lane < BLOCK else self.y, self.x, self.pair)
             with w.unless("beq", address, self.zero):
-                self._last_message(lane - 1)
+                self.last_message(lane - 1)
                 w.store(address, self.x, self.pair)
         w.op("jmp", "run_end")

@@ -18,6 +18,7 @@ If four engines share a vault, its bus takes 64 cycles for the four vectors of a
 engine 38 for the transform; a first visit moves two vectors.
 """
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
 from statistics import mean
@@ -111,15 +112,42 @@ class SumShifts(LaneShifts):
         return _SumTransformKernel(self, vault_bits).build()
 
 
-class _SumTransformKernel(SumFrame, TransformKernel):
+class SumMessages(SumFrame, TransformKernel):
+    """Messages of a kernel by shifts with sums: they go to the places where next updates read them.
+
+    Attributes:
+        ending: the code at the end of a run is being written.
+    """
+
+    ending = False
+
+    @abstractmethod
+    def place_message(self, update: int) -> None:
+        """Set ``x`` to the place of the message of an update."""
+
+    def last_message(self, lane: int) -> None:
+        """Set ``x`` to the place of the message of a lane that no update reads."""
+        self.writer.op("mov", self.x, self.pad[self.message[lane]])
+
+    def vector(self, name: str, update: int) -> None:
+        """Write instruction ``name`` of an update."""
+        if name != "m":
+            super().vector(name, update)
+            return
+        slot, lane = self.slot(update), self.lane(update)
+        self.place_message(update)
+        self.writer.vector("v.s.sub", self.x, slot, slot, note=f"m of lane {lane}")
+
+
+class _SumTransformKernel(SumMessages):
     """The program of :class:`SumShifts`.
 
     Attributes:
-        second: the code of second visits is being written. ending: that at the end of a run.
+        second: the code of second visits is being written.
         base: the first update of the pair whose code is being written.
     """
 
-    second = ending = False
+    second = False
     base = 0
 
     def __init__(self, shifts: SumShifts, vault_bits: int | None) -> None:
@@ -280,27 +308,21 @@ class _SumTransformKernel(SumFrame, TransformKernel):
             following = self.slot(update + self.lanes)
             w.op("add", self.result, following, _SUM * self.pad.vector)
             w.vector("v.v.add", self.result, self.x, self.y, note="b = a + z")
-        elif name == "m":
-            self._place_message(update)
-            w.vector("v.s.sub", self.x, slot, slot, note=f"m of lane {lane}")
         else:
             super().vector(name, update)
 
-    def _last_message(self, lane: int) -> None:
-        self.writer.op("mov", self.x, self.pad[self.message[lane]])
-
-    def _place_message(self, update: int) -> None:
-        """Find the place of the message of an update."""
+    def place_message(self, update: int) -> None:
+        """As for :class:`SumMessages`."""
         lane = self.lane(update)
         if self.ending:
-            self._last_message(lane)
+            self.last_message(lane)
             return
         following = self.slot(update + self.lanes)
         self.writer.op("add", self.x, following, _MESSAGE * self.pad.vector)
         # The updates of the next pixel may have begun.
         begun = (lane + self.beat.places["m"] // self.beat.period) // self.lanes
         last = self.run.updates if begun else "one"
-        self.writer.seldom("beq", self.left, last, lambda: self._last_message(lane))
+        self.writer.seldom("beq", self.left, last, lambda: self.last_message(lane))
 
     def store(self, update: int) -> None:
         """Store a message or sum."""
@@ -310,7 +332,7 @@ class _SumTransformKernel(SumFrame, TransformKernel):
 
         def last() -> None:
             address = self._message_address(self.y, target)
-            self._last_message(lane)
+            self.last_message(lane)
             w.store(address, self.x, "labels", note=f"last message of lane {lane}")
 
         def message() -> None:
@@ -365,7 +387,7 @@ class _SumTransformKernel(SumFrame, TransformKernel):
         self.describe()
         w.op("v.drain")
         for update, lane in zip(pending, lanes, strict=True):
-            self._last_message(lane)
+            self.last_message(lane)
             w.store(self.source[lane], self.x, "labels", note=f"last message of lane {lane}")
             if self.second:
                 w.op("add", self.x, self.slot(update + self.lanes), _SUM * self.pad.vector)
