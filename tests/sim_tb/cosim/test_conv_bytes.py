@@ -62,9 +62,9 @@ def connected(narrow: int | None, *, sharers: int = 1) -> KernelJob:
     return dense_job(shape, inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
 
 
-def narrowed(depth: int, *, sharers: int = 1) -> KernelJob:
+def narrowed(depth: int, filters: int = 10, *, sharers: int = 1) -> KernelJob:
     """A convolution of 16-bit elements whose outputs are bytes, in slices of ``depth`` channels."""
-    shape = ConvShape(width=9, height=6, channels=24, filters=10, padding=1)
+    shape = ConvShape(width=9, height=6, channels=24, filters=filters, padding=1)
     random = np.random.default_rng(4)
     image = random.integers(-32768, 32768, (shape.height, shape.width, shape.channels))
     weights = random.integers(-900, 900, (shape.filters, 3, 3, shape.channels))
@@ -77,6 +77,8 @@ def narrowed(depth: int, *, sharers: int = 1) -> KernelJob:
 JOBS = {
     **{f"connected {narrow}": partial(connected, narrow) for narrow in (None, 0, 5)},
     **{f"narrowed {depth}": partial(narrowed, depth) for depth in (8, 24)},
+    # Partial sums of two pixels move together.
+    "narrowed in pairs": partial(narrowed, 8, 8),
 }
 
 
@@ -92,7 +94,9 @@ def test_layers_of_bytes_are_exact_on_any_memory(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["connected None", "connected 5", "narrowed 8"])
+@pytest.mark.parametrize(
+    "name", ["connected None", "connected 5", "narrowed 8", "narrowed in pairs"]
+)
 def test_the_timing_model_takes_the_cycles_of_a_vault(name: str) -> None:
     job, config = JOBS[name](sharers=4), tile_preset("vault-int8")
     runs = [run_on(job, config, on=on) for on in ("rtl", "model")]
