@@ -116,8 +116,8 @@ def _ulx3s(size: str) -> FpgaBoard:
 
 
 def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
-    """On the extension board of MuseLab, whose serial line it has; amaranth-boards lacks it, so the
-    pins are those of litex-boards."""
+    """On the extension board of MuseLab, whose serial line it has; amaranth-boards lacks it. The
+    i5's pins are those of litex-boards; the i9's serial line is taken to be the same, unchecked."""
     return FpgaBoard(
         name=name,
         device=f"LFE5U-{size}",
