@@ -15,15 +15,14 @@ from isa.instruction import (
     Use,
     Width,
 )
-from isa.instruction import operands as make_operands
 
 
 def _scratchpad(access: Access) -> Use:
-    return Use(Role.SCRATCHPAD_ADDRESS, Extent.LENGTH, access)
+    return (Role.SCRATCHPAD_ADDRESS, Extent.LENGTH, access)
 
 
 def _memory(extent: Extent, access: Access) -> Use:
-    return Use(Role.DRAM_ADDRESS, extent, access)
+    return (Role.DRAM_ADDRESS, extent, access)
 
 
 def _transfers(width: Width) -> list[Instruction]:
@@ -40,12 +39,7 @@ def _transfers(width: Width) -> list[Instruction]:
             mnemonic="ld.sram",
             opcode=Opcode.LD_SRAM,
             format=Format.ABC,
-            operands=make_operands(
-                Format.ABC,
-                _scratchpad(Access.WRITE),
-                _memory(Extent.LENGTH, Access.READ),
-                Role.LENGTH,
-            ),
+            uses=(_scratchpad(Access.WRITE), _memory(Extent.LENGTH, Access.READ), Role.LENGTH),
             work="load",
             summary="Load elements from memory into the scratchpad.",
             semantics="S[A .. A + C*w] = M[B .. B + C*w]",
@@ -56,12 +50,7 @@ def _transfers(width: Width) -> list[Instruction]:
             mnemonic="st.sram",
             opcode=Opcode.ST_SRAM,
             format=Format.ABC,
-            operands=make_operands(
-                Format.ABC,
-                _memory(Extent.LENGTH, Access.WRITE),
-                _scratchpad(Access.READ),
-                Role.LENGTH,
-            ),
+            uses=(_memory(Extent.LENGTH, Access.WRITE), _scratchpad(Access.READ), Role.LENGTH),
             work="store",
             summary="Store elements from the scratchpad into memory.",
             semantics="M[A .. A + C*w] = S[B .. B + C*w]",
@@ -72,9 +61,7 @@ def _transfers(width: Width) -> list[Instruction]:
             mnemonic="ld.reg",
             opcode=Opcode.LD_REG,
             format=Format.AB,
-            operands=make_operands(
-                Format.AB, Role.DESTINATION, _memory(Extent.ELEMENT, Access.READ)
-            ),
+            uses=(Role.DESTINATION, _memory(Extent.ELEMENT, Access.READ)),
             work="load",
             summary="Load one element from memory into a register, sign-extended.",
             semantics="A = signed(M[B .. B + w]); B a multiple of w",
@@ -85,7 +72,7 @@ def _transfers(width: Width) -> list[Instruction]:
             mnemonic="st.reg",
             opcode=Opcode.ST_REG,
             format=Format.AB,
-            operands=make_operands(Format.AB, _memory(Extent.ELEMENT, Access.WRITE), Role.SOURCE),
+            uses=(_memory(Extent.ELEMENT, Access.WRITE), Role.SOURCE),
             work="store",
             summary="Store the low bits of a register into memory.",
             semantics="M[A .. A + w] = low w bytes of B; A a multiple of w",
@@ -103,7 +90,6 @@ def load_store_rows() -> list[Instruction]:
             mnemonic="memfence",
             opcode=Opcode.MEMFENCE,
             format=Format.NONE,
-            operands=(),
             unit=Unit.ISSUE,
             work="wait",
             summary="Wait until every earlier load and store is complete.",
@@ -114,7 +100,7 @@ def load_store_rows() -> list[Instruction]:
             mnemonic="set.ws",
             opcode=Opcode.SET_WS,
             format=Format.A,
-            operands=make_operands(Format.A, Role.SOURCE),
+            uses=(Role.SOURCE,),
             unit=Unit.ISSUE,
             work="set",
             summary=(
@@ -130,7 +116,6 @@ def load_store_rows() -> list[Instruction]:
             mnemonic="halt",
             opcode=Opcode.HALT,
             format=Format.NONE,
-            operands=(),
             unit=Unit.ISSUE,
             work="end",
             summary="Complete every earlier instruction, then stop.",

@@ -1,7 +1,6 @@
 """Rows of the instruction table: scalar unit."""
 
 from isa.instruction import BranchOp, Format, Instruction, Opcode, Role, ScalarOp, Unit
-from isa.instruction import operands as make_operands
 
 #: Summary, formula and kind of work.
 _SCALAR_TEXT = {
@@ -29,7 +28,7 @@ def _operation_rows() -> list[Instruction]:
                 mnemonic=name,
                 opcode=Opcode.ALU_REG + op,
                 format=Format.ABC,
-                operands=make_operands(Format.ABC, Role.DESTINATION, Role.SOURCE, Role.SOURCE),
+                uses=(Role.DESTINATION, Role.SOURCE, Role.SOURCE),
                 unit=Unit.SCALAR,
                 work=work,
                 scalar=op,
@@ -47,7 +46,7 @@ def _operation_rows() -> list[Instruction]:
                 mnemonic=name,
                 opcode=Opcode.ALU_IMM + op,
                 format=Format.AB_IMM,
-                operands=make_operands(Format.AB_IMM, Role.DESTINATION, Role.SOURCE, role),
+                uses=(Role.DESTINATION, Role.SOURCE, role),
                 unit=Unit.SCALAR,
                 work=work,
                 scalar=op,
@@ -73,7 +72,7 @@ def _branch_rows() -> list[Instruction]:
                 mnemonic=name,
                 opcode=Opcode.BRANCH + branch,
                 format=Format.AB_IMM,
-                operands=make_operands(Format.AB_IMM, Role.SOURCE, Role.SOURCE, Role.TARGET),
+                uses=(Role.SOURCE, Role.SOURCE, Role.TARGET),
                 unit=Unit.SCALAR,
                 work="branch",
                 branch=branch,
@@ -87,7 +86,7 @@ def _branch_rows() -> list[Instruction]:
             mnemonic="jmp",
             opcode=Opcode.BRANCH + BranchOp.JMP,
             format=Format.IMM,
-            operands=make_operands(Format.IMM, Role.TARGET),
+            uses=(Role.TARGET,),
             unit=Unit.SCALAR,
             work="branch",
             branch=BranchOp.JMP,
@@ -107,7 +106,7 @@ def scalar_rows() -> list[Instruction]:
             mnemonic="mov",
             opcode=Opcode.MOV,
             format=Format.AB,
-            operands=make_operands(Format.AB, Role.DESTINATION, Role.SOURCE),
+            uses=(Role.DESTINATION, Role.SOURCE),
             unit=Unit.SCALAR,
             work="move",
             summary="Copy a register.",
@@ -118,7 +117,7 @@ def scalar_rows() -> list[Instruction]:
             mnemonic="mov.imm",
             opcode=Opcode.MOV_IMM,
             format=Format.A_IMM,
-            operands=make_operands(Format.A_IMM, Role.DESTINATION, Role.IMMEDIATE),
+            uses=(Role.DESTINATION, Role.IMMEDIATE),
             unit=Unit.SCALAR,
             work="move",
             summary="Load a constant (sign-extended to 64 bits).",

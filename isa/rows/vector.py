@@ -20,7 +20,6 @@ from isa.instruction import (
     VerticalOp,
     Width,
 )
-from isa.instruction import operands as make_operands
 from isa.limits import MAX_FX, MAX_MR, MAX_VL
 from isa.units import SPECIAL_UNITS
 
@@ -52,12 +51,12 @@ _LIMB_BITS = 16
 
 
 def _result(extent: Extent) -> Use:
-    return Use(Role.RESULT_ADDRESS, extent, Access.WRITE)
+    return (Role.RESULT_ADDRESS, extent, Access.WRITE)
 
 
-_MATRIX = Use(Role.MATRIX_ADDRESS, Extent.MATRIX, Access.READ)
-_VECTOR = Use(Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ)
-_ELEMENT = Use(Role.ELEMENT_ADDRESS, Extent.ELEMENT, Access.READ)
+_MATRIX = (Role.MATRIX_ADDRESS, Extent.MATRIX, Access.READ)
+_VECTOR = (Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ)
+_ELEMENT = (Role.ELEMENT_ADDRESS, Extent.ELEMENT, Access.READ)
 
 
 def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
@@ -93,9 +92,7 @@ def _matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -
         opcode=Opcode.MATRIX_VECTOR,
         function=WIDTH.insert(width) | VERTICAL.insert(vertical) | REDUCTION.insert(reduction),
         format=Format.ABC,
-        operands=make_operands(
-            Format.ABC, _result(Extent.ROWS), _MATRIX, Role.IGNORED if unary else _VECTOR
-        ),
+        uses=(_result(Extent.ROWS), _MATRIX, Role.IGNORED if unary else _VECTOR),
         reduction=reduction,
         summary=f"Reduce {reduced} by {reduction.name.lower()}.",
         semantics=f"for i < MR: S[A + i*w] = {total}",
@@ -116,7 +113,7 @@ def _pairs() -> Instruction:
         | REDUCTION.insert(reduction)
         | PAIRS.insert(1),
         format=Format.ABC,
-        operands=make_operands(Format.ABC, _result(Extent.ROWS), _MATRIX, _VECTOR),
+        uses=(_result(Extent.ROWS), _MATRIX, _VECTOR),
         reduction=reduction,
         pairs=True,
         summary="Reduce full-width products of the signed bytes of each matrix row and the vector, "
@@ -139,9 +136,7 @@ def _element_wise(opcode: Opcode, vertical: VerticalOp, width: Width) -> Instruc
         opcode=opcode,
         function=WIDTH.insert(width) | VERTICAL.insert(vertical),
         format=Format.ABC,
-        operands=make_operands(
-            Format.ABC, _result(Extent.VECTOR), _VECTOR, _ELEMENT if scalar else _VECTOR
-        ),
+        uses=(_result(Extent.VECTOR), _VECTOR, _ELEMENT if scalar else _VECTOR),
         summary=f"Element-wise {results} of a vector and "
         f"{'one element' if scalar else 'a vector'}.",
         semantics=f"for j < VL: S[A + j*w] = {element}",
@@ -180,7 +175,7 @@ def vector_rows() -> list[Instruction]:
                 mnemonic=f"set.{name}",
                 opcode=opcode,
                 format=Format.A,
-                operands=make_operands(Format.A, Role.SOURCE),
+                uses=(Role.SOURCE,),
                 unit=Unit.ISSUE,
                 work="set",
                 summary=f"Set the {setting} of the following vector instructions ({limit}).",
@@ -194,7 +189,6 @@ def vector_rows() -> list[Instruction]:
             mnemonic="v.drain",
             opcode=Opcode.DRAIN,
             format=Format.NONE,
-            operands=(),
             unit=Unit.ISSUE,
             work="wait",
             summary="Wait until every earlier vector instruction has written its result.",
