@@ -12,7 +12,7 @@ from memory.config import VaultConfig
 from memory.model.device_model import DEVICE_SOURCES
 from memory.timing import DramTiming
 from sim_tb.harness.models import Library
-from sim_tb.harness.traffic import REQUESTER, TRAFFIC, TrafficJob, TrafficResult, TrafficRun
+from sim_tb.harness.traffic import REQUESTER, TRAFFIC, TrafficJob, TrafficResult
 from sim_tb.harness.traffic_runs import traffic_through
 from sim_tb.timed.library import compile_model
 
@@ -57,7 +57,7 @@ def run_traffic_model(
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
-    def perform(runs: Sequence[TrafficRun]) -> Iterator[TrafficResult]:
+    def perform(runs: Sequence[TrafficJob]) -> Iterator[TrafficResult]:
         tags = config.tag_bits - max(requesters - 1, 0).bit_length()
         library = _library()
         vault = None
