@@ -54,7 +54,7 @@ _LEAST_PS, _MOST_PS = 200, 200_000
 _CHECK = Checks(CosimError)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Periods:
     """The periods of the two clocks of a simulation.
 
