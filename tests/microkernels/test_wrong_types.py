@@ -23,7 +23,7 @@ from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import LevelsLayout, coarse_base, construct_program, copy_program
+from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
@@ -253,8 +253,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
         {"problem": PROBLEM, "coarse_iterations": 1, "iterations": 1, "smoothness": None},
     ),
     (bp_program, {"labels": 4, "bits": 16, "slots": 8, "scratchpad_bytes": 4096}),
-    (construct_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
-    (copy_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
+    (between_program, {"name": "construct", "labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
     (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
     (line_program, {"layout": INSTANCES[-1]}),

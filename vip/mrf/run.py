@@ -233,7 +233,7 @@ class _BpSolver:
             coarse=passed[:-1],
             energies=energies,
             coarse_energies=coarse_energies,
-            saturated=count.values,
+            saturated=count(),
         )
 
     def _measure(
