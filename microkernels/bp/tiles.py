@@ -197,9 +197,9 @@ def fastest_cut(
 
 
 def sweep_time(side: int, length: int, parts: int, pes: int, block: int) -> float:
-    """Time in message updates that depends on the number of ``parts`` of ``side``: of a sweep across
-    them, along lines of ``length`` pixels of which each part has its share, and of the starts of a
-    sweep along them."""
+    """Message updates that depend on the number of ``parts`` of ``side``: of a sweep across them,
+    along lines of ``length`` pixels of which each part has its share, and of the starts of a sweep
+    along them."""
     lines = block * -(-side // (block * parts))
     share = -(-lines // pes)
     # Pairs are cut so that all engines finish together; two lines of an engine are a pair.
