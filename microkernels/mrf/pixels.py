@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.data.pictures import Photograph, read_photographs, read_samples
+from microkernels.data.pictures import Photograph, read_grey, read_photographs
 from support.files import read_bytes
 
 from .matching import Cost, flow_costs
@@ -156,7 +156,7 @@ def read_seeds(path: Path) -> NDArray[np.int64]:
     Raises:
         KernelError: not a readable picture, or one in colour.
     """
-    grey = read_samples(path).grey
+    grey = read_grey(path)
     if grey is None or not np.isin(grey, range(_GREY_LEVELS + 1)).all():
         raise KernelError(
             f"{path}: seeds must be a grey image: 0 for none, otherwise label + 1, at most "
