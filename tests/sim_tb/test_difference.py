@@ -17,10 +17,9 @@ from pe.config import PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import FirstDifference, first_difference
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.cycles import TraceError, read_cycles
 from sim_tb.waves.pipeline import TracedInstruction
-from sim_tb.waves.saved import save_file, texts_of
+from sim_tb.waves.saved import cut_waves, save_file, texts_of
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble(
