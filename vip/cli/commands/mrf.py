@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
-from microkernels.data.pictures import need_decoder
+from microkernels.data.pictures import need_decoder, read_photographs
 from microkernels.graphs.problem import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
-from microkernels.mrf.matching import Cost, displacements
+from microkernels.mrf.matching import Cost, displacements, flow_costs
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
-    denoising_problem,
-    file_problem,
-    flow_problem,
+    denoising_costs,
     grey_levels,
-    segmentation_problem,
+    read_costs,
+    read_edges,
+    read_seeds,
+    segmentation_costs,
 )
-from microkernels.mrf.smoothness import coarse_costs
+from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 from sim_tb.runner.build import need_simulator
 from support.extras import need, together
 from support.files import write_atomically
@@ -293,9 +294,9 @@ def denoise(
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
     _check_extras(solve, output, noisy)
-    problem = denoising_problem(
-        noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
-    )
+    (photograph,) = read_photographs(noisy)
+    costs = denoising_costs(photograph, labels, cut)
+    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
     coarse = coarse_costs(labels, smooth, weight, solve.levels)
     _solve(problem, solve, output, json, grey_levels(labels), coarse)
 
@@ -327,16 +328,12 @@ def segment(
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
     _check_extras(solve, output, picture, seeds)
-    problem = segmentation_problem(
-        picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
-    )
-    _solve(
-        problem,
-        solve,
-        output,
-        json,
-        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
-    )
+    (photograph,) = read_photographs(picture)
+    costs = segmentation_costs(photograph, read_seeds(seeds), cut)
+    labels = costs.shape[2]
+    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
+    coarse = coarse_costs(labels, smooth, weight, solve.levels)
+    _solve(problem, solve, output, json, coarse=coarse)
 
 
 @app.command()
@@ -375,17 +372,10 @@ def flow(
     """
     _check_extras(solve, None, first, second)
     motions = displacements(window)
-    problem = flow_problem(
-        first,
-        second,
-        window=window,
-        cost=cost,
-        truncation=cut,
-        smooth=smooth,
-        weight=weight,
-        bits=bits,
-    )
-    coarse = coarse_costs(problem.labels, smooth, weight, solve.levels, window)
+    photographs = read_photographs(first, second)
+    costs = flow_costs(*photographs, window=window, cost=cost, truncation=cut)
+    problem = BpProblem(costs, smoothness_costs(len(motions), smooth, weight, window), bits)
+    coarse = coarse_costs(len(motions), smooth, weight, solve.levels, window)
     run = _solve(problem, solve, None, json, coarse=coarse)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
@@ -420,14 +410,12 @@ def solve_costs(
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
     _check_extras(solve, output)
-    problem = file_problem(costs, smooth=smooth, weight=weight, edges=edges, bits=bits)
-    _solve(
-        problem,
-        solve,
-        output,
-        json,
-        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
-    )
+    data_costs = read_costs(costs)
+    labels = data_costs.shape[2]
+    weights = None if edges is None else read_edges(edges)
+    problem = BpProblem(data_costs, smoothness_costs(labels, smooth, weight), bits, weights)
+    coarse = coarse_costs(labels, smooth, weight, solve.levels)
+    _solve(problem, solve, output, json, coarse=coarse)
 
 
 @app.command()
