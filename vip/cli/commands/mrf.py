@@ -1,7 +1,6 @@
 """``vip mrf``: Markov random fields of the user."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -36,9 +35,9 @@ from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
-from vip.mrf.options import Method
+from vip.mrf.options import MOST_LEVELS, Method, MrfOptions
 from vip.mrf.result import MrfRun
-from vip.mrf.run import MOST_LEVELS, solve_mrf
+from vip.mrf.run import solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -75,19 +74,27 @@ LabelsOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SolveOptions:
-    """Method and machine."""
+EnergiesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
+        callback=drawing(".json"),
+    ),
+]
 
+
+def _solving(
+    *,
     method: Annotated[
         Method,
         typer.Option(help="BP-M, TRW-S, or either of them coarse to fine (hbp, htrws)."),
-    ] = "bp"
-    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
+    ] = "bp",
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5,
     coarse: Annotated[
         int,
         typer.Option(help="Iterations on each coarse level (hbp, htrws).", min=0, max=1000),
-    ] = 5
+    ] = 5,
     levels: Annotated[
         int,
         typer.Option(
@@ -95,8 +102,8 @@ class SolveOptions:
             min=2,
             max=MOST_LEVELS,
         ),
-    ] = 2
-    on: PlaceOption = "golden"
+    ] = 2,
+    on: PlaceOption = "golden",
     messages: Annotated[
         Form,
         typer.Option(
@@ -104,7 +111,7 @@ class SolveOptions:
             "shifts (for convex and truncated costs), or whichever takes fewer cycles. The result "
             "is the same."
         ),
-    ] = "auto"
+    ] = "auto",
     damping: Annotated[
         int,
         typer.Option(
@@ -112,16 +119,23 @@ class SolveOptions:
             min=0,
             max=15,
         ),
-    ] = 0
-    preset_name: PresetOption = "pe"
-    energies: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
-            callback=drawing(".json"),
-        ),
-    ] = None
+    ] = 0,
+    preset_name: PresetOption = "pe",
+) -> MrfOptions:
+    """Method and machine."""
+    return MrfOptions(
+        config=preset_name,
+        method=method,
+        iterations=iterations,
+        coarse_iterations=coarse,
+        levels=levels,
+        on=on,
+        form=messages,
+        damping=damping,
+    )
+
+
+SolveOption = Annotated[MrfOptions, _solving]
 
 
 #: Help of the kind of data costs.
@@ -198,8 +212,9 @@ def stereo(
         Path,
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
     pair: PairOption,
+    energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -242,20 +257,13 @@ def stereo(
 
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
-    _check_extras(solve, output, left_image, right_image, scaled=pair.scale != 1)
+    _check_extras(solve, energies, output, left_image, right_image, scaled=pair.scale != 1)
     with shown() as progress:
         result = mrf_stereo(
             left_image,
             right_image,
             pair,
-            solve.preset_name,
-            method=solve.method,
-            iterations=solve.iterations,
-            coarse_iterations=solve.coarse,
-            levels=solve.levels,
-            on=solve.on,
-            form=solve.messages,
-            damping=solve.damping,
+            solve,
             truth=truth,
             truth_factor=truth_factor,
             mask=mask,
@@ -263,7 +271,7 @@ def stereo(
         )
     if output is not None:
         result.save(output)
-    _write_energies(result.run, solve)
+    _write_energies(result.run, energies)
     write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
@@ -277,7 +285,8 @@ def stereo(
 @grouped
 def denoise(
     noisy: Annotated[Path, typer.Argument(metavar="IMAGE", help="Grey image.", callback=reading())],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     labels: Annotated[int, typer.Option(help="Grey levels of the result.", min=2, max=256)] = 64,
     cut: CutOption = None,
@@ -293,12 +302,12 @@ def denoise(
 
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
-    _check_extras(solve, output, noisy)
+    _check_extras(solve, energies, output, noisy)
     (photograph,) = read_photographs(noisy)
     costs = denoising_costs(photograph, labels, cut)
     problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
-    coarse = coarse_costs(labels, smooth, weight, solve.levels)
-    _solve(problem, solve, output, json, grey_levels(labels), coarse)
+    solve = _coarse(solve, labels, smooth, weight)
+    _solve(problem, solve, energies, output, json, grey_levels(labels))
 
 
 @app.command()
@@ -313,7 +322,8 @@ def segment(
             callback=reading(),
         ),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     cut: CutOption = None,
     smooth: SmoothOption = "potts",
@@ -327,13 +337,13 @@ def segment(
 
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
-    _check_extras(solve, output, picture, seeds)
+    _check_extras(solve, energies, output, picture, seeds)
     (photograph,) = read_photographs(picture)
     costs = segmentation_costs(photograph, read_seeds(seeds), cut)
     labels = costs.shape[2]
     problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
-    coarse = coarse_costs(labels, smooth, weight, solve.levels)
-    _solve(problem, solve, output, json, coarse=coarse)
+    solve = _coarse(solve, labels, smooth, weight)
+    _solve(problem, solve, energies, output, json)
 
 
 @app.command()
@@ -343,7 +353,8 @@ def flow(
     second: Annotated[
         Path, typer.Argument(metavar="SECOND", help="The next image.", callback=reading())
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -370,13 +381,13 @@ def flow(
 
     Example: vip mrf flow first.png second.png --window 7 --bits 8 --cut 60 --weight 5 -o motion.flo
     """
-    _check_extras(solve, None, first, second)
+    _check_extras(solve, energies, None, first, second)
     motions = displacements(window)
     photographs = read_photographs(first, second)
     costs = flow_costs(*photographs, window=window, cost=cost, truncation=cut)
     problem = BpProblem(costs, smoothness_costs(len(motions), smooth, weight, window), bits)
-    coarse = coarse_costs(len(motions), smooth, weight, solve.levels, window)
-    run = _solve(problem, solve, None, json, coarse=coarse)
+    solve = _coarse(solve, len(motions), smooth, weight, window)
+    run = _solve(problem, solve, energies, None, json)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
 
@@ -390,7 +401,8 @@ def solve_costs(
             metavar="COSTS", help="NumPy array [y, x, label] of integers.", callback=reading()
         ),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     smooth: SmoothOption = "linear:2",
     weight: WeightOption = 20,
@@ -409,13 +421,13 @@ def solve_costs(
 
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
-    _check_extras(solve, output)
+    _check_extras(solve, energies, output)
     data_costs = read_costs(costs)
     labels = data_costs.shape[2]
     weights = None if edges is None else read_edges(edges)
     problem = BpProblem(data_costs, smoothness_costs(labels, smooth, weight), bits, weights)
-    coarse = coarse_costs(labels, smooth, weight, solve.levels)
-    _solve(problem, solve, output, json, coarse=coarse)
+    solve = _coarse(solve, labels, smooth, weight)
+    _solve(problem, solve, energies, output, json)
 
 
 @app.command()
@@ -489,8 +501,20 @@ def _array(run: GraphRun) -> NDArray[np.generic]:
     return np.array(list(zip_longest(*run.marginals, fillvalue=0)), np.float32).T
 
 
+def _coarse(
+    solve: MrfOptions, labels: int, smooth: str, weight: int, window: int | None = None
+) -> MrfOptions:
+    """``solve`` with the smoothness costs of the coarse levels."""
+    costs = coarse_costs(labels, smooth, weight, solve.levels, window)
+    return replace(solve, coarse_smoothness=costs)
+
+
 def _check_extras(
-    solve: SolveOptions, output: Path | None, *pictures: Path, scaled: bool = False
+    solve: MrfOptions,
+    energies: Path | None,
+    output: Path | None,
+    *pictures: Path,
+    scaled: bool = False,
 ) -> None:
     """Check that what reading ``pictures``, solving and writing uses is installed."""
     with together():
@@ -502,47 +526,35 @@ def _check_extras(
             need_simulator()
         if output is not None and output.suffix.lower() == ".png":
             need("PIL", "pictures")
-        if solve.energies is not None and solve.energies.suffix.lower() != ".json":
-            check_picture(solve.energies)
+        if energies is not None and energies.suffix.lower() != ".json":
+            check_picture(energies)
 
 
 def _solve(
     problem: BpProblem,
-    solve: SolveOptions,
+    solve: MrfOptions,
+    energies: Path | None,
     output: Path | None,
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
-    coarse: Sequence[NDArray[np.integer]] | None = None,
 ) -> MrfRun:
     with shown() as progress:
-        run = solve_mrf(
-            problem,
-            solve.preset_name,
-            method=solve.method,
-            iterations=solve.iterations,
-            coarse_iterations=solve.coarse,
-            levels=solve.levels,
-            coarse_smoothness=coarse,
-            on=solve.on,
-            form=solve.messages,
-            damping=solve.damping,
-            progress=progress,
-        )
+        run = solve_mrf(problem, solve, progress=progress)
     if output is not None:
         run.save(output, levels)
-    _write_energies(run, solve)
+    _write_energies(run, energies)
     write_json(json, run.to_json(), picture=output)
     _show(run, {})
     return run
 
 
-def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
-    if solve.energies is None:
+def _write_energies(run: MrfRun, energies: Path | None) -> None:
+    if energies is None:
         return
-    if solve.energies.suffix.lower() == ".json":
-        write_json(solve.energies, run.energies_json())
+    if energies.suffix.lower() == ".json":
+        write_json(energies, run.energies_json())
     else:
-        run.plot(solve.energies)
+        run.plot(energies)
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
