@@ -251,6 +251,7 @@ def between_program(
     Raises:
         KernelError: vectors that don't fit the scratchpad, an invalid element width.
     """
+    CHECK.one_of("name", name, BETWEEN)
     return _LevelKernel(name, labels, bits, scratchpad_bytes, tail).program(vault_bits)
 
 

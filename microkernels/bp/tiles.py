@@ -81,8 +81,11 @@ class TileGrid:
         CHECK.fields(self)
         for name in ("width", "height", "block"):
             CHECK.at_least(name, getattr(self, name), 1)
-        for name, limit in zip(("columns", "rows"), self._limits, strict=True):
-            CHECK.at_least(name, limit, 1)
+        if self.cut is not None:
+            CHECK.kind("cut", self.cut, tuple)
+            CHECK.within("numbers of a cut", len(self.cut), 2, 2)
+            for name, limit in zip(("columns", "rows"), self.cut, strict=True):
+                CHECK.at_least(name, limit, 1)
 
     @property
     def _limits(self) -> tuple[int, int]:
