@@ -13,7 +13,6 @@ from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
 from microkernels.apps.digits import DigitNetwork
 from microkernels.apps.gauss import gauss_program
-from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
 from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_program
 from microkernels.apps.matrix_transpose import matrix_transpose_program
@@ -120,7 +119,6 @@ INSTANCES: tuple[Any, ...] = (
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
-    KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
     plan_lstm(LSTM),
     MultiplyShape(rows=3, inner=4, columns=5),
