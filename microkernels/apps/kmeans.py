@@ -53,6 +53,26 @@ def _held(row_bytes: int, centres: int, group: int) -> tuple[int, ...]:
     return addresses(*sizes, align=RANGE_BYTES)
 
 
+def _group(points: int, coordinates: int, centres: int) -> int:
+    """Points per group.
+
+    Raises:
+        KernelError: a number out of range, or centres that don't fit the scratchpad.
+    """
+    CHECK.within("points", points, 1, _MOST_POINTS)
+    CHECK.within("coordinates", coordinates, 1, MAX_VL - 1)
+    CHECK.within("centres", centres, 1, _MOST_CENTRES)
+    limit = min(points, _MOST_GROUP, MAX_VL // centres)
+    row_bytes = (coordinates + 1) * ELEMENT_BYTES
+    for group in range(limit, 0, -1):
+        if _held(row_bytes, centres, group)[-1] <= DEFAULT_SCRATCHPAD:
+            return group
+    raise KernelError(
+        f"{centres} centres of {coordinates} coordinates do not fit the scratchpad of "
+        f"{DEFAULT_SCRATCHPAD} bytes"
+    )
+
+
 def matrix_of(centres: Elements) -> Elements:
     """The matrix from which costs are computed.
 
@@ -99,30 +119,11 @@ def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> 
 
 @lru_cache(maxsize=64)
 def _program(count: int, coordinates: int, centres: int) -> Program:
-    """The program that assigns ``count`` points, with data at :func:`_places`.
-
-    Raises:
-        KernelError: a number out of range, or centres that don't fit the scratchpad.
-    """
-    CHECK.within("points", count, 1, _MOST_POINTS)
-    CHECK.within("coordinates", coordinates, 1, MAX_VL - 1)
-    CHECK.within("centres", centres, 1, _MOST_CENTRES)
+    """The program that assigns ``count`` points, with data at :func:`_places`."""
     # A point or centre with the additional coordinate.
-    row_elements = coordinates + 1
-    row_bytes = row_elements * ELEMENT_BYTES
-    limit = min(count, _MOST_GROUP, MAX_VL // centres)
-    fitting = [
-        n for n in range(1, limit + 1) if _held(row_bytes, centres, n)[-1] <= DEFAULT_SCRATCHPAD
-    ]
-    if not fitting:
-        raise KernelError(
-            f"{centres} centres of {coordinates} coordinates do not fit the scratchpad of "
-            f"{DEFAULT_SCRATCHPAD} bytes"
-        )
-    group = fitting[-1]
-    _, numbers_at, use_at, fill_at, costs_at, made_at, kept_at, end = _held(
-        row_bytes, centres, group
-    )
+    length, pitch = coordinates + 1, (coordinates + 1) * ELEMENT_BYTES
+    group = _group(count, coordinates, centres)
+    _, numbers_at, use_at, fill_at, costs_at, made_at, kept_at, end = _held(pitch, centres, group)
     matrix, numbers, points, target, _ = _places(count, coordinates, centres)
     w = KernelBuilder(
         f"k-means: {count} points of {coordinates} coordinates, {centres} centres.",
@@ -136,15 +137,14 @@ def _program(count: int, coordinates: int, centres: int) -> Program:
         f"  {costs_at:>4} costs, and the least of each point",
         f"  {made_at:>4} two groups of results",
     )
-    length = w.constant("length", row_elements, "elements of a point")
+    size = w.constant("length", length, "elements of a point")
     rows = w.constant("rows", centres, "centres")
     group_points = w.constant("count", group, "points of a group")
     every = w.constant("every", group * centres, "costs of a group")
-    group_size = w.constant("group_size", group * row_elements, "elements of a group")
+    group_size = w.constant("group_size", group * length, "elements of a group")
     fraction = w.constant("fraction", FRACTION, "fraction bits")
-    last = w.constant("last", points + (count - group) * row_bytes, "last group")
-    rest = (count - group) * ELEMENT_BYTES
-    last_out = w.constant("last_out", target + rest, "its results")
+    last = w.constant("last", points + (count - group) * pitch, "last group")
+    last_out = w.constant("last_out", target + (count - group) * ELEMENT_BYTES, "its results")
     number = w.constant("numbers", numbers_at, "numbers of the centres")
     factor = w.constant("factor", numbers_at + centres * ELEMENT_BYTES, "how many they are")
     costs = w.constant("costs", costs_at, "costs")
@@ -161,7 +161,7 @@ def _program(count: int, coordinates: int, centres: int) -> Program:
 
     w.set_constants()
     w.op("li", point, matrix)
-    w.op("li", cost, centres * row_elements)
+    w.op("li", cost, centres * length)
     w.load(w.zero, point, cost)
     w.op("li", point, numbers)
     w.op("add", cost, rows, 1)
@@ -169,7 +169,7 @@ def _program(count: int, coordinates: int, centres: int) -> Program:
     w.load(use, at, group_size)
     w.label("group")
     with w.unless("beq", at, last):
-        w.offset(at, at, group * row_bytes)
+        w.offset(at, at, group * pitch)
         with w.unless("blt", at, last):
             w.op("mov", at, last)
         w.load(fill, at, group_size)
@@ -177,14 +177,14 @@ def _program(count: int, coordinates: int, centres: int) -> Program:
     w.op("mov", final, 1)
     w.label("loaded")
     w.note("Costs of all centres for each point.")
-    w.op("set.vl", length)
+    w.op("set.vl", size)
     w.op("set.mr", rows)
     w.op("set.fx", fraction)
     w.op("mov", point, use)
     w.op("mov", cost, costs)
     for index in range(group):
         if index:
-            w.op("add", point, point, row_bytes)
+            w.op("add", point, point, pitch)
             w.op("add", cost, cost, centres * ELEMENT_BYTES)
         w.vector("m.v.mul.add", cost, w.zero, point)
     w.note("What each is above the least, times the number of centres.")
