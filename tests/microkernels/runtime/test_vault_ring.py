@@ -66,8 +66,8 @@ def test_tiles_cover_the_image_and_every_vault_works_in_every_step(
     grid = TileGrid(width=width, height=height, ring=ring, cut=cut)
     if cut is not None:
         assert (grid.columns, grid.rows) == (
-            min(cut.columns, ring.vaults, width),
-            min(cut.rows, ring.vaults, height),
+            min(cut[0], ring.vaults, width),
+            min(cut[1], ring.vaults, height),
         )
     held = {}
     for vault in range(ring.vaults):
