@@ -14,8 +14,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import RATIOS, run_clock_stress, stress_totals
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
-from soc.tile.clocks import ClockConfig
-from soc.tile.config import VaultTileConfig
+from soc.tile.config import ClockConfig, VaultTileConfig
 from synth.physical.vault_clocks import place_vault, time_vault
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment, figure, say

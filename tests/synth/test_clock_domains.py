@@ -16,7 +16,7 @@ import synth.physical.place
 import synth.physical.vault_clocks
 from hdl.yosys import run_yosys
 from soc.generate.presets import tile_preset
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist, join
 from synth.physical.devices import DEVICES
