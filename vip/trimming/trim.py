@@ -255,7 +255,7 @@ def trim_work(
         return result
     extra_files = {}
     if result.fitting is not None:
-        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
+        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.config)
     about = _about(work.title, result)
     design = vault or cut.trimmed
     return replace(
