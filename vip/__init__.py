@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.collect import Report
+    from .reports.page import report
     from .reports.run.page import WrittenPage, report_run
-    from .reports.write import report
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
@@ -140,7 +140,7 @@ _MODULES = {
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.page": ("WrittenPage", "report_run"),
     "vip.reports.collect": ("Report",),
-    "vip.reports.write": ("report",),
+    "vip.reports.page": ("report",),
     "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),
