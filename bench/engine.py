@@ -26,9 +26,8 @@ from synth.sram import GATE_UM2
 from vip.energy import MEASURED_ENGINE, STATES
 from vip.preset_list import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
-from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place
-from vip.synthesis.power import KERNELS, record
+from vip.synthesis.power import KERNELS, engine_power, record
 
 from .harness.experiment import (
     AMARANTH,
