@@ -271,7 +271,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
     report = SimpleNamespace(rows=rows, total=SimpleNamespace(unit="total", values=values))
     monkeypatch.setattr(engine, "synthesise", lambda *_: report)
     path = SimpleNamespace(fmax_mhz=1.0)
-    corner = SimpleNamespace(pins=path, wires=path, open_sta_pins=None, open_sta_wires=None)
+    corner = SimpleNamespace(pins=path, wires=path)
     timed = SimpleNamespace(logic_ge=1.0, corners=(corner,))
     monkeypatch.setattr(engine, "timing", lambda *_: timed)
     check("area")
