@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from soc.generate.generate import Generated
 
     from .browser.build import BrowserPage, browser_page
-    from .built_models import BuiltModel, build_model
+    from .built_models import build_model
     from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BpRun",
     "BrowserPage",
-    "BuiltModel",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -146,7 +145,7 @@ _MODULES = {
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
-    "vip.built_models": ("BuiltModel", "build_model"),
+    "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
     "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),
