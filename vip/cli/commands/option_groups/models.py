@@ -74,7 +74,7 @@ def _model(
         ),
     ] = None,
 ) -> dict[str, Any]:
-    """How ``vip trim`` compiles and runs a model: what is given, by parameter of
+    """How ``vip trim`` and ``vip board`` compile and run a model: what is given, by parameter of
     :func:`vip.build_model`.
 
     Raises:
@@ -97,14 +97,15 @@ ModelOption = Annotated[dict[str, Any], _model]
 _OPTIONS = {"calibration": "calibrate", "shapes": "shape", "inputs": "input"}
 
 
-def refuse(model: Mapping[str, Any], kind: str) -> None:
-    """Refuse options of a model, for what ``kind`` says.
+def refuse(model: Mapping[str, Any], kind: str, *allowed: str) -> None:
+    """Refuse options of a model other than those ``allowed``, for what ``kind`` says.
 
     Raises:
         UserError: there is one.
     """
     for name in model:
-        raise UserError(f"--{_OPTIONS.get(name, name)} is {kind}")
+        if name not in allowed:
+            raise UserError(f"--{_OPTIONS.get(name, name)} is {kind}")
 
 
 def carried(texts: Sequence[str]) -> dict[str, str]:
