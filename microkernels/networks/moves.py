@@ -7,8 +7,8 @@ moves; each has a part of the parameter block.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ from .stored import OutputMaps, StoredMaps
 PIECE_ELEMENTS = 128
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Pieces of one length, at equal distances in memory.
 
     Attributes:

@@ -10,10 +10,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
 from microkernels.networks.layout import MoveStep, NetworkLayout
+from microkernels.networks.parameters import Reals
 from microkernels.networks.sizes import MapSize
 from microkernels.nn.conv_plan import ConvPlan
 from pe.interface import PeCounter
@@ -190,6 +193,12 @@ def _pace() -> Mapping[str, Any]:
     return pace
 
 
+@cache
+def _measured(kind: str) -> Reals:
+    """Likeness and largest error of each measured layer of a kind."""
+    return np.array(_pace().get(kind, {}).get("measured", []))
+
+
 def _cycles(kind: str, effort: Mapping[str, float]) -> float:
     pace: Mapping[str, float] = _pace().get(kind, {}).get("cycles", {"work": 1.0})
     return sum(cycles * effort.get(name, 0.0) for name, cycles in pace.items())
@@ -210,14 +219,13 @@ def likeness(effort: Mapping[str, float], cycles: float, vectors: int) -> tuple[
 
 def _alike(kind: str, effort: Mapping[str, float], vectors: int = 0) -> bool:
     """Whether the measured layer that is most like this one is like it, and was predicted well."""
+    measured = _measured(kind)
+    if not len(measured):
+        return False
     mine = likeness(effort, _cycles(kind, effort), vectors)
-    measured: Sequence[Sequence[float]] = _pace().get(kind, {}).get("measured", [])
-    apart = [
-        (max(abs(one - other) for one, other in zip(mine, row, strict=False)), row[-1])
-        for row in measured
-    ]
-    distance, off = min(apart, default=(1.0, 1.0))
-    return distance <= _ALIKE and off <= MOST_OFF
+    apart = np.abs(measured[:, :-1] - mine).max(axis=1)
+    off = measured[apart == apart.min(), -1].min()
+    return bool(apart.min() <= _ALIKE and off <= MOST_OFF)
 
 
 def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
