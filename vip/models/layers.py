@@ -16,7 +16,6 @@ from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
 from microkernels.networks.layout import MoveStep, NetworkLayout
-from microkernels.networks.parameters import Reals
 from microkernels.networks.sizes import MapSize
 from microkernels.nn.conv_plan import ConvPlan
 from pe.interface import PeCounter
@@ -193,12 +192,6 @@ def _pace() -> Mapping[str, Any]:
     return pace
 
 
-@cache
-def _measured(kind: str) -> Reals:
-    """Likeness and largest error of each measured layer of a kind."""
-    return np.array(_pace().get(kind, {}).get("measured", []))
-
-
 def _cycles(kind: str, effort: Mapping[str, float]) -> float:
     pace: Mapping[str, float] = _pace().get(kind, {}).get("cycles", {"work": 1.0})
     return sum(cycles * effort.get(name, 0.0) for name, cycles in pace.items())
@@ -219,7 +212,7 @@ def likeness(effort: Mapping[str, float], cycles: float, vectors: int) -> tuple[
 
 def _alike(kind: str, effort: Mapping[str, float], vectors: int = 0) -> bool:
     """Whether the measured layer that is most like this one is like it, and was predicted well."""
-    measured = _measured(kind)
+    measured = np.array(_pace().get(kind, {}).get("measured", []))
     if not len(measured):
         return False
     mine = likeness(effort, _cycles(kind, effort), vectors)
