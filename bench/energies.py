@@ -1,7 +1,7 @@
 """How fast energies fall: BP-M's on one level and on two, and those of all methods over time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,8 @@ from microkernels.suite import suite
 from support.picture import MARKERS, picture
 from synth.analysis.histogram import draw_needs
 from synth.analysis.needs import needed, union
-from vip.mrf.options import Method
+from vip.mrf.options import Method, MrfOptions
+from vip.mrf.result import MrfRun
 from vip.mrf.run import solve_mrf
 
 from .harness.experiment import (
@@ -108,40 +109,19 @@ def _draw_levels(flat: list[int], levels: list[int], title: str, path: Path) -> 
         axis.legend()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """Energies of one method.
-
-    Attributes:
-        cycles: launch -> its cycles, in a run with one iteration.
-        times: ms from the start to each energy.
-        energies: before the first iteration on all pixels, and after each.
-        bound: lower bound of the energy; None: the method has none.
-    """
-
-    cycles: dict[str, int]
-    times: list[float]
-    energies: tuple[int, ...]
-    bound: int | None
-
-
-def _line(problem: BpProblem, method: Method, iterations: int, coarse: int) -> _Line:
-    one = solve_mrf(
-        problem, "vault", method=method, iterations=1, coarse_iterations=coarse, on="model"
-    )
+def _line(
+    problem: BpProblem, method: Method, iterations: int, coarse: int
+) -> tuple[MrfRun, list[float]]:
+    """The run of a method, with the cycles of one iteration, and the ms from the start to each of
+    its energies."""
+    options = MrfOptions(method=method, iterations=iterations, coarse_iterations=coarse)
+    one = solve_mrf(problem, replace(options, config="vault", iterations=1, on="model"))
     if not one.match:
         raise BenchError(f"{_NAMES[method]}: messages differ from the golden model's")
-    every = solve_mrf(problem, method=method, iterations=iterations, coarse_iterations=coarse)
-    last = "fine" if method in ("hbp", "htrws") else ""
+    last = "fine" if options.hierarchical else ""
     before = sum(cycles for name, cycles in one.cycles.items() if name not in (last, _LABELS))
-    return _Line(
-        cycles=one.cycles,
-        times=[
-            (before + number * one.cycles[last]) / _CYCLES_A_MS for number in range(iterations + 1)
-        ],
-        energies=every.energies,
-        bound=every.bounds[-1] if every.bounds else None,
-    )
+    ms = [(before + number * one.cycles[last]) / _CYCLES_A_MS for number in range(iterations + 1)]
+    return replace(solve_mrf(problem, options), cycles=one.cycles), ms
 
 
 @experiment(presets=("vault",), tools=AMARANTH, minutes=5)
@@ -166,14 +146,14 @@ def mrf_energies(
     Example: vip bench mrf_energies --width 96 --height 64 --picture energies.svg
     """
     problem = motorcycle(width, height, 16).problem
-    lines: dict[Method, _Line] = {}
+    lines: dict[Method, tuple[MrfRun, list[float]]] = {}
     for method, name in _NAMES.items():
         say(f"{name} on {width} x {height} pixels")
-        line = lines[method] = _line(problem, method, iterations, coarse)
-        for number, (ms, value) in enumerate(zip(line.times, line.energies, strict=True)):
+        run, times = lines[method] = _line(problem, method, iterations, coarse)
+        for number, (ms, value) in enumerate(zip(times, run.energies, strict=True)):
             yield Measurement(figure(method, number), value, "")
             yield Measurement(figure(method, number, "ms"), ms, "ms")
-    bound = max(line.bound for line in lines.values() if line.bound is not None)
+    bound = max(run.bounds[-1] for run, _ in lines.values() if run.bounds)
     yield Measurement("bound", bound, "", more_is_better=True)
     if picture is not None:
         _draw_methods(lines, bound, f"Motorcycle, {width} x {height} pixels, 16 labels", picture)
@@ -183,8 +163,8 @@ def mrf_energies(
 _QUICK, _MOST = 10, 40
 
 
-def _first(line: _Line, target: int) -> int:
-    return next(number for number, value in enumerate(line.energies) if value <= target)
+def _first(run: MrfRun, target: int) -> int:
+    return next(number for number, value in enumerate(run.energies) if value <= target)
 
 
 @experiment(presets=("vault",), tools=AMARANTH, minutes=5)
@@ -207,19 +187,18 @@ def trws_times(
     for scene in scenes:
         name = scene.name.lower()
         say(f"{scene.name}, {width} x {height} pixels")
-        flat, levels = (_line(scene.problem, method, _MOST, coarse) for method in ("trws", "htrws"))
+        (flat, flat_ms), (levels, levels_ms) = (
+            _line(scene.problem, method, _MOST, coarse) for method in ("trws", "htrws")
+        )
         for part in _LAUNCHES:
             yield Measurement(figure(name, part), levels.cycles[part], "cycles")
         yield Measurement(figure(name, "flat"), flat.cycles[""], "cycles")
-        lowest = max(min(line.energies) for line in (flat, levels))
+        lowest = max(min(run.energies) for run in (flat, levels))
         quick = max(lowest, min(flat.energies[: _QUICK + 1]))
-        assert flat.bound is not None
         for kind, target in (("quick", quick), ("better", lowest)):
-            numbers = [_first(line, target) for line in (flat, levels)]
-            times = [
-                line.times[number] for line, number in zip((flat, levels), numbers, strict=True)
-            ]
-            yield Measurement(figure(name, kind, "gap"), 100 * (target / flat.bound - 1), "%")
+            numbers = [_first(run, target) for run in (flat, levels)]
+            times = [flat_ms[numbers[0]], levels_ms[numbers[1]]]
+            yield Measurement(figure(name, kind, "gap"), 100 * (target / flat.bounds[-1] - 1), "%")
             for method, number, ms in zip(("flat", "levels"), numbers, times, strict=True):
                 yield Measurement(figure(name, kind, method, "iterations"), number, "")
                 yield Measurement(figure(name, kind, method, "ms"), ms, "ms")
@@ -227,13 +206,15 @@ def trws_times(
             yield Measurement(figure(name, kind, "less"), less, "%", more_is_better=True)
 
 
-def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path) -> None:
+def _draw_methods(
+    lines: dict[Method, tuple[MrfRun, list[float]]], bound: int, title: str, path: Path
+) -> None:
     with picture(*_INCHES, path) as drawing:
         axis = drawing.subplots()
-        for (method, line), marker in zip(lines.items(), MARKERS, strict=False):
-            excess = [100 * (value / bound - 1) for value in line.energies]
+        for (method, (run, times)), marker in zip(lines.items(), MARKERS, strict=False):
+            excess = [100 * (value / bound - 1) for value in run.energies]
             # The initial labels, from the data costs alone, are far above all others.
-            axis.plot(line.times[1:], excess[1:], marker=marker, label=_NAMES[method])
+            axis.plot(times[1:], excess[1:], marker=marker, label=_NAMES[method])
         axis.set(
             xlabel="time of four engines of a vault at 1.25 GHz, ms",
             ylabel="energy above the lower bound, in %",

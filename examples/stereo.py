@@ -18,7 +18,8 @@ PAIR = Path(skimage.__path__[0]) / "data"
 def main(left=PAIR / "motorcycle_left.png", right=PAIR / "motorcycle_right.png"):
     """Solve the pair, and draw its disparities."""
     options = vip.PairOptions(labels=16, scale=0.125)
-    depth = vip.mrf_stereo(Path(left), Path(right), options, iterations=5, on="model")
+    solve = vip.MrfOptions(iterations=5, on="model")
+    depth = vip.mrf_stereo(Path(left), Path(right), options, solve)
     Path("build").mkdir(exist_ok=True)
     depth.save(Path("build/depth.png"))
     cycles = sum(depth.run.cycles.values())

@@ -109,11 +109,11 @@ class OnChipMemory(Component):
         waiting, done, last, free = Signal(), Signal(), Signal(), Signal()
         words = Signal(range(COLUMN_WORDS))
         answer: Any = Signal.like(response.payload, name="answer")
-        valid = Signal()
+        valid, taken = Signal(), Signal()
         inside = beat.address < self.size
         m.d.comb += [
             request.ready.eq(~waiting | done),
-            free.eq(~valid | response.ready),
+            free.eq(~valid | taken),
             last.eq(beat.write | (words == beat.words) | ~inside),
         ]
         with m.If(request.ready):
@@ -144,14 +144,25 @@ class OnChipMemory(Component):
                 answer.last.eq(ends),
                 answer.error.eq(fails),
             ]
-        with m.Elif(response.ready):
+        with m.Elif(taken):
             m.d.sync += valid.eq(0)
-        m.d.comb += [
-            word.eq(beat.address[_WORD_ADDRESS_BITS:] + words),
-            response.valid.eq(valid),
-            response.payload.eq(answer),
-            response.payload.data.eq(self._banks(m, active, access, place, platform)),
-        ]
+        m.d.comb += word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
+        data = self._banks(m, active, access, place, platform)
+        if self.registered:
+            m.d.comb += taken.eq(~response.valid | response.ready)
+            with m.If(taken):
+                m.d.sync += [
+                    response.valid.eq(valid),
+                    response.payload.eq(answer),
+                    response.payload.data.eq(data),
+                ]
+        else:
+            m.d.comb += [
+                taken.eq(response.ready),
+                response.valid.eq(valid),
+                response.payload.eq(answer),
+                response.payload.data.eq(data),
+            ]
         return m
 
     def _banks(self, m: Module, acts: Value, beat: Any, word: Signal, platform: object) -> Signal:
@@ -186,7 +197,7 @@ class OnChipMemory(Component):
 
 
 class RegisteredMemory(OnChipMemory):
-    """The same, a cycle later: a large memory's longest wires, from an address to all banks, begin
-    at a register."""
+    """The same, two cycles later: a large memory's longest wires, from an address to all banks and
+    from their outputs, begin and end at registers."""
 
     registered = True

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .models.evaluate import Evaluation, evaluate_model
     from .models.run import ModelRun, run_model
     from .mrf.graph import GraphRun, solve_graph
+    from .mrf.options import MrfOptions
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
@@ -65,6 +66,7 @@ __all__ = [
     "ModelCertificate",
     "ModelCheck",
     "ModelRun",
+    "MrfOptions",
     "MrfRun",
     "MrfStereo",
     "PairOptions",
@@ -125,6 +127,7 @@ _MODULES = {
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.graph": ("GraphRun", "solve_graph"),
+    "vip.mrf.options": ("MrfOptions",),
     "vip.mrf.result": ("MrfRun",),
     "vip.mrf.run": ("solve_mrf",),
     "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),

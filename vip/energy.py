@@ -32,7 +32,7 @@ from isa.run import RunResult
 from noc.config import NetworkConfig
 from noc.ports import flit
 from pe.config import PAIRS, PeConfig
-from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
 from soc.generate.presets import preset
 from soc.tile.config import VaultTileConfig
 from support.errors import VipError
@@ -55,9 +55,7 @@ _WORD_BYTES = WORD_BITS // 8
 _RECORD = Path(__file__).parent.parent / "bench" / "results" / "power.json"
 
 
-def work(
-    config: VaultTileConfig | ChipConfig, result: RunResult, *, loading: int = 0
-) -> dict[str, int]:
+def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[str, int]:
     """What a launch did, by name: ``read_bytes`` and ``written_bytes`` of DRAM, cycles of all
     engines in each of :data:`STATES`, and words of the other memories.
 
@@ -77,21 +75,20 @@ def work(
     waiting = min(waiting, running - busy)
     products = "products_of_bytes" if PAIRS in config.pe.instructions else "products"
     done = {
-        "read_bytes": _COLUMN_BYTES * columns["READS"],
-        "written_bytes": _COLUMN_BYTES * columns["WRITES"],
+        "read_bytes": _COLUMN_BYTES * columns["READS"] or engines["BYTES_LOADED"],
+        "written_bytes": _COLUMN_BYTES * columns["WRITES"] or engines["BYTES_STORED"],
         products: busy,
         "waiting": waiting,
         "moving": running - busy - waiting,
         "halted": whole * config.engines - running,
     }
-    tile = _tile(config)
-    if tile.line_buffer:
+    if config.lines:
         lines = {
             name: sum(vault[name] for vault in result.vaults)
             for name in ("LINE_HITS", "LINE_MERGED", "LINE_FILLS")
         }
         done["line_buffer_words"] = _COLUMN_WORDS * sum(lines.values())
-    if tile.vault.preload_bytes:
+    if _preload_bytes(config):
         words = (engines["BYTES_LOADED"] + engines["BYTES_STORED"]) // _WORD_BYTES
         # The others are those of the DRAM's columns.
         done["preload_words"] = max(0, words - _COLUMN_WORDS * sum(columns.values()))
@@ -100,33 +97,34 @@ def work(
     return done
 
 
-def energy_uj(config: VaultTileConfig | ChipConfig, done: Mapping[str, float]) -> dict[str, float]:
+def energy_uj(config: Configuration, done: Mapping[str, float]) -> dict[str, float]:
     """Microjoules of :func:`work` by part of the machine: ``engines``, ``DRAM``, and ``line
     buffer``, ``preload`` and ``network`` of those that have them.
 
     Raises:
-        VipError: there are no power data for the engines of ``config``.
+        VipError: there are no power data for the engines of ``config``, or its memory is unknown.
     """
+    if isinstance(config, PeConfig):
+        raise VipError("no energy: what the memory of an engine alone takes is not known")
     cycles = _cycle_pj(config.pe)
     pj = {
         "engines": sum(cycles[name] * done.get(name, 0) for name in STATES),
         "DRAM": 8 * DRAM_PJ_PER_BIT * (done["read_bytes"] + done["written_bytes"]),
     }
-    tile = _tile(config)
-    if tile.line_buffer:
-        words = SramGeometry(_COLUMN_WORDS * tile.line_buffer, WORD_BITS, 1, 1)
+    if config.lines:
+        words = SramGeometry(_COLUMN_WORDS * config.lines, WORD_BITS, 1, 1)
         pj["line buffer"] = _access_pj(words) * done["line_buffer_words"]
-    if tile.vault.preload_bytes:
-        byte = SramGeometry(tile.vault.preload_bytes // _WORD_BYTES, 8, 1, 1)
+    if _preload_bytes(config):
+        byte = SramGeometry(_preload_bytes(config) // _WORD_BYTES, 8, 1, 1)
         pj["preload"] = _WORD_BYTES * _access_pj(byte) * done["preload_words"]
     if "flits" in done:
         pj["network"] = 2 * _access_pj(_link_buffer(config)) * done["flits"]
     return {part: value / 1e6 for part, value in pj.items()}
 
 
-def _tile(config: Any) -> VaultTileConfig:
+def _preload_bytes(config: Any) -> int:
     tile: VaultTileConfig = getattr(config, "tile", config)
-    return tile
+    return 0 if isinstance(config, PeConfig) else tile.vault.preload_bytes
 
 
 def _link_buffer(config: Any) -> SramGeometry:
@@ -135,7 +133,7 @@ def _link_buffer(config: Any) -> SramGeometry:
 
 
 def costs_of(
-    config: VaultTileConfig | ChipConfig, done: Mapping[str, Mapping[str, int]]
+    config: Configuration, done: Mapping[str, Mapping[str, int]]
 ) -> tuple[dict[str, dict[str, float]], str]:
     """``read_bytes`` and ``written_bytes`` of each of ``done`` (of :func:`work`), and microjoules
     by part, such as ``engines_uj`` and ``dram_uj``; and why there are none of these, or ""."""

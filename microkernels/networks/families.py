@@ -26,7 +26,7 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import ALIGNMENT, BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
+from .stored import BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -265,13 +265,18 @@ class _MapStep(LayerStep):
 
     @property
     def bytes(self) -> int:
-        return self._first + self._block
+        return self._first + self._block + self._gap
+
+    @property
+    def _gap(self) -> int:
+        """Bytes before the next place, where places can begin at any column."""
+        return COLUMN_BYTES if self.maps.engines.alignment == COLUMN_BYTES else 0
 
     @property
     def declared(self) -> Declared:
         # A program may read one word past its part of a block: between this step's data and the
         # next place, which nothing writes.
-        past = WORD_BYTES if self.bytes % ALIGNMENT else 0
+        past = WORD_BYTES if self._gap or self.bytes % self.maps.engines.alignment else 0
         block = Span(self.offset + self._first, self._block + past)
         return Declared(constants=(block,), slots=self.pes)
 

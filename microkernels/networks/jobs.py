@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from isa.declared import Declared
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import NUMBERS, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
@@ -111,6 +112,10 @@ class NetworkJob(KernelJob):
     def plan(self) -> NetworkPlan:
         """The plan of the network."""
         return self.layout.plan
+
+    @property
+    def declarations(self) -> Mapping[str, Declared]:
+        return self.layout.declared
 
     def of_layers(self, outputs: Elements) -> dict[str, Elements]:
         """Split the job's outputs into batch x height x width x channels elements per layer."""

@@ -99,7 +99,7 @@ class NetworkLayout:
         self.inputs: dict[LayerInput, StoredMaps] = {}
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
-        self._places = Places()
+        self._places = Places(plan.engines.alignment)
         self._constants = self._places.take(2 * _CONSTANT_BYTES)
         network = plan.network
         #: Time of each layer's work; its moves come just before.

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import ROW_BYTES, FeatureMap, PartMap, StripMap, round_up
+from microkernels.common.feature_map import FeatureMap, PartMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, unpack
 from microkernels.common.memory import Readable, Writable
 from microkernels.nn.conv_shape import pair_bytes
@@ -19,8 +19,6 @@ from .sizes import MapCut, MapRegion, MapSize, Size2
 #: A time after all others.
 ALWAYS = 1 << 30
 BYTE_BITS = 8
-#: Alignment of places: one row in each of a vault's 16 banks, in bytes (thesis, section 5.2).
-ALIGNMENT = 16 * ROW_BYTES
 
 
 def in_memory(numbers: Elements, bits: int) -> Elements:
@@ -36,18 +34,22 @@ def from_memory(elements: Elements, bits: int, channels: int) -> Elements:
 class Places:
     """Allocates offsets within a vault, each the lowest that is free throughout its lifetime.
 
+    Parameters:
+        alignment: of offsets, in bytes.
+
     Attributes:
         end: first byte after everything allocated.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
         #: First byte and end of each place, and the first and last time of its use.
         self._taken: list[tuple[int, int, int, int]] = []
         self.end = 0
 
     def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
         """Allocate ``size`` bytes (0 or more) that are in use from time ``start`` to ``last``, both
-        included. Returns the offset, a multiple of :data:`ALIGNMENT`.
+        included. Returns the offset.
 
         Raises:
             KernelError: a value out of range.
@@ -59,7 +61,7 @@ class Places:
             if since <= last and start <= until:
                 if at + size <= first:
                     break
-                at = max(at, round_up(end, ALIGNMENT))
+                at = max(at, round_up(end, self._alignment))
         insort(self._taken, (at, at + size, start, last))
         self.end = max(self.end, at + size)
         return at

@@ -130,6 +130,11 @@ class KernelJob(Shown):
         return launch.parameters
 
     @property
+    def declarations(self) -> Mapping[str, Declared]:
+        """What is fixed in each launch, by its name."""
+        return {launch.name: self.declared for launch in self.launches}
+
+    @property
     def vaults(self) -> int:
         """Number of vaults that work."""
         return 1 if self.ring is None else self.ring.vaults

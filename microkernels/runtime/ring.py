@@ -17,6 +17,7 @@ from functools import cached_property
 
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import ROW_BYTES
 
 #: Address bits of the whole chip (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
@@ -133,6 +134,8 @@ class ChipEngines:
         pes: engines per vault, at least 1.
         scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
         lines: of a vault's line buffer, or 0.
+        alignment: of what is stored, in bytes: a row in each of a vault's 16 banks (thesis, section
+            5.2), or, in memory without banks, a column.
 
     Raises:
         KernelError: a value out of range.
@@ -143,6 +146,7 @@ class ChipEngines:
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
     lines: int = 0
+    alignment: int = 16 * ROW_BYTES
 
     def __post_init__(self) -> None:
         CHECK.fields(self)

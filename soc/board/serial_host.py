@@ -95,6 +95,9 @@ class SerialHost(Component):
         )
         answer, result = Signal(_ANSWER_BITS), Signal(_WORD_BITS)
         (read,), (write,) = words.read, words.write
+        # A block RAM's output is late, and logic follows it.
+        word = Signal(_WORD_BITS)
+        m.d.sync += word.eq(read.data)
         # No request arrives while a response is sent, so one CRC serves both.
         sends = Signal()
         m.d.comb += [
@@ -132,6 +135,8 @@ class SerialHost(Component):
                         m.d.sync += index.eq(0)
                         m.next = "FETCH"
             with m.State("FETCH"):
+                m.next = "READ"
+            with m.State("READ"):
                 m.next = "START"
             with m.State("START"):
                 with m.Switch(receiver.operation[1:OPERATION_BITS]):
@@ -141,8 +146,8 @@ class SerialHost(Component):
                         m.next = "REQUEST"
                     with m.Default():
                         m.next = "LINK"
-            self._registers(m, decode, read.data, writes, address, answer, result)
-            self._memory(m, receiver, read.data, address, answer, result)
+            self._registers(m, decode, word, writes, address, answer, result)
+            self._memory(m, receiver, word, address, answer, result)
             with m.State("LINK"):
                 m.d.sync += [result.eq(self._link(receiver, address)), answer.eq(_OKAY)]
                 with m.If(writes | (receiver.operation[1:OPERATION_BITS] != Space.LINK)):

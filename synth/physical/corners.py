@@ -1,4 +1,4 @@
-"""Static timing of a mapped engine at several corners, by our analysis and by OpenSTA.
+"""Static timing of a mapped engine at several corners.
 
 A corner is a Liberty file with the same cells as the engine's library. There is no such file for
 memories: their times scale with the delay of the smallest inverter or buffer with a fan-out of four
@@ -13,7 +13,6 @@ from synth.errors import SynthesisError
 from synth.netlist import Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
-from synth.timing.open_sta import find_open_sta, open_sta_path
 from synth.timing.sta import CLOCK_SLEW_NS, Path, longest_path
 
 from .asic import weakest_driver
@@ -21,14 +20,8 @@ from .asic import weakest_driver
 #: Fan-out, in cells of its own kind, of the cell whose delay scales the memories' times.
 _FANOUT = 4
 
-
-@dataclass(frozen=True)
-class Corner:
-    """A corner: its name, its library and the text of the library's file."""
-
-    name: str
-    library: CellLibrary
-    text: str
+#: A corner: its name and its library.
+Corner = tuple[str, CellLibrary]
 
 
 @dataclass(frozen=True)
@@ -38,23 +31,20 @@ class CornerTiming:
     Attributes:
         corner: its name.
         pins: with pin loads only. wires: also with the library's default wire load.
-        open_sta_pins, open_sta_wires: the same by OpenSTA; None if it is not installed.
     """
 
     corner: str
     pins: Path
     wires: Path
-    open_sta_pins: Path | None
-    open_sta_wires: Path | None
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data: clocks in MHz, and units and ns of the longest path."""
-        report: dict[str, object] = {"corner": self.corner}
-        for name in ("pins", "wires", "open_sta_pins", "open_sta_wires"):
-            path: Path | None = getattr(self, name)
-            report[f"{name}_mhz"] = None if path is None else path.fmax_mhz
-        report["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.pins.by_unit()]
-        return report
+        return {
+            "corner": self.corner,
+            "pins_mhz": self.pins.fmax_mhz,
+            "wires_mhz": self.wires.fmax_mhz,
+            "critical_path": [{"unit": unit, "ns": ns} for unit, ns in self.pins.by_unit()],
+        }
 
 
 def stage_ns(library: CellLibrary) -> float:
@@ -75,53 +65,36 @@ def stage_ns(library: CellLibrary) -> float:
     return sum(delays) / len(delays)
 
 
-def check_corner(typical: Corner, corner: Corner) -> None:
-    """Check, before the work, that a netlist of ``typical`` can be timed at ``corner``.
+def check_corners(typical: CellLibrary, corners: Sequence[Corner]) -> None:
+    """Check, before the work, that a netlist of ``typical`` can be timed at ``corners``.
 
     Raises:
-        SynthesisError: it has no delays, or lacks a cell of ``typical``.
+        SynthesisError: one has no delays, or lacks a cell of ``typical``.
     """
-    if not corner.library.timed:
-        raise SynthesisError(f"corner {corner.name}: its library has no delay tables")
-    missing = sorted(set(typical.library.cells) - set(corner.library.cells))
-    if missing:
-        raise SynthesisError(
-            f"corner {corner.name}: it lacks {counted(len(missing), 'cell')} of"
-            f" {typical.library.name}, e.g. {missing[0]}"
-        )
+    for name, library in corners:
+        if not library.timed:
+            raise SynthesisError(f"corner {name}: its library has no delay tables")
+        missing = sorted(set(typical.cells) - set(library.cells))
+        if missing:
+            raise SynthesisError(
+                f"corner {name}: it lacks {counted(len(missing), 'cell')} of {typical.name}, e.g."
+                f" {missing[0]}"
+            )
 
 
 def time_corners(
-    netlist: Netlist, typical: Corner, others: Sequence[Corner] = ()
+    netlist: Netlist, typical: CellLibrary, corners: Sequence[Corner]
 ) -> tuple[CornerTiming, ...]:
-    """Longest paths at each corner, ``typical`` first.
+    """Longest paths at each corner.
 
     Parameters:
-        netlist: mapped to the library of ``typical``.
-
-    Raises:
-        SynthesisError: as :func:`check_corner` and :func:`synth.timing.open_sta.open_sta_path`.
+        netlist: mapped to ``typical``.
+        corners: they have passed :func:`check_corners`.
     """
-    for corner in (typical, *others):
-        check_corner(typical, corner)
-    command = find_open_sta()
-    stage = stage_ns(typical.library)
+    stage = stage_ns(typical)
     timed = []
-    for corner in (typical, *others):
-        library = corner.library
-        macros = SramTimes(typical.library.node_nm, corner=stage_ns(library) / stage)
-        checks = [
-            command
-            and open_sta_path(netlist, library, corner.text, macros, wires=wires, command=command)
-            for wires in (False, True)
-        ]
-        timed.append(
-            CornerTiming(
-                corner.name,
-                longest_path(netlist, library, macros),
-                longest_path(netlist, library, macros, library.wires),
-                checks[0] or None,
-                checks[1] or None,
-            )
-        )
+    for name, library in corners:
+        macros = SramTimes(typical.node_nm, corner=stage_ns(library) / stage)
+        paths = (longest_path(netlist, library, macros, wires) for wires in (None, library.wires))
+        timed.append(CornerTiming(name, *paths))
     return tuple(timed)

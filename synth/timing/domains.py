@@ -102,11 +102,11 @@ def domain_paths(
                 longest[source] = result[-1]
         elif result:
             for stray in paths(outside(source), within(target)):
-                first, last = stray.steps[0], stray.steps[-1]
+                (first, _), (last, _) = stray.steps[0], stray.steps[-1]
                 raise SynthesisError(
                     f"a path from {source} to {target} must begin in {' or '.join(crossings)}, not"
-                    f" in {first.unit}: from {first.cell} to {last.cell}"
+                    f" in {first.unit}: from {first.name} to {last.name}"
                 )
-            units = tuple(sorted(path.steps[-1].unit for path in result))
+            units = tuple(sorted(path.steps[-1][0].unit for path in result))
             crossed[source, target] = units, result[-1]
     return DomainPaths(longest, crossed)

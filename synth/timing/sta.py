@@ -25,22 +25,12 @@ _EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))
 
 
 @dataclass(frozen=True)
-class PathStep:
-    """A cell of a path: its unit, name and type, and the time in ns at its output (for the last
-    cell: at its input, plus its setup time)."""
-
-    unit: str
-    cell: str
-    kind: str
-    ns: float
-
-
-@dataclass(frozen=True)
 class Path:
-    """A path from register to register: its length in ns, and its cells."""
+    """A path from register to register: its length in ns, and its cells, each with the time in ns
+    at its output (of the last cell: at its input, plus its setup time)."""
 
     ns: float
-    steps: tuple[PathStep, ...]
+    steps: tuple[tuple[Gate, float], ...]
 
     @property
     def fmax_mhz(self) -> float:
@@ -51,12 +41,12 @@ class Path:
         """Units in path order, and the ns spent in each."""
         parts: list[tuple[str, float]] = []
         before = 0.0
-        for step in self.steps:
-            spent, before = step.ns - before, step.ns
-            if parts and parts[-1][0] == step.unit:
-                parts[-1] = step.unit, parts[-1][1] + spent
+        for gate, ns in self.steps:
+            spent, before = ns - before, ns
+            if parts and parts[-1][0] == gate.unit:
+                parts[-1] = gate.unit, parts[-1][1] + spent
             else:
-                parts.append((step.unit, spent))
+                parts.append((gate.unit, spent))
         return tuple((unit, round(ns, 3)) for unit, ns in parts)
 
 
@@ -296,15 +286,15 @@ class _Analysis:
 
     def path(self, end: tuple[float, int, NetState, Gate]) -> Path:
         time, edge, net, gate = end
-        steps = [PathStep(gate.unit, gate.name, gate.kind, round(time, 4))]
+        steps = [(gate, round(time, 4))]
         source = net.source[edge]
         while source is not None:
             arrival = round(net.arrival[edge], 4)
             if isinstance(source, Gate):
-                steps.append(PathStep(source.unit, source.name, source.kind, arrival))
+                steps.append((source, arrival))
                 break
             before, cause, through = source
-            steps.append(PathStep(through.unit, through.name, through.kind, arrival))
+            steps.append((through, arrival))
             net, edge = before, cause
             source = net.source[edge]
         return Path(round(time, 4), tuple(reversed(steps)))

@@ -156,5 +156,5 @@ def test_a_model_for_a_chip_is_refused(little: Path, tmp_path: Path) -> None:
     vip.compile_model(
         little / "little.onnx", little / "images.npy", tmp_path / "chip", preset="tiny"
     )
-    with pytest.raises(VipError, match="compiled for tiny, a chip; compile it for a vault"):
+    with pytest.raises(VipError, match="compiled for tiny, not a vault; compile it for a vault"):
         vip.trim_model(tmp_path / "chip")

@@ -82,7 +82,7 @@ def test_each_clock_has_its_longest_path() -> None:
     found = crossed(first="between", last="between")
     # Q rises 0.08, own falls 0.20, own2 rises 0.10, setup 0.05; or Q falls 0.09, 0.10, 0.20, 0.07.
     assert found.longest["clk"].ns == pytest.approx(0.46)
-    assert [step.cell for step in found.longest["clk"].steps] == ["first", "own", "own2", "next"]
+    assert [gate.name for gate, _ in found.longest["clk"].steps] == ["first", "own", "own2", "next"]
     assert found.longest["clk_mem"].ns == pytest.approx(0.16)
     ((clocks, (units, path)),) = found.crossings.items()
     assert (clocks, units) == (("clk", "clk_mem"), ("between",))
@@ -97,7 +97,7 @@ def test_each_clock_has_its_longest_path() -> None:
 def test_a_word_of_a_crossing_may_be_read_outside_of_it() -> None:
     ((units, path),) = crossed(first="between", last="two").crossings.values()
     assert units == ("two",)
-    assert path.steps[0].unit == "between"
+    assert path.steps[0][0].unit == "between"
 
 
 @pytest.mark.parametrize("last", ["between", "two"])

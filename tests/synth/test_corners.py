@@ -9,10 +9,12 @@ from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.physical.asic import weakest_driver
-from synth.physical.corners import Corner, check_corner, stage_ns, time_corners
+from synth.physical.corners import check_corners, stage_ns, time_corners
 from synth.sram import SramTimes
 from synth.timing.cell_library import parse_library
-from synth.timing.open_sta import find_open_sta, open_sta_path
+from synth.timing.sta import Path as TimingPath
+from synth.timing.sta import longest_path
+from tests.synth.open_sta import find_open_sta, open_sta_path
 from tests.synth.small_library import LIBRARY
 
 MEMORY = SramGeometry(4, 2, 1, 1)
@@ -44,7 +46,7 @@ NETLIST = Netlist(
 )
 
 
-def corner(name: str, slower: float = 1.0) -> Corner:
+def library_text(slower: float = 1.0) -> str:
     """The library of the tests with all delays so much longer."""
 
     def times(found: re.Match[str]) -> str:
@@ -52,34 +54,35 @@ def corner(name: str, slower: float = 1.0) -> Corner:
 
     # OpenSTA reads no comments of this kind.
     text = re.sub(r"//.*", "", LIBRARY)
-    text = re.sub(r'values \("([\d.]+)"\)', times, text)
-    return Corner(name, parse_library(text), text)
+    return re.sub(r'values \("([\d.]+)"\)', times, text)
+
+
+TYPICAL = parse_library(library_text())
 
 
 def test_memories_slow_down_with_the_corner() -> None:
-    typical = corner("typical")
     # The mean of the inverter's 0.1 and 0.2 ns.
-    assert weakest_driver(typical.library).name == "INV"
-    assert stage_ns(typical.library) == pytest.approx(0.15)
-    first, second = time_corners(NETLIST, typical, [corner("slow", 2.0)])
+    assert weakest_driver(TYPICAL).name == "INV"
+    assert stage_ns(TYPICAL) == pytest.approx(0.15)
+    corners = [("typical", TYPICAL), ("slow", parse_library(library_text(2.0)))]
+    first, second = time_corners(NETLIST, TYPICAL, corners)
     assert first.corner == "typical"
     assert second.pins.ns == pytest.approx(2 * first.pins.ns, rel=0.01)
-    assert [step.kind for step in first.pins.steps] == [MEMORY.name, "NAND2", "DFF"]
+    assert [gate.kind for gate, _ in first.pins.steps] == [MEMORY.name, "NAND2", "DFF"]
     access = SramTimes(45.0).access_ns(MEMORY)
     assert first.pins.ns > access + 0.4 + 0.05
     assert second.to_json()["pins_mhz"] == second.pins.fmax_mhz
 
 
 def test_other_cells_are_no_corner() -> None:
-    typical = corner("typical")
     text = LIBRARY.replace("cell (NAND2)", "cell (ND2)")
     with pytest.raises(
         SynthesisError, match=r"corner other: it lacks 1 cell of tiny, e\.g\. NAND2"
     ):
-        check_corner(typical, Corner("other", parse_library(text), text))
+        check_corners(TYPICAL, [("other", parse_library(text))])
     text = "library (flat) { cell (NAND2) { area : 1; } }"
     with pytest.raises(SynthesisError, match="corner flat: its library has no delay tables"):
-        check_corner(typical, Corner("flat", parse_library(text), text))
+        check_corners(TYPICAL, [("flat", parse_library(text))])
 
 
 def command(folder: Path, body: str) -> str:
@@ -104,10 +107,9 @@ Startpoint: g0 (rising edge-triggered flip-flop clocked by clk)
 """
 
 
-def timed(path: str, *, wires: bool = False) -> object:
-    typical = corner("typical")
+def timed(path: str, *, wires: bool = False) -> TimingPath:
     return open_sta_path(
-        NETLIST, typical.library, typical.text, SramTimes(45.0), wires=wires, command=path
+        NETLIST, TYPICAL, library_text(), SramTimes(45.0), wires=wires, command=path
     )
 
 
@@ -116,7 +118,7 @@ def test_report_of_open_sta_is_read(tmp_path: Path) -> None:
     path = timed(command(tmp_path, f"{needed} || exit 1\ncat <<'END'{_REPORT}END"))
     assert path.ns == pytest.approx(0.57)
     assert path.by_unit() == (("two", 0.5), ("output", 0.07))
-    assert path.steps[0].cell == "words"
+    assert path.steps[0][0].name == "words"
 
 
 def test_a_failing_open_sta_is_one_line(tmp_path: Path) -> None:
@@ -126,13 +128,11 @@ def test_a_failing_open_sta_is_one_line(tmp_path: Path) -> None:
         timed(str(tmp_path / "none"))
 
 
-def test_both_analyses_agree_where_open_sta_is_installed() -> None:
-    typical = corner("typical")
-    found = time_corners(NETLIST, typical)[0]
-    if find_open_sta() is None:
-        assert found.open_sta_pins is None
-        assert found.to_json()["open_sta_pins_mhz"] is None
-    else:
-        assert found.open_sta_pins is not None
-        assert found.open_sta_pins.ns == pytest.approx(found.pins.ns, abs=1e-3)
-        assert found.open_sta_pins.by_unit() == found.pins.by_unit()
+@pytest.mark.skipif(find_open_sta() is None, reason="OpenSTA is not installed")
+@pytest.mark.parametrize("wires", [False, True])
+def test_both_analyses_agree(wires: bool) -> None:
+    expected = timed(find_open_sta() or "", wires=wires)
+    load = TYPICAL.wires if wires else None
+    path = longest_path(NETLIST, TYPICAL, SramTimes(45.0), load)
+    assert path.ns == pytest.approx(expected.ns, abs=1e-3)
+    assert path.by_unit() == expected.by_unit()

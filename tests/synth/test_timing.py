@@ -117,7 +117,7 @@ def test_longest_path_is_the_sum_of_its_cells(library: CellLibrary) -> None:
     paths = longest_paths(Netlist({"d": (9,)}, {"q": (4,)}, gates), library, SramTimes(45.0))
     # Q rises 0.08, Y falls 0.20, NAND rises 0.40, setup 0.05; the other edge is shorter.
     assert paths["two"].ns == pytest.approx(0.73)
-    assert [step.cell for step in paths["two"].steps] == ["first", "turn", "join", "last"]
+    assert [gate.name for gate, _ in paths["two"].steps] == ["first", "turn", "join", "last"]
     assert paths["two"].by_unit() == (("one", 0.28), ("two", 0.45))
     assert paths["two"].fmax_mhz == pytest.approx(1369.9)
     # The input comes from a flip-flop, falling latest: 0.09 and 0.07.

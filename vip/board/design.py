@@ -1,5 +1,5 @@
-"""The chip of a board, an engine trimmed to an application with memory on the chip and a serial
-line, and its bit file."""
+"""The chip of a board, an engine trimmed to its work with memory on the chip and a serial line, and
+its bit file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,10 +8,11 @@ from functools import partial
 from hdl.config import SramKind
 from hdl.yosys import need_yosys
 from memory.on_chip import BANK_BYTES, OnChipConfig
+from microkernels.common.feature_map import round_up
 from noc.config import NetworkConfig
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application, choose
-from soc.board.boards import BoardError, FpgaBoard, find_board
+from sim_tb.cosim.applications import Application
+from soc.board.boards import BOARDS, BoardError, FpgaBoard, find_board
 from soc.board.design import board_verilog
 from soc.board.terminal import line_rate
 from soc.chip.config import ChipConfig
@@ -25,8 +26,7 @@ from synth.errors import SynthesisError
 from synth.physical.bitstream import bit_file, map_board
 from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
-from vip.trimming.runs import Sizes
-from vip.trimming.trim import trim
+from vip.trimming.runs import Sizes, cut_to, launches_alone
 
 #: Memory on the chip answers in a few cycles, so more requests in flight gain nothing.
 _MOST_REQUESTS = 16
@@ -73,48 +73,52 @@ class BoardDesign:
 
 def board_design(
     board: str,
-    application: str,
+    work: Application,
     *,
     memory_kib: int | None = None,
     whole: bool = False,
     mhz: float = CLOCK_MHZ,
     progress: Progress = silent,
 ) -> BoardDesign:
-    """The design of ``application``, one of the suite, on a board.
+    """The design of a board for work.
 
     Parameters:
         board: see :func:`soc.board.boards.find_board`.
-        memory_kib: KiB of memory on the chip, a multiple of 16; None: as many as the application's
-            data need.
-        whole: keep the whole engine of the application's preset instead of trimming it, with sizes
-            that are proved for every input.
+        work: see :func:`vip.trimming.models.find_work`.
+        memory_kib: KiB of memory on the chip, a multiple of 16; None: as many as the data need.
+        whole: keep the whole engine of the work's preset instead of trimming it, with sizes that
+            are proved for every input.
         mhz: of the chip's clock.
         progress: called with each stage.
 
     Raises:
-        BoardError: an unknown board, or memory that the application or the board does not allow.
-        VipError: an unknown application, or a clock without a rate for the serial line.
+        BoardError: an unknown board, or memory that the work or the board does not allow.
+        VipError: a clock without a rate for the serial line, or work without proved sizes.
     """
     chosen = find_board(board)
-    (work,) = choose([application])
     rate, divisor = line_rate(mhz)
     needed = max(job.end for job in work.jobs)
-    size = -(-needed // BANK_BYTES) * BANK_BYTES if memory_kib is None else memory_kib << 10
+    least = round_up(needed, BANK_BYTES)
+    size = least if memory_kib is None else memory_kib << 10
     # A block RAM of ECP5 is 2 KiB.
     most = chosen.block_rams * 2048 // BANK_BYTES * BANK_BYTES
-    if not needed <= size <= most or size % BANK_BYTES:
+    if least > most:
         raise BoardError(
-            f"{application} on {chosen.name}: memory must be a multiple of 16 KiB from "
-            f"{-(-needed // BANK_BYTES) * BANK_BYTES >> 10}, which its data need, to {most >> 10}, "
-            f"all of the device's, not {size >> 10} KiB"
+            f"{work.name} on {chosen.name}: its data need {needed:,} bytes, and all block RAM of "
+            f"the device has {most:,}: {needed - most:,} too many{_larger(least // 2048)}"
+        )
+    if not least <= size <= most or size % BANK_BYTES:
+        raise BoardError(
+            f"{work.name} on {chosen.name}: memory must be a multiple of 16 KiB from "
+            f"{least >> 10}, which its data need, to {most >> 10}, all of the device's, not "
+            f"{size >> 10} KiB"
         )
     engine = preset(work.preset)
     if not whole:
-        bits = (size - 1).bit_length()
-        sizes = Sizes(basis="proved", address_bits=bits)
-        engine = trim(
-            application, engine, check=False, area=False, sizes=sizes, progress=progress
-        ).cut.trimmed
+        progress(f"trimming the engine to {work.name}")
+        launches = launches_alone(work.jobs, engine, 1)
+        sizes = Sizes(basis="proved", address_bits=(size - 1).bit_length())
+        engine = cut_to(launches, engine, sizes).trimmed
     return BoardDesign(
         board=chosen,
         application=work,
@@ -123,6 +127,12 @@ def board_design(
         rate=rate,
         divisor=divisor,
     )
+
+
+def _larger(block_rams: float) -> str:
+    """Advice: the boards that have ``block_rams``."""
+    names = [board.name for board in BOARDS.values() if board.block_rams >= block_rams]
+    return f"; {' or '.join(names)} would do" if names else ""
 
 
 def board_chip(engine: PeConfig, size: int) -> ChipConfig:

@@ -90,8 +90,7 @@ class Commands(LazyGroup):
             "timing": CommandEntry(
                 "timing",
                 "timing",
-                "Time the mapped engine at several corners, with VIP's static timing and OpenSTA "
-                "if installed.",
+                "Time the mapped engine at several corners.",
             ),
             "power": CommandEntry(
                 "power", "power", "Estimate the power of an engine that runs a kernel."

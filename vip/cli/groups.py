@@ -11,31 +11,34 @@ from typing import Any, get_args
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """``command`` for Typer, each group replaced by its options. A group is a parameter whose type
     is a dataclass with options as fields, or that is annotated with the function that makes its
-    value from options. The names of all options must differ."""
-
-    def options_of(make: Callable[..., Any]) -> Mapping[str, Parameter]:
-        return inspect.signature(make).parameters
-
-    parameters: list[Parameter] = []
-    groups: dict[str, Callable[..., Any]] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        make = _maker(parameter.annotation)
-        options = [parameter] if make is None else options_of(make).values()
-        parameters += [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
-        if make is not None:
-            groups[parameter.name] = make
+    value from options or other groups. The names of all options must differ."""
 
     @wraps(command)
     def run(**values: Any) -> None:
-        groups_filled = {
-            name: make(**{option: values.pop(option) for option in options_of(make)})
-            for name, make in groups.items()
-        }
-        command(**values, **groups_filled)
+        _filled(command, values)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in _options(command)]
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in options}
     return run
+
+
+def _options(make: Callable[..., Any]) -> list[Parameter]:
+    """The options of a command or group, and of the groups in it."""
+    options: list[Parameter] = []
+    for parameter in inspect.signature(make).parameters.values():
+        inner = _maker(parameter.annotation)
+        options += [parameter] if inner is None else _options(inner)
+    return options
+
+
+def _filled(make: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """The result of a command or group with options of these values."""
+    arguments = {}
+    for name, parameter in inspect.signature(make).parameters.items():
+        inner = _maker(parameter.annotation)
+        arguments[name] = values[name] if inner is None else _filled(inner, values)
+    return make(**arguments)
 
 
 def _maker(annotation: Any) -> Callable[..., Any] | None:

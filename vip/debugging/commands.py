@@ -1,18 +1,26 @@
 """The debugger's commands as text, the same at the prompt and in scripts."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Literal, get_args
+from typing import cast
 
 from isa.accesses import Space
 from support.errors import clipped, printable, unknown
 from support.files import read_bytes
 
 from .debugger import Debugger
-from .points import DebugError, ExpectationError, Kind, Point
-from .views import ListedWord, Matrix, Registers, Stop, element_type
+from .views import (
+    DebugError,
+    ExpectationError,
+    Kind,
+    ListedWord,
+    Matrix,
+    Point,
+    Stop,
+    element_type,
+)
 
 _SCRIPT_BYTES = 1 << 20
 _SHAPE = re.compile(r"(?:([0-9]{1,6})x)?([0-9]{1,6})")
@@ -21,43 +29,21 @@ _DEFAULT_COLUMNS = "8"
 _WORDS = 8
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Words of the program, or breakpoints and watchpoints; ``items`` says which."""
-
-    items: Literal["words", "points"]
-    lines: Sequence[ListedWord | Point]
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {self.items: [line.to_json() for line in self.lines]}
-
-
-#: A text says what a command without a view did.
-Reply = Stop | Registers | Matrix | Listing | str
+#: Registers by number; words of the program, or its points; a text says what else was done.
+Reply = Stop | Matrix | dict[int, int] | tuple[ListedWord, ...] | tuple[Point, ...] | str
 
 
 def reply_json(reply: Reply) -> dict[str, object]:
     """``reply`` as plain data."""
-    return {"text": reply} if isinstance(reply, str) else reply.to_json()
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command.
-
-    Attributes:
-        name, short: as typed. arguments: their form. summary: what it does.
-        least, most: numbers of arguments. action: does it, given the session and the arguments.
-    """
-
-    name: str
-    short: str
-    arguments: str
-    summary: str
-    least: int
-    most: int
-    action: Callable[..., Reply]
+    match reply:
+        case str():
+            return {"text": reply}
+        case dict():
+            return {f"r{number}": value for number, value in reply.items()}
+        case tuple():
+            words = any(isinstance(line, ListedWord) for line in reply)
+            return {"words" if words else "points": [line.to_json() for line in reply]}
+    return reply.to_json()
 
 
 def read_script(path: Path) -> tuple[tuple[int, str], ...]:
@@ -91,12 +77,13 @@ class DebugSession:
             DebugError: an unknown command, or arguments that can't be used.
             ExpectationError: the expectation of an ``expect`` fails.
         """
-        words = line.split()
-        command = _command(words[0] if words else "")
-        arguments = words[1:]
-        if not command.least <= len(arguments) <= command.most:
-            raise DebugError(f"usage: {f'{command.name} {command.arguments}'.strip()}")
-        return command.action(self, *arguments)
+        name, *arguments = line.split() or [""]
+        name, (_, usage, _, action) = _command(name)
+        try:
+            signature(action).bind(self, *arguments)
+        except TypeError:
+            raise DebugError(f"usage: {f'{name} {usage}'.strip()}") from None
+        return action(self, *arguments)
 
     def script(self, path: Path) -> Iterator[tuple[str, Reply]]:
         """Execute the commands of a file; yield each with its reply.
@@ -118,21 +105,22 @@ class DebugSession:
         return int(text[:20])
 
     def _break(self, place: str) -> Reply:
-        return _points(self.debugger.break_at(place))
+        return (self.debugger.break_at(place),)
 
-    def _watch(self, space: str, *rest: str) -> Reply:
-        if not rest:
-            return _points(self.debugger.watch("register", _register(space)))
-        if len(rest) < 2:
+    def _watch(
+        self, space: str, start: str | None = None, size: str | None = None, kind: str = "write"
+    ) -> Reply:
+        if start is None:
+            return (self.debugger.watch("register", _register(space)),)
+        if size is None:
             raise DebugError("watch needs the start and the number of bytes, or a register")
-        kind = rest[2] if len(rest) > 2 else "write"
-        if kind not in get_args(Kind):
+        if kind not in ("write", "read", "access"):
             raise DebugError(f"{_shown(kind)} is not an access: write, read or access")
-        start, size = (self.debugger.number(text) for text in rest[:2])
-        return _points(self.debugger.watch(_space(space), start, size, kind))  # type: ignore[arg-type]
+        number = self.debugger.number
+        return (self.debugger.watch(_space(space), number(start), number(size), cast(Kind, kind)),)
 
     def _points(self) -> Reply:
-        return _points(*self.debugger.points.values())
+        return tuple(self.debugger.points.values())
 
     def _delete(self, number: str) -> Reply:
         return f"deleted {self.debugger.delete(self._count(number)).number}"
@@ -156,20 +144,21 @@ class DebugSession:
         return self.debugger.where()
 
     def _list(self, place: str | None = None, count: str = str(_WORDS)) -> Reply:
-        return Listing("words", self.debugger.listing(place, self._count(count)))
+        return self.debugger.listing(place, self._count(count))
 
     def _registers(self, *names: str) -> Reply:
         return self.debugger.registers(*map(_register, names))
 
-    def _scratchpad(self, start: str, *rest: str) -> Reply:
-        return self._matrix("scratchpad", start, rest)
+    def _scratchpad(
+        self, start: str, shape: str = _DEFAULT_COLUMNS, kind: str | None = None
+    ) -> Reply:
+        return self._matrix("scratchpad", start, shape, kind)
 
-    def _memory(self, start: str, *rest: str) -> Reply:
-        return self._matrix("memory", start, rest)
+    def _memory(self, start: str, shape: str = _DEFAULT_COLUMNS, kind: str | None = None) -> Reply:
+        return self._matrix("memory", start, shape, kind)
 
-    def _matrix(self, space: Space, start: str, rest: Sequence[str]) -> Matrix:
-        shape, kind = (*rest, *(_DEFAULT_COLUMNS, _DEFAULT_TYPE)[len(rest) :])
-        if len(rest) == 1 and not _SHAPE.fullmatch(shape):
+    def _matrix(self, space: Space, start: str, shape: str, kind: str | None) -> Matrix:
+        if kind is None and not _SHAPE.fullmatch(shape):
             shape, kind = _DEFAULT_COLUMNS, shape
         match = _SHAPE.fullmatch(shape)
         if match is None:
@@ -178,9 +167,10 @@ class DebugSession:
             )
         rows, columns = int(match[1] or 1), int(match[2])
         at = self.debugger.number(start)
-        return self.debugger.matrix(space, at, rows, columns, element_type(kind))
+        return self.debugger.matrix(space, at, rows, columns, element_type(kind or _DEFAULT_TYPE))
 
-    def _expect(self, subject: str, *values: str) -> Reply:
+    def _expect(self, subject: str, value: str, *others: str) -> Reply:
+        values = (value, *others)
         if subject == "state":
             actual, expected = str(self.debugger.where().state), values[0]
             text = f"the program is {actual}"
@@ -192,12 +182,12 @@ class DebugSession:
             if len(values) < 3:
                 raise DebugError(f"expect {subject} needs START TYPE VALUE ...")
             columns = str(len(values) - 2)
-            matrix = self._matrix(_space(subject), values[0], (columns, values[1]))
+            matrix = self._matrix(_space(subject), values[0], columns, values[1])
             elements = [matrix.type.text(int(number)) for number in matrix.values[0]]
             actual, expected = " ".join(elements), " ".join(values[2:])
             text = f"{subject} has {actual}"
         else:
-            number = self.debugger.registers(_register(subject)).values[_register(subject)]
+            (number,) = self.debugger.registers(_register(subject)).values()
             signed = number - (1 << 64) if number >> 63 else number
             expected = values[0]
             actual = (
@@ -210,106 +200,66 @@ class DebugSession:
         return text
 
 
-#: All commands, in the order of help.
-COMMANDS = (
-    Command(
-        "break",
+#: Name of each command, in the order of help -> its short name, the form of its arguments, what it
+#: does in words, and what does it.
+COMMANDS: Mapping[str, tuple[str, str, str, Callable[..., Reply]]] = {
+    "break": (
         "b",
         "PLACE",
         "stop before a label, LABEL+N, word address or :LINE",
-        1,
-        1,
         DebugSession._break,
     ),
-    Command(
-        "watch",
+    "watch": (
         "w",
         "scratchpad|memory START BYTES [write|read|access], or rN",
         "stop after an access to bytes, or a change of a register",
-        1,
-        4,
         DebugSession._watch,
     ),
-    Command("points", "p", "", "list breakpoints and watchpoints", 0, 0, DebugSession._points),
-    Command("delete", "d", "NUMBER", "remove a point", 1, 1, DebugSession._delete),
-    Command("step", "s", "[N]", "execute N instructions", 0, 1, DebugSession._step),
-    Command("back", "bs", "[N]", "take N instructions back", 0, 1, DebugSession._back),
-    Command("continue", "c", "", "execute until a point or the end", 0, 0, DebugSession._continue),
-    Command(
-        "reverse",
-        "rc",
-        "",
-        "go back to the last point, or to the launch",
-        0,
-        0,
-        DebugSession._reverse,
-    ),
-    Command(
-        "go", "g", "TIME", "go to where TIME instructions are executed", 1, 1, DebugSession._go
-    ),
-    Command("where", "i", "", "show where the program is", 0, 0, DebugSession._where),
-    Command(
-        "list",
-        "l",
-        "[PLACE] [N]",
-        "disassemble N words, with their source",
-        0,
-        2,
-        DebugSession._list,
-    ),
-    Command(
-        "registers",
+    "points": ("p", "", "list breakpoints and watchpoints", DebugSession._points),
+    "delete": ("d", "NUMBER", "remove a point", DebugSession._delete),
+    "step": ("s", "[N]", "execute N instructions", DebugSession._step),
+    "back": ("bs", "[N]", "take N instructions back", DebugSession._back),
+    "continue": ("c", "", "execute until a point or the end", DebugSession._continue),
+    "reverse": ("rc", "", "go back to the last point, or to the launch", DebugSession._reverse),
+    "go": ("g", "TIME", "go to where TIME instructions are executed", DebugSession._go),
+    "where": ("i", "", "show where the program is", DebugSession._where),
+    "list": ("l", "[PLACE] [N]", "disassemble N words, with their source", DebugSession._list),
+    "registers": (
         "r",
         "[rN ...]",
         "show registers, or all that are not 0",
-        0,
-        64,
         DebugSession._registers,
     ),
-    Command(
-        "scratchpad",
+    "scratchpad": (
         "x",
         "START [[ROWSx]COLUMNS] [TYPE]",
         "show the scratchpad as a matrix of a type such as i16, u8, x64, i16/8",
-        1,
-        3,
         DebugSession._scratchpad,
     ),
-    Command(
-        "memory",
+    "memory": (
         "m",
         "START [[ROWSx]COLUMNS] [TYPE]",
         "the same for the memory",
-        1,
-        3,
         DebugSession._memory,
     ),
-    Command(
-        "expect",
+    "expect": (
         "e",
         "rN VALUE, scratchpad|memory START TYPE VALUE ..., state WORD, or at PLACE",
         "fail unless this is so",
-        2,
-        4099,
         DebugSession._expect,
     ),
-)
-
-
-def _points(*points: Point) -> Listing:
-    return Listing("points", points)
+}
 
 
 def _shown(text: str) -> str:
     return repr(printable(clipped(text, 40)))
 
 
-def _command(name: str) -> Command:
-    for command in COMMANDS:
-        if name in (command.name, command.short):
-            return command
-    names = [command.name for command in COMMANDS]
-    raise DebugError(unknown("command", printable(clipped(name, 40)), names))
+def _command(name: str) -> tuple[str, tuple[str, str, str, Callable[..., Reply]]]:
+    for full, command in COMMANDS.items():
+        if name in (full, command[0]):
+            return full, command
+    raise DebugError(unknown("command", printable(clipped(name, 40)), COMMANDS))
 
 
 def _register(text: str) -> int:

@@ -19,9 +19,8 @@ from vip.configurations import Design, advised, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
-from .points import Breakpoint, DebugError, Kind, Point, Watchpoint
 from .timeline import Timeline
-from .views import ElementType, ListedWord, Matrix, Registers, Stop, listed
+from .views import DebugError, ElementType, Kind, ListedWord, Matrix, Point, Stop, listed
 
 _CHECK = Checks(DebugError)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,20}")
@@ -150,7 +149,7 @@ class Debugger:
 
     # Points.
 
-    def break_at(self, place: str | int) -> Breakpoint:
+    def break_at(self, place: str | int) -> Point:
         """Stop before the word at ``place``, as for :meth:`place`; return the breakpoint, new or
         not.
 
@@ -159,20 +158,18 @@ class Debugger:
         """
         address = self.place(str(place))
         if (number := self._run.breakpoints.get(address)) is not None:
-            point = self.points[number]
-            assert isinstance(point, Breakpoint)
-            return point
+            return self.points[number]
         self._numbers += 1
-        point = self.points[self._numbers] = Breakpoint(self._numbers, address)
+        point = self.points[self._numbers] = Point(self._numbers, "break", address)
         self._run.breakpoints[address] = point.number
         return point
 
-    def watch(self, space: Space, start: int, size: int = 1, kind: Kind = "write") -> Watchpoint:
+    def watch(self, space: Space, start: int, size: int = 1, kind: Kind = "write") -> Point:
         """Stop after each instruction that touches a byte.
 
         Parameters:
             space: where the bytes are; for a register ``start`` is its number.
-            start, size: the bytes. kind: the accesses that stop it.
+            start, size: the bytes. kind: the accesses that stop it, not ``break``.
 
         Raises:
             DebugError: bytes outside, or a register with an access other than writing.
@@ -181,7 +178,7 @@ class Debugger:
         if space == "register" and kind != "write":
             raise DebugError(f"watch r{start}: registers can be watched only for write")
         self._numbers += 1
-        point = Watchpoint(self._numbers, space, start, size, kind)
+        point = Point(self._numbers, kind, start, size, space)
         self.points[point.number] = self._run.watchpoints[point.number] = point
         return point
 
@@ -195,8 +192,8 @@ class Debugger:
             have = ", ".join(map(str, self.points)) or "there is none"
             raise DebugError(f"no point {number}: {have}")
         point = self.points.pop(number)
-        if isinstance(point, Breakpoint):
-            del self._run.breakpoints[point.address]
+        if point.space is None:
+            del self._run.breakpoints[point.start]
         else:
             del self._run.watchpoints[number]
         return point
@@ -283,8 +280,8 @@ class Debugger:
 
     # Views.
 
-    def registers(self, *numbers: int) -> Registers:
-        """The registers ``numbers``; None: all that are not 0.
+    def registers(self, *numbers: int) -> dict[int, int]:
+        """The 64-bit patterns of the registers ``numbers``; None: of all that are not 0.
 
         Raises:
             DebugError: a register that the engine lacks.
@@ -293,7 +290,7 @@ class Debugger:
         for number in numbers:
             self._extent("register", number, 1)
         chosen = numbers or tuple(at for at, value in enumerate(values) if value)
-        return Registers({number: values[number] for number in chosen})
+        return {number: values[number] for number in chosen}
 
     def matrix(
         self, space: Space, start: int, rows: int, columns: int, kind: ElementType

@@ -17,7 +17,7 @@ from isa.program import Program
 from isa.table import Instruction
 from vip.progress import Progress
 
-from .points import Hit, Watchpoint
+from .views import Hit, Point
 
 #: Instructions from a checkpoint to the next.
 INTERVAL = 10_000
@@ -66,7 +66,7 @@ class Timeline:
         self._program, self._memory, self._limits = program, memory, limits
         self._parameters, self._progress = parameters, progress
         self.breakpoints: dict[int, int] = {}
-        self.watchpoints: dict[int, Watchpoint] = {}
+        self.watchpoints: dict[int, Point] = {}
         self.hits: list[Hit] = []
         self._passing = False
         self._state: ProcessorState | None = None
@@ -235,9 +235,10 @@ class Timeline:
 
     def _met(
         self, state: ProcessorState, touched: tuple[Access, ...]
-    ) -> list[tuple[Watchpoint, bool, bytes]]:
+    ) -> list[tuple[Point, bool, bytes]]:
         met = []
         for watch in self.watchpoints.values():
+            assert watch.space is not None
             kinds = {
                 access.writes
                 for access in touched
@@ -248,7 +249,7 @@ class Timeline:
                 met.append((watch, True in kinds, self._bytes(state, watch)))
         return met
 
-    def _bytes(self, state: ProcessorState, watch: Watchpoint) -> bytes:
+    def _bytes(self, state: ProcessorState, watch: Point) -> bytes:
         if watch.space == "register":
             return state.registers[watch.start].to_bytes(8, "little")
         if watch.space == "memory":

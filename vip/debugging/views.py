@@ -1,4 +1,4 @@
-"""The debugger's views: the position in the program, its words, registers and matrices."""
+"""What a user of the debugger sees: points, the position in the program, its words, matrices."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 from isa.accesses import Space
 from isa.assembly.disassembler import text_at
 from isa.program import Program
+from support.errors import VipError
 
-from .points import DebugError, Hit
+#: What stops a program: a word about to be executed, or an access that was done.
+Kind = Literal["break", "write", "read", "access"]
 
 _TYPE = re.compile(r"([iux])(8|16|32|64)(?:/([0-9]{1,2}))?")
+
+
+class DebugError(VipError):
+    """An invalid command, place, address or type; one line."""
+
+
+class ExpectationError(VipError):
+    """A value differs from the one a script expects; one line names both."""
 
 
 class ElementType(NamedTuple):
@@ -62,6 +72,60 @@ def element_type(text: str) -> ElementType:
             "i16/8 with fraction bits"
         )
     return ElementType(text, match[1], int(match[2]), fraction)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A breakpoint or a watchpoint.
+
+    Attributes:
+        number: its identifier.
+        kind: ``break``: it stops before a word is executed; else, after an instruction that
+            accesses a byte so. Registers have only ``write``.
+        start: address of the word or of the first byte, or the number of the register.
+        size: bytes; 1 for a register or a word.
+        space: where the bytes are; None for a breakpoint.
+    """
+
+    number: int
+    kind: Kind
+    start: int
+    size: int = 1
+    space: Space | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        named = {"kind": self.kind, "number": self.number}
+        if self.space is None:
+            return {**named, "address": self.start}
+        extent = {"space": self.space, "start": self.start, "size": self.size}
+        return {**named, **extent, "access": self.kind}
+
+    def concerns(self, writes: bool) -> bool:
+        """Whether it is about writing, or about reading."""
+        return self.kind == "access" or (self.kind == "write") is writes
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A point at which a program has stopped.
+
+    Attributes:
+        point: its number.
+        pc: word of the breakpoint, or of the instruction that accessed the bytes.
+        wrote: whether it wrote them; None for a breakpoint.
+        before, after: the watched bytes before and after it, little-endian; empty for a breakpoint.
+    """
+
+    point: int
+    pc: int
+    wrote: bool | None = None
+    before: bytes = b""
+    after: bytes = b""
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data; bytes as hexadecimal text."""
+        return {**asdict(self), "before": self.before.hex(), "after": self.after.hex()}
 
 
 @dataclass(frozen=True)
@@ -122,21 +186,6 @@ class Stop:
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
         return {**asdict(self), "hits": [hit.to_json() for hit in self.hits]}
-
-
-@dataclass(frozen=True)
-class Registers:
-    """Registers.
-
-    Attributes:
-        values: number -> 64-bit pattern.
-    """
-
-    values: dict[int, int]
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {f"r{number}": value for number, value in self.values.items()}
 
 
 @dataclass(frozen=True)

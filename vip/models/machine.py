@@ -1,14 +1,12 @@
 """Machines for models: what their planner must know, and how jobs run on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hdl.config import ConfigurationError
+from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.ring import ChipEngines
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import chip_engines
-from soc.chip.config import ChipConfig
-from soc.generate.presets import PRESETS
-from soc.tile.config import VaultTileConfig
+from soc.generate.designs import Configuration
 from vip.configurations import design
 
 #: Clock of the thesis's machine, in GHz.
@@ -21,12 +19,12 @@ class ModelMachine:
 
     Attributes:
         preset: its name.
-        config: of the vault or chip.
+        config: of the engine, vault or chip.
         engines: as planners know them.
     """
 
     preset: str
-    config: VaultTileConfig | ChipConfig
+    config: Configuration
     engines: ChipEngines
 
     @property
@@ -36,15 +34,14 @@ class ModelMachine:
 
 
 def model_machine(preset: str) -> ModelMachine:
-    """The machine of a preset, a vault or a chip.
+    """The machine of a preset.
 
     Raises:
-        ConfigurationError: no such preset, or it is one engine.
+        ConfigurationError: no such preset.
     """
     config = design(preset)
+    engines = chip_engines(config)
     if isinstance(config, PeConfig):
-        names = [name for name, other in PRESETS.items() if not isinstance(other, PeConfig)]
-        raise ConfigurationError(
-            f"a model needs a vault or a chip, not a {config.title}; there are: {', '.join(names)}"
-        )
-    return ModelMachine(preset=preset, config=config, engines=chip_engines(config))
+        # The memory of an engine alone, such as a board's, has no banks with rows.
+        engines = replace(engines, alignment=COLUMN_BYTES)
+    return ModelMachine(preset=preset, config=config, engines=engines)

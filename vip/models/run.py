@@ -1,7 +1,7 @@
 """The verb ``run`` of models."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -235,6 +235,31 @@ def compiled_job(
             "the model again"
         )
     return job
+
+
+def model_jobs(
+    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Elements]
+) -> Iterator[NetworkJob]:
+    """The jobs of images, a batch each.
+
+    Parameters:
+        inputs: images of each input, by its layer.
+
+    Raises:
+        ModelError: as of :func:`compiled_job`.
+    """
+    state = zero_state(compiled, compiled.carry)
+    for first in range(0, len(inputs[INPUT]), compiled.batch):
+        batch = {name: values[first : first + compiled.batch] for name, values in inputs.items()}
+        yield (job := compiled_job(compiled, machine, {**batch, **state}))
+        if state:
+            state = carried_elements(
+                compiled,
+                compiled.carry,
+                compiled.fractions,
+                compiled.network.bits,
+                job.of_layers(job.expected),
+            )
 
 
 def run_model(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -10,16 +11,19 @@ from numpy.typing import NDArray
 from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
+from vip.configurations import Design, design
 from vip.progress import Progress, counting
 
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
 Method = Literal["bp", "hbp", "trws", "htrws"]
+#: Most levels of a hierarchical method.
+MOST_LEVELS = 8
 
 _GOLDEN = "golden model (iterations)"
 _CYCLES = "machine (cycles)"
@@ -28,18 +32,51 @@ _SIMULATOR = "instruction set simulator (instructions)"
 
 @dataclass(frozen=True, kw_only=True)
 class MrfOptions:
-    """How a Markov random field is solved, and where; the attributes are parameters of
-    :func:`vip.mrf.run.solve_mrf`."""
+    """How a Markov random field is solved, and where.
 
-    config: Configuration
-    on: Place
-    method: Method
-    iterations: int
-    coarse_iterations: int
-    levels: int
-    coarse_smoothness: Sequence[NDArray[np.integer]] | None
-    form: Form
-    damping: int
+    Attributes:
+        config: of an engine, a vault or a chip, all of whose engines work; unused on ``golden``.
+        method: ``bp``; ``hbp``, after ``coarse_iterations`` at a quarter of the size; ``trws``, on
+            an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`); ``htrws``, the
+            same after ``coarse_iterations`` at a quarter of the size.
+        iterations, coarse_iterations: 0 or more; on a machine at least 1.
+        levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`. Each after the first has sides
+            half as long, and ``coarse_iterations``. From the third on, the host sums costs and
+            copies messages.
+        coarse_smoothness: smoothness costs of each level after the first; None: interpolated
+            (:func:`microkernels.bp.golden.coarse_smoothness`).
+        on: where to compute.
+        form: how a machine computes new messages, by a matrix or by shifts; ``auto``: whichever
+            takes fewer cycles. The messages are the same.
+        damping: sixteenths of the old message in a new one of BP-M, 0 to 15.
+
+    Raises:
+        KernelError: a number of iterations or levels is outside its range.
+    """
+
+    config: Design = "pe"
+    method: Method = "bp"
+    iterations: int = 5
+    coarse_iterations: int = 5
+    levels: int = 2
+    coarse_smoothness: Sequence[NDArray[np.integer]] | None = None
+    on: Place = "golden"
+    form: Form = "auto"
+    damping: int = 0
+
+    def __post_init__(self) -> None:
+        CHECK.at_least("iterations", self.iterations, 0)
+        CHECK.at_least("coarse_iterations", self.coarse_iterations, 0)
+        CHECK.within("levels", self.levels, 2, MOST_LEVELS)
+
+    @cached_property
+    def machine(self) -> Configuration:
+        """The hardware.
+
+        Raises:
+            VipError: ``config`` can't be used.
+        """
+        return design(self.config)
 
     @property
     def by_trws(self) -> bool:
@@ -100,7 +137,7 @@ class MrfOptions:
             raise KernelError("the golden model does not run jobs")
         stage = _SIMULATOR if self.on == "iss" else _CYCLES
         cycles = counting(progress, stage)
-        outcome = run_on(job, self.config, on=self.on, preload=True, progress=cycles)
+        outcome = run_on(job, self.machine, on=self.on, preload=True, progress=cycles)
         counts = {name: result.cycles for name, result in outcome.results.items()}
         return outcome.outputs, counts
 

@@ -1,53 +1,37 @@
 """The verb ``solve_mrf``: belief propagation on any grid, on any machine."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microkernels.bp.golden import BLOCK, copied, energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
-from microkernels.bp.shifts.choice import Form, shifts_of
+from microkernels.bp.shifts.choice import shifts_of
 from microkernels.bp.tiles import fastest_cut
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.runtime.job import Golden, KernelJob
 from sim_tb.cosim.kernels import chip_ring
-from sim_tb.cosim.machine import Place
 from support.errors import VipError
-from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
 from .options import Method, MrfOptions, counted
 from .result import MrfRun
 from .trws import solve_trws
 
-#: Most levels of a hierarchical method.
-MOST_LEVELS = 8
 ResultT = TypeVar("ResultT")
 
 
 def solve_mrf(
-    problem: BpProblem,
-    config: Design = "pe",
-    *,
-    method: Method = "bp",
-    iterations: int = 5,
-    coarse_iterations: int = 5,
-    levels: int = 2,
-    coarse_smoothness: Sequence[NDArray[np.integer]] | None = None,
-    on: Place = "golden",
-    form: Form = "auto",
-    damping: int = 0,
-    progress: Progress = silent,
+    problem: BpProblem, options: MrfOptions | None = None, *, progress: Progress = silent
 ) -> MrfRun:
     """Find labels of low energy for a Markov random field on a grid of pixels.
 
@@ -56,41 +40,16 @@ def solve_mrf(
 
     Parameters:
         problem: data costs, smoothness costs, element width.
-        config: of an engine, a vault or a chip, all of whose engines work; unused on ``golden``.
-        method: ``bp``; ``hbp``, after ``coarse_iterations`` at a quarter of the size; ``trws``, on
-            an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`); ``htrws``, the
-            same after ``coarse_iterations`` at a quarter of the size.
-        iterations, coarse_iterations: 0 or more; on a machine at least 1.
-        levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`. Each after the first has sides
-            half as long, and ``coarse_iterations``. From the third on, the host sums costs and
-            copies messages.
-        coarse_smoothness: smoothness costs of each level after the first; None: interpolated
-            (:func:`microkernels.bp.golden.coarse_smoothness`).
-        on: where to compute.
-        form: how a machine computes new messages, by a matrix or by shifts; ``auto``: whichever
-            takes fewer cycles. The messages are the same.
-        damping: sixteenths of the old message in a new one of BP-M, 0 to 15.
+        options: method and machine; None: the defaults.
         progress: called with the golden model's iterations and the machine's cycles; for BP-M the
             golden model works beside the machine, in a thread of its own.
 
     Raises:
-        VipError: a value is outside its range, the problem does not fit, a run faults or does not
-            end, or a simulator can't be built.
+        VipError: the problem does not fit, a run faults or does not end, or a simulator can't be
+            built.
     """
-    CHECK.at_least("iterations", iterations, 0)
-    CHECK.at_least("coarse_iterations", coarse_iterations, 0)
-    CHECK.within("levels", levels, 2, MOST_LEVELS)
-    options = MrfOptions(
-        config=design(config),
-        on=on,
-        method=method,
-        iterations=iterations,
-        coarse_iterations=coarse_iterations,
-        levels=levels,
-        coarse_smoothness=coarse_smoothness,
-        form=form,
-        damping=damping,
-    )
+    options = options or MrfOptions()
+    _ = options.machine
     if options.by_trws:
         return solve_trws(problem, options, progress)
     return _BpSolver(problem, options).run(progress)
@@ -128,21 +87,9 @@ def run_in_background(work: Callable[[Cancel], ResultT]) -> Iterator[Callable[[]
             cancel.set()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Expected:
-    """Results of the golden model of BP-M.
-
-    Attributes:
-        outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
-        coarse: messages of the levels that the host copies from, the coarsest first.
-        energies, coarse_energies, saturated: as for :class:`MrfRun`.
-    """
-
-    outputs: Elements
-    coarse: list[Messages]
-    energies: list[int]
-    coarse_energies: list[int]
-    saturated: int
+#: Results of the golden model of BP-M: the outputs of the jobs, the last of which may have labels,
+#: too; energies on each level, both from the coarsest on; and the number of limited sums.
+_Expected = tuple[list[Elements], list[list[int]], int]
 
 
 class _BpSolver:
@@ -161,7 +108,7 @@ class _BpSolver:
     def _labels_fit(self) -> bool:
         problem = self._problem
         tail = UpdateVariant(problem.weights is not None).tail
-        room = self._options.config.pe.scratchpad_bytes
+        room = self._options.machine.pe.scratchpad_bytes
         try:
             labels_kernel(problem.labels, problem.bits, room, tail=tail)
         except KernelError:
@@ -172,8 +119,8 @@ class _BpSolver:
         """Solve the problem."""
         job = None
         if self._options.on == "golden":
-            expected = self._golden(progress)
-            outputs, differing, cycles = expected.outputs, 0, dict[str, int]()
+            expected, energies, saturated = self._golden(progress)
+            outputs, differing, cycles = expected[-1], 0, dict[str, int]()
         else:
             # Bad options are refused before the golden model runs.
             job = self._job(self._problem, self._options.method, choose=self._choose)
@@ -182,7 +129,7 @@ class _BpSolver:
                 lambda cancel: self._golden(cancellable(progress, cancel))
             ) as golden:
                 outputs, differing, cycles = self._measure(job, golden, progress)
-                expected = golden()
+                _, energies, saturated = golden()
         if self._choose:
             _, labels = split_outputs(self._problem, outputs)
         else:
@@ -191,12 +138,12 @@ class _BpSolver:
             problem=self._problem,
             method=self._options.method,
             on=self._options.on,
-            config=None if job is None else self._options.config,
+            config=None if job is None else self._options.machine,
             labels=labels,
-            energies=tuple(expected.energies),
-            coarse_energies=tuple(expected.coarse_energies),
+            energies=tuple(energies[-1]),
+            coarse_energies=tuple(energies[-2]) if len(energies) > 1 else (),
             bounds=(),
-            saturated=expected.saturated,
+            saturated=saturated,
             differing=differing,
             cycles=cycles,
             engines=0 if job is None else job.pes * job.vaults,
@@ -207,34 +154,27 @@ class _BpSolver:
     def _golden(self, progress: Progress) -> _Expected:
         options = self._options
         messages: Messages | None = None
-        coarse_energies: list[int] = []
-        passed: list[Messages] = []
+        energies: list[list[int]] = []
+        passed: list[Elements] = []
         done = 0
         with count_saturation() as count:
             levels = options.problems(self._problem)
             total = options.iterations + options.coarse_iterations * (len(levels) - 1)
-            for level in range(len(levels) - 1, 0, -1):
+            for level in reversed(range(len(levels))):
+                iterations = options.coarse_iterations if level else options.iterations
                 step = counted(progress, done, total)
-                messages, coarse_energies = _iterate(
-                    levels[level], options.coarse_iterations, messages, options.damping, step
+                outputs, steps = _iterate(
+                    levels[level], iterations, messages, options.damping, step
                 )
-                passed.append(messages)
-                messages = copied(levels[level - 1], messages)
-                done += options.coarse_iterations
-            step = counted(progress, done, total)
-            outputs, energies = _iterate(
-                self._problem, options.iterations, messages, options.damping, step
-            )
+                energies.append(steps)
+                passed.append(outputs)
+                messages = copied(levels[level - 1], outputs) if level else None
+                done += iterations
             if self._choose:
                 labels = machine_labels(self._problem, outputs)
-                outputs = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
-        return _Expected(
-            outputs=outputs,
-            coarse=passed[:-1],
-            energies=energies,
-            coarse_energies=coarse_energies,
-            saturated=count.values,
-        )
+                passed[-1] = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
+        # The last two levels are one job, unless there is only one.
+        return [*passed[:-2], passed[-1]], energies, count.values
 
     def _measure(
         self, job: KernelJob, golden: Callable[[], _Expected], progress: Progress
@@ -252,12 +192,11 @@ class _BpSolver:
             last = job
             if start is not None:
                 last = self._job(self._problem, self._options.method, start, choose=self._choose)
-            return replace(last, golden=Golden(lambda: golden().outputs, lazy=True))
+            return replace(last, golden=Golden(lambda: golden()[0][-1], lazy=True))
 
         levels = self._options.problems(self._problem)
         runs, cycles = self._options.run_levels(levels, job_of, progress)
-        expected = golden()
-        pairs = zip(runs, [*expected.coarse, expected.outputs], strict=True)
+        pairs = zip(runs, golden()[0], strict=True)
         differing = sum(int(np.count_nonzero(own != right)) for own, right in pairs)
         return runs[-1], differing, cycles
 
@@ -271,17 +210,17 @@ class _BpSolver:
     ) -> KernelJob:
         options = self._options
         ring = cut = None
-        if options.config.kind == "chip":
-            ring, vaults = chip_ring(options.config), options.config.vaults
+        if options.machine.kind == "chip":
+            ring, vaults = chip_ring(options.machine), options.machine.vaults
             block = BLOCK if method == "hbp" else 1
             cut = fastest_cut(
-                problem.width, problem.height, vaults=vaults, pes=options.config.slots, block=block
+                problem.width, problem.height, vaults=vaults, pes=options.machine.slots, block=block
             )
         arguments: dict[str, Any] = {
             "ring": ring,
-            "pes": options.config.slots,
-            "scratchpad_bytes": options.config.pe.scratchpad_bytes,
-            "instruction_words": options.config.pe.instruction_words,
+            "pes": options.machine.slots,
+            "scratchpad_bytes": options.machine.pe.scratchpad_bytes,
+            "instruction_words": options.machine.pe.instruction_words,
             "form": options.form,
             "cut": cut,
             "choose": choose,
@@ -305,11 +244,11 @@ class _BpSolver:
         shifts = shifts_of(
             self._problem,
             options.form,
-            options.config.pe.scratchpad_bytes,
-            options.config.pe.instruction_words,
+            options.machine.pe.scratchpad_bytes,
+            options.machine.pe.instruction_words,
             blocks=options.method == "bp",
-            pes=options.config.slots,
-            vaults=options.config.vaults,
+            pes=options.machine.slots,
+            vaults=options.machine.vaults,
             damping=options.damping,
         )
         return "matrix" if shifts is None else "shifts"

@@ -1,23 +1,20 @@
 """The verb ``mrf_stereo``: disparities of any pair of photographs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.shifts.choice import Form
 from microkernels.data.stereo import StereoError
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
-from sim_tb.cosim.machine import Place
 from support.errors import Shown
 from support.files import write_atomically
-from vip.configurations import Design
 from vip.progress import Progress, silent
 
-from .options import Method
+from .options import MrfOptions
 from .result import MrfRun
 from .run import solve_mrf
 
@@ -67,15 +64,8 @@ def mrf_stereo(
     left: Path | str,
     right: Path | str,
     options: PairOptions | None = None,
-    config: Design = "pe",
+    solve: MrfOptions | None = None,
     *,
-    method: Method = "bp",
-    iterations: int = 5,
-    coarse_iterations: int = 5,
-    levels: int = 2,
-    on: Place = "golden",
-    form: Form = "auto",
-    damping: int = 0,
     truth: Path | str | None = None,
     truth_factor: float | None = None,
     mask: Path | str | None = None,
@@ -86,8 +76,8 @@ def mrf_stereo(
     Parameters:
         left, right: image files of equal size.
         options: labels, costs, scale, width; None: the defaults.
-        config, method, iterations, coarse_iterations, levels, on, form, damping, progress: as for
-            :func:`vip.mrf.run.solve_mrf`.
+        solve, progress: as for :func:`vip.mrf.run.solve_mrf`; smoothness costs of coarse levels
+            follow from ``options``.
         truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
 
     Raises:
@@ -104,19 +94,7 @@ def mrf_stereo(
         truth_factor=truth_factor,
         mask=None if mask is None else Path(mask),
     )
-    run = solve_mrf(
-        field.problem,
-        config,
-        method=method,
-        iterations=iterations,
-        coarse_iterations=coarse_iterations,
-        levels=levels,
-        coarse_smoothness=coarse_costs(
-            field.options.labels, field.options.smooth, field.options.weight, levels
-        ),
-        on=on,
-        form=form,
-        damping=damping,
-        progress=progress,
-    )
+    pair, solve = field.options, solve or MrfOptions()
+    coarse = coarse_costs(pair.labels, pair.smooth, pair.weight, solve.levels)
+    run = solve_mrf(field.problem, replace(solve, coarse_smoothness=coarse), progress=progress)
     return MrfStereo(field=field, run=run)

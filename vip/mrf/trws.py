@@ -57,7 +57,7 @@ def solve_trws(
         problem=problem,
         method=options.method,
         on=options.on,
-        config=options.config if on_machine else None,
+        config=options.machine if on_machine else None,
         labels=labels,
         energies=tuple(energy for energy, _ in states[-1]),
         coarse_energies=tuple(energy for energy, _ in states[-2]) if options.hierarchical else (),
@@ -65,7 +65,7 @@ def solve_trws(
         saturated=0,
         differing=differing,
         cycles=cycles if any(cycles.values()) else {},
-        engines=options.config.slots if on_machine else 0,
+        engines=options.machine.slots if on_machine else 0,
         form=_form(problem, options) if on_machine else "",
         fill=fill,
     )
@@ -92,7 +92,7 @@ def _golden(
 
 def _form(problem: BpProblem, options: MrfOptions) -> str:
     """The form of the messages, chosen as the job does."""
-    engine = options.config.pe
+    engine = options.machine.pe
     room, words = engine.scratchpad_bytes, engine.instruction_words
     return "matrix" if trws_transform(problem, options.form, room, words) is None else "shifts"
 
@@ -101,13 +101,13 @@ def _trws_job(
     levels: list[BpProblem], options: MrfOptions, level: int, messages: Messages | None
 ) -> KernelJob:
     """The job of a level from the third on, or of the others, by the number 0."""
-    if options.config.kind == "chip":
+    if options.machine.kind == "chip":
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
     arguments: dict[str, Any] = {
-        "pes": options.config.slots,
+        "pes": options.machine.slots,
         "messages": messages,
-        "scratchpad_bytes": options.config.pe.scratchpad_bytes,
-        "instruction_words": options.config.pe.instruction_words,
+        "scratchpad_bytes": options.machine.pe.scratchpad_bytes,
+        "instruction_words": options.machine.pe.instruction_words,
         "form": options.form,
     }
     if level:

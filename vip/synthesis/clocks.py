@@ -15,7 +15,7 @@ from support.errors import Shown
 from support.extras import together
 from synth.netlist import Netlist
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of, need_nangate
-from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
+from synth.physical.corners import CornerTiming, check_corners, time_corners
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.timing.cell_library import CellLibrary
@@ -67,7 +67,7 @@ def timing(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> TimedNetlist:
-    """Time the mapped engine at several corners, with VIP's static timing and OpenSTA if installed.
+    """Time the mapped engine at several corners.
 
     ``timing("pe").corners[0].pins.fmax_mhz`` is the clock with the loads of pins alone.
 
@@ -83,14 +83,13 @@ def timing(
             design.
     """
     chosen = engine(config)
-    further = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]
+    further = [(path.name, library_of(f"{LIBERTY_PREFIX}{path}")[0]) for path in corners]
     with together():
         need_yosys()
         need_nangate(target)
     cells, library = find_cells(target)
-    typical = Corner(target, library, library_of(target)[1])
-    for corner in (typical, *further):
-        check_corner(typical, corner)
+    libraries = [(target, library), *further]
+    check_corners(library, libraries)
     report = by_part(progress, f"synthesis for {target}")
     netlist = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
     return TimedNetlist(
@@ -98,5 +97,5 @@ def timing(
         target=target,
         library=library.name,
         logic_ge=round(logic_ge(netlist, library), 1),
-        corners=time_corners(netlist, typical, further),
+        corners=time_corners(netlist, library, libraries),
     )

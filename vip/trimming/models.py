@@ -1,32 +1,43 @@
-"""The verb ``trim_model``: trims the engines of a vault to the programs of a model."""
+"""Work by its name or file: applications, programs, compiled models and ONNX files; and the verb
+``trim_model``, which trims the engines of a vault to the programs of a model."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hdl.config import ConfigurationError
-from isa.image import DramImage
+from isa.run import Launch
+from microkernels.common.builder import WORD_BYTES
+from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import ELEMENT, Elements
+from microkernels.common.memory import Readable
 from microkernels.networks.jobs import NetworkJob
-from microkernels.runtime.job import KernelJob
+from microkernels.onnx_models.errors import ModelError
+from microkernels.runtime.job import Golden, KernelJob, simulate
 from pe.config import PeConfig
+from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
 from soc.tile.config import VaultTileConfig
-from support.errors import counted
-from synth.analysis.contents import contents_of
-from synth.analysis.trim import Known, TrimReport
+from support.errors import counted, unknown
+from support.files import read_bytes
+from support.scratch import scratch_folder
+from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from vip.models.carry import zero_state
-from vip.models.compile import Images, input_arrays, spread
-from vip.models.folder import CompiledModel, load_folder
+from vip.models.compile import Images, compile_model, input_arrays, spread
+from vip.models.folder import CompiledModel, load_folder, manifest_of
 from vip.models.machine import model_machine
-from vip.models.run import compiled_job, elements_of
+from vip.models.run import compiled_job, elements_of, model_jobs
+from vip.programs import load_program
 from vip.progress import Progress, counting, silent
 
-from .runs import Loaded, Sizes, cut_to
+from .runs import Sizes, cut_to, launches_alone
 from .trim import TrimResult, need_tools, trim_work
 
 #: Longer runs are not repeated to find the fewest transfers in flight.
@@ -35,8 +46,126 @@ _MOST_CYCLES_TO_REPEAT = 5_000_000
 _LEAST_REQUESTS = 2
 #: Largest magnitude of the elements of a random image.
 _MADE_UP = 1 << 13
+#: Largest memory of a program, in bytes.
+_MOST_MEMORY = 1 << 24
 #: Fields of :class:`Sizes` that apply to a model.
 _OF_MODELS = frozenset({"basis", "keep_counters", "slower"})
+
+
+def is_onnx(path: Path) -> bool:
+    """Whether it is an ONNX file."""
+    return path.suffix == ".onnx"
+
+
+def is_model(name: str) -> bool:
+    """Whether it is a folder of ``vip nn compile``, its manifest, or an ONNX file."""
+    path = Path(name)
+    return is_onnx(path) or manifest_of(path) != path or path.name == manifest_of(Path()).name
+
+
+def work_files(names: Sequence[str] | None) -> list[Path]:
+    """The files of work: ``names`` without applications; of a compiled model, its manifest.
+
+    Raises:
+        ApplicationError: one looks like the name of an application and is none.
+    """
+    known, files = [application.name for application in applications()], []
+    for name in names or ():
+        path = Path(name)
+        if name in known:
+            continue
+        if not (path.suffix or path.parent.name or path.exists()):
+            raise ApplicationError(f"no such file, and {unknown('application', name, known)}")
+        files.append(manifest_of(path))
+    return files
+
+
+def find_work(
+    name: str,
+    *,
+    calibration: Images | None = None,
+    inputs: Images | None = None,
+    progress: Progress = silent,
+    **compiling: Any,
+) -> Application:
+    """Work of one engine that has its memory alone.
+
+    Parameters:
+        name: of an application of the suite, or a file: a program or assembly, with the memory in
+            the file beside it that ends in ``.memory``, if there is one, whose result the
+            instruction set simulator knows; a folder of :func:`vip.models.compile.compile_model`
+            for a preset of one engine; an ONNX file, which is compiled for ``pe``.
+        calibration: images for an ONNX file.
+        inputs: of a model, for as many runs as they are batches; None: a batch of the calibration,
+            or a random one.
+        progress: called with each stage.
+        compiling: further parameters of ``compile_model``.
+
+    Raises:
+        VipError: there is no such work, or a model does not fit its images.
+        OSError: a file can't be read.
+    """
+    path = Path(name)
+    work_files([name])
+    if is_onnx(path):
+        if calibration is None:
+            raise ModelError(
+                f"{path}: --calibrate DATA is needed: images that choose fraction bits"
+            )
+        with scratch_folder("model") as scratch:
+            folder = scratch / "model"
+            compile_model(path, calibration, folder, preset="pe", progress=progress, **compiling)
+            compiled = load_folder(folder)
+        arrays = calibration if inputs is None else inputs
+        return _model_application(path.stem, compiled, arrays, all_of=inputs is not None)
+    if is_model(name):
+        compiled = load_folder(path)
+        return _model_application(manifest_of(path).parent.name, compiled, inputs, all_of=True)
+    if name in {application.name for application in applications()}:
+        return choose([name])[0]
+    return Application(
+        name=path.stem, summary=f"the program {path}", make=partial(_program_jobs, path)
+    )
+
+
+def _model_application(
+    name: str, compiled: CompiledModel, inputs: Images | None, *, all_of: bool
+) -> Application:
+    """A compiled model with its images, or the first batch of them."""
+    machine = model_machine(compiled.preset)
+    if machine.config.engines > 1:
+        raise ConfigurationError(
+            f"{compiled.folder}: the model was compiled for {compiled.preset}, a "
+            f"{machine.config.title}; compile it for one engine, such as pe or pe-logistic"
+        )
+    elements = _elements(compiled, inputs, all_of=all_of)
+    return Application(
+        name=name,
+        summary="a compiled model",
+        preset=compiled.preset,
+        make=lambda: tuple(model_jobs(compiled, machine, elements)),
+    )
+
+
+def _program_jobs(path: Path) -> tuple[KernelJob, ...]:
+    """A program that works on the memory beside it, all of which is its output."""
+    program = load_program(path)
+    file = path.with_suffix(".memory")
+    content = read_bytes(file, _MOST_MEMORY) if file.is_file() else bytes(WORD_BYTES)
+    end = round_up(len(content), WORD_BYTES)
+
+    def outputs(memory: Readable) -> Elements:
+        return np.frombuffer(memory.read(0, end), ELEMENT)
+
+    job = KernelJob(
+        name=path.stem,
+        launches=(Launch(program=program),),
+        prepare=lambda memory: memory.write(0, content.ljust(end, b"\0")),
+        outputs=outputs,
+        golden=Golden(lambda: simulate(job)[0], lazy=True),
+        end=end,
+    )
+    return (job,)
 
 
 def trim_model(
@@ -88,8 +217,8 @@ def trim_model(
     machine = model_machine(compiled.preset)
     if not isinstance(machine.config, VaultTileConfig):
         raise ConfigurationError(
-            f"{folder}: the model was compiled for {compiled.preset}, a chip; compile it for a "
-            "vault, such as vault or vault-logistic"
+            f"{folder}: the model was compiled for {compiled.preset}, not a vault; compile it for "
+            "a vault, such as vault or vault-logistic"
         )
     work = _ModelWork(compiled_job(compiled, machine, _elements(compiled, inputs)), machine.config)
     return trim_work(
@@ -105,25 +234,7 @@ class _ModelWork:
     def __init__(self, job: NetworkJob, full: VaultTileConfig) -> None:
         self._job = job
         self._full = full
-        declared = job.layout.declared
-        size = 1 << full.pe.address_bits
-        with DramImage(job.end) as image:
-            job.prepare(image)
-            memory = image.read(0, job.end)
-        self._programs = [
-            Loaded(
-                name=launch.name,
-                program=launch.program,
-                memories=(memory,),
-                known=Known(
-                    contents=contents_of(declared[launch.name], memory, size),
-                    parameters=launch.parameters,
-                    slots=declared[launch.name].slots,
-                    one_vault=True,
-                ),
-            )
-            for launch in job.launches
-        ]
+        self._programs = launches_alone([job], full.pe, full.pes)
 
     @property
     def title(self) -> str:
@@ -170,8 +281,10 @@ class _ModelWork:
         return checks, without_fault(cut.trimmed, removed)
 
 
-def _elements(compiled: CompiledModel, inputs: Images | None) -> dict[str, Elements]:
-    """Images of each input, by its layer."""
+def _elements(
+    compiled: CompiledModel, inputs: Images | None, *, all_of: bool = False
+) -> dict[str, Elements]:
+    """Images of each input, by its layer; a batch, or all of ``inputs``."""
     if inputs is None:
         random = np.random.default_rng(1)
         return {
@@ -183,9 +296,8 @@ def _elements(compiled: CompiledModel, inputs: Images | None) -> dict[str, Eleme
             for port in compiled.inputs
         }
     images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
-    elements = {
-        name: values[: compiled.batch] for name, values in elements_of(compiled, images).items()
-    }
+    count = None if all_of else compiled.batch
+    elements = {name: values[:count] for name, values in elements_of(compiled, images).items()}
     return elements | zero_state(compiled, compiled.carry)
 
 

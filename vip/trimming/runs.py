@@ -123,6 +123,34 @@ def _memory(job: KernelJob) -> bytes:
         return memory.read(0, job.end)
 
 
+def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> list[Loaded]:
+    """The launches of jobs that have a vault with ``pes`` engines for themselves; of those that
+    differ only in data, the first.
+
+    Parameters:
+        engine: whose memory is the vault.
+    """
+    size = 1 << engine.address_bits
+    launches: dict[tuple[tuple[int, ...], str], Loaded] = {}
+    for job in jobs:
+        memory, declared = _memory(job), job.declarations
+        for launch in job.launches:
+            known = Known(
+                contents=contents_of(declared[launch.name], memory, size),
+                parameters=launch.parameters,
+                slots=pes,
+                one_vault=True,
+            )
+            loaded = Loaded(
+                name=launch.name or job.name,
+                program=launch.program,
+                memories=(memory,),
+                known=known,
+            )
+            launches.setdefault((tuple(launch.program.words), repr(known)), loaded)
+    return list(launches.values())
+
+
 def load_subjects(
     programs: Subject | Program | Path | str | Sequence[Subject | Program | Path | str],
     full: PeConfig,

@@ -365,7 +365,7 @@ def test_a_region_without_another_has_each_other_pixel_once(
 def test_places_in_use_at_the_same_time_do_not_overlap(
     wanted: list[tuple[int, int, int]],
 ) -> None:
-    places = Places()
+    places = Places(4096)
     taken = []
     for size, start, length in wanted:
         at = places.take(size, start=start, last=start + length)

@@ -80,7 +80,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "board": tuple(BOARDS),
     "tool": ("fusesoc", "litex", "vivado"),
-    "application": ("bp",),
+    "work": ("bp",),
     "port": ("/dev/ttyUSB0",),
     "unit": ("scalar",),
     "units": ("engine",),

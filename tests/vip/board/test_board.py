@@ -4,27 +4,34 @@ import json
 from dataclasses import replace
 from subprocess import CompletedProcess
 
+import numpy as np
 import pytest
+from onnx import helper
 
+from microkernels.runtime.job import simulate
 from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation, DamagedLine
 from soc.board.boards import BoardError
 from soc.board.serial_transport import SerialTransport
 from soc.board.terminal import Terminal
 from soc.host.transport import HostError
+from support.errors import VipError
 from synth.errors import SynthesisError
+from tests.onnx_models.graphs import model
 from vip.__main__ import main
 from vip.board import design as board
 from vip.board import run as board_runs
 from vip.board.design import board_design, build_board
 from vip.board.run import run_over, simulate_board
+from vip.models.compile import compile_model
+from vip.trimming.models import find_work
 
 
 def test_memory_is_what_the_application_needs():
-    design = board_design("ulx3s-85f", "fully-connected")
+    design = board_design("ulx3s-85f", find_work("fully-connected"))
     assert design.chip.tile.vault.bytes == 32 << 10
     assert (design.rate, design.divisor) == (2_000_000, 25)
-    whole = board_design("ulx3s-85f", "fully-connected", whole=True, memory_kib=64)
+    whole = board_design("ulx3s-85f", find_work("fully-connected"), whole=True, memory_kib=64)
     assert whole.chip.tile.vault.bytes == 64 << 10
     assert whole.chip.pe.instructions > design.chip.pe.instructions
     assert whole.chip.digest != design.chip.digest
@@ -40,7 +47,22 @@ def test_memory_is_what_the_application_needs():
 )
 def test_memory_that_does_not_fit(board, memory, message):
     with pytest.raises(BoardError, match=message):
-        board_design(board, "bp", memory_kib=memory)
+        board_design(board, find_work("bp"), memory_kib=memory)
+
+
+@pytest.fixture
+def little_model(tmp_path, rng):
+    """An ONNX file with a convolution and a matrix, and images of it."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+        helper.make_node("Flatten", ["a"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["y"], transB=1, name="gemm"),
+    ]
+    random = np.random.default_rng(rng.randrange(1 << 32))
+    constants = {"w": random.normal(size=(4, 2, 3, 3)), "v": random.normal(size=(5, 16))}
+    file = tmp_path / "little.onnx"
+    file.write_bytes(model(nodes, ("n", 2, 4, 4), constants).SerializeToString())
+    return file, random.normal(size=(2, 2, 4, 4)).astype(np.float32)
 
 
 @pytest.fixture
@@ -61,14 +83,14 @@ def placed(monkeypatch):
 
 def test_the_fastest_placement_is_packed(placed):
     placed(51.0, 62.5, 60.0)
-    built = build_board(board_design("ulx3s-85f", "bp"), seeds=3)
+    built = build_board(board_design("ulx3s-85f", find_work("bp")), seeds=3)
     assert (built.seed, built.content, built.margin) == (2, b"\2", 0.25)
     assert built.to_json()["seeds"] == {"1": 51.0, "2": 62.5, "3": 60.0}
 
 
 def test_missed_timing_is_refused(placed):
     placed(45.4)
-    design = board_design("ulx3s-85f", "bp")
+    design = board_design("ulx3s-85f", find_work("bp"))
     with pytest.raises(
         SynthesisError,
         match=r"^bp on ulx3s-85f reaches 45.4 MHz, and its clock is 50: --clock 45 would do$",
@@ -187,14 +209,14 @@ def test_loading_says_what_to_do(monkeypatch, tmp_path, said, message):
 @pytest.mark.slow
 def test_the_test_at_the_pins_of_a_board():
     """With an engine that has counters."""
-    result = simulate_board(board_design("ulx3s-25f", "cnn", whole=True), test=True)
+    result = simulate_board(board_design("ulx3s-25f", find_work("cnn"), whole=True), test=True)
     assert result.match
-    assert result.counters["cycles"] > 1000
+    assert result.counters["cycles"] > 100
 
 
 @pytest.mark.slow
 def test_bp_at_the_pins_of_a_board():
-    result = simulate_board(board_design("ulx3s-85f", "bp"))
+    result = simulate_board(board_design("ulx3s-85f", find_work("bp")))
     assert result.match
     assert result.values > 1000
     assert result.resent == 0
@@ -204,7 +226,7 @@ def test_bp_at_the_pins_of_a_board():
 @pytest.mark.slow
 def test_damaged_bytes_at_the_pins_of_a_board(rng):
     """One in a thousand, both ways; the data are written anew for each of three runs."""
-    design = board_design("ulx3s-25f", "cnn")
+    design = board_design("ulx3s-25f", find_work("cnn"))
     with BoardSimulation(design.chip, design.divisor) as simulation:
         with Terminal(simulation.terminal, design.rate) as line:
             damaged = DamagedLine(line, rng, 0.001)
@@ -213,3 +235,42 @@ def test_damaged_bytes_at_the_pins_of_a_board(rng):
     assert all(result.match for result in results)
     assert damaged.damage.number > 20
     assert transport.resent > 5
+
+
+def test_a_program_works_on_the_memory_beside_it(tmp_path):
+    """All of the memory is compared with the simulator's."""
+    program, memory = tmp_path / "double.s", tmp_path / "double.memory"
+    program.write_text(
+        "mov r1, #8\nld.reg [64-bit] r2, r1\nadd r2, r2, r2\nst.reg [64-bit] r1, r2\nhalt\n"
+    )
+    memory.write_bytes(bytes(8) + (21).to_bytes(8, "little") + b"\1")
+    work = find_work(str(program))
+    (job,) = work.jobs
+    assert job.expected.tobytes() == bytes(8) + (42).to_bytes(8, "little") + b"\1" + bytes(7)
+    design = board_design("ulx3s-25f", work)
+    assert design.chip.tile.vault.bytes == 16 << 10
+    assert "v.add[16]" not in design.chip.pe.instructions
+
+
+def test_a_model_works_on_a_batch_at_a_time(little_model, tmp_path):
+    """The trimmed engine is for all of them; a model for several engines is refused."""
+    file, images = little_model
+    work = find_work(str(file), calibration=images, inputs=np.repeat(images, 3, axis=0))
+    assert len(work.jobs) == 3 * len(images)
+    assert not any(job.differing(simulate(job)[0]) for job in work.jobs[:2])
+    with pytest.raises(VipError, match=r"--calibrate DATA is needed: images that choose"):
+        find_work(str(file))
+    compile_model(file, images, tmp_path / "vault")
+    with pytest.raises(VipError, match=r"compiled for vault, a vault with processing engines \(4"):
+        find_work(str(tmp_path / "vault"))
+
+
+def test_data_that_no_block_ram_holds():
+    big = replace(find_work("bp"), name="big")
+    big.__dict__["jobs"] = tuple(replace(job, end=120_000) for job in big.jobs)
+    with pytest.raises(
+        BoardError,
+        match=r"^big on ulx3s-25f: its data need 120,000 bytes, and all block RAM of the device "
+        r"has 114,688: 5,312 too many; ulx3s-85f or colorlight-i9 or ecpix5-85f would do$",
+    ):
+        board_design("ulx3s-25f", big)

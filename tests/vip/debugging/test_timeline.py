@@ -13,8 +13,8 @@ from sim_tb.random.programs import random_program
 from sim_tb.random.random_program import RandomProgram
 from soc.generate.presets import preset
 from vip.debugging import timeline
-from vip.debugging.points import Watchpoint
 from vip.debugging.timeline import Timeline
+from vip.debugging.views import Point
 from vip.progress import silent
 
 CONFIG = preset("pe-small")
@@ -80,7 +80,7 @@ def test_any_time_can_be_reached(seed: int) -> None:
             assert state(run.simulator, memory, program) == states[time]
 
 
-def changes(states: list[Any], watch: Watchpoint) -> set[int]:
+def changes(states: list[Any], watch: Point) -> set[int]:
     """The times right after a change of the watched bytes."""
 
     def value(found: Any) -> Any:
@@ -99,8 +99,8 @@ def test_points_are_the_same_forwards_and_backwards(seed: int) -> None:
     program = random_program(seed, CONFIG)
     states = history(program)
     address = states[random.randrange(len(states))][0]
-    watches = [Watchpoint(2, "register", random.randrange(8, 16), 1)]
-    watches += [Watchpoint(3, "scratchpad", random.randrange(200), 8)]
+    watches = [Point(2, "write", random.randrange(8, 16), 1, "register")]
+    watches += [Point(3, "write", random.randrange(200), 8, "scratchpad")]
     with DramImage(1 << CONFIG.address_bits) as memory:
         run = opened(program, memory)
         run.breakpoints[address] = 1

@@ -105,9 +105,10 @@ def test_levels_are_problems_of_their_own() -> None:
     messages = copied(half, golden.iterate(quarter, 3))
     messages = copied(fine, golden.iterate(half, 3, messages))
     expected = golden.labels(fine, golden.iterate(fine, 2, messages))
-    run = api.solve_mrf(
-        fine, method="hbp", iterations=2, coarse_iterations=3, levels=3, coarse_smoothness=given
+    options = api.MrfOptions(
+        method="hbp", iterations=2, coarse_iterations=3, levels=3, coarse_smoothness=given
     )
+    run = api.solve_mrf(fine, options)
     assert (run.labels == expected).all()
     assert len(run.coarse_energies) == 4
 
@@ -140,7 +141,7 @@ def test_energies_are_those_of_the_problem() -> None:
     rng = np.random.default_rng(2)
     costs = rng.integers(0, 50, (5, 6, 4))
     smoothness = 9 * np.minimum(np.abs(np.subtract.outer(np.arange(4), np.arange(4))), 2)
-    run = api.solve_mrf(BpProblem(costs, smoothness), iterations=2)
+    run = api.solve_mrf(BpProblem(costs, smoothness), api.MrfOptions(iterations=2))
     labels = run.labels
     expected = sum(int(costs[y, x, labels[y, x]]) for y, x in np.ndindex(5, 6))
     expected += int(smoothness[labels[1:], labels[:-1]].sum())
@@ -151,7 +152,8 @@ def test_energies_are_those_of_the_problem() -> None:
 def test_saturation_is_counted() -> None:
     costs = np.zeros((3, 3, 2), int)
     costs[..., 1] = 127
-    run = api.solve_mrf(BpProblem(costs, np.array([[0, 127], [127, 0]]), 8), iterations=1)
+    problem = BpProblem(costs, np.array([[0, 127], [127, 0]]), 8)
+    run = api.solve_mrf(problem, api.MrfOptions(iterations=1))
     assert run.saturated > 0
 
 
@@ -194,7 +196,7 @@ def test_more_labels_than_fit_are_refused() -> None:
     # No function of the difference of labels, so the matrix is needed.
     problem = BpProblem(np.zeros((2, 2, 200), int), np.ones((200, 200), int))
     with pytest.raises(KernelError, match="200 labels of 16 bits do not fit"):
-        api.solve_mrf(problem, on="iss", iterations=1)
+        api.solve_mrf(problem, api.MrfOptions(on="iss", iterations=1))
 
 
 def test_trws_reports_a_bound(vip, pair) -> None:

@@ -53,7 +53,7 @@ def report() -> Report:
                 target=target,
                 library="cells",
                 logic_ge=logic,
-                corners=(CornerTiming(target, _path(mhz), _path(mhz - 100), None, None),),
+                corners=(CornerTiming(target, _path(mhz), _path(mhz - 100)),),
             )
             for target, logic, mhz in (("nangate45-area", 62_100, 700), ("nangate45", 82_600, 1090))
         ),

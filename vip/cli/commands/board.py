@@ -14,7 +14,9 @@ from vip.cli.console import console, shown, table
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.output import write_json
+from vip.trimming.models import find_work, is_model, is_onnx, work_files
 
+from .option_groups.models import ModelOptions
 from .options import JsonOption, PlacementsOption, reading, writing
 
 app = typer.Typer(
@@ -36,8 +38,14 @@ BoardArgument = Annotated[
         callback=reading(_board_files),
     ),
 ]
-ApplicationArgument = Annotated[
-    str, typer.Argument(help="Application of the suite.", metavar="APPLICATION")
+WorkArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Application of the suite, program or assembly (.s) with its memory in "
+        "PROGRAM.memory, folder of vip nn compile --preset pe, or ONNX file.",
+        metavar="APPLICATION|PROGRAM|DIR|MODEL.onnx",
+        callback=reading(lambda name: work_files([name])),
+    ),
 ]
 
 
@@ -68,7 +76,8 @@ def list_boards(json: JsonOption = None) -> None:
 def _design(
     *,
     board: BoardArgument,
-    application: ApplicationArgument,
+    work: WorkArgument,
+    model: ModelOptions,
     memory: Annotated[
         int | None,
         typer.Option(
@@ -86,7 +95,21 @@ def _design(
     ] = CLOCK_MHZ,
 ) -> BoardDesign:
     """What the bit file is made for."""
-    return board_design(board, application, memory_kib=memory, whole=whole, mhz=clock)
+    if not is_model(work):
+        model.check("for models, not for programs")
+    elif not is_onnx(Path(work)):
+        model.check("for MODEL.onnx, not for a compiled model", "inputs")
+    with shown() as progress:
+        chosen = find_work(
+            work,
+            calibration=model.calibrate,
+            inputs=model.inputs,
+            progress=progress,
+            **model.compiling,
+        )
+        return board_design(
+            board, chosen, memory_kib=memory, whole=whole, mhz=clock, progress=progress
+        )
 
 
 DesignOption = Annotated[BoardDesign, _design]
@@ -102,14 +125,14 @@ def build(
             "-o",
             "--output",
             metavar="FILE",
-            help="Bit file to write (default: BOARD-APPLICATION.bit).",
+            help="Bit file to write (default: BOARD-WORK.bit).",
             callback=writing(".bit"),
         ),
     ] = None,
     placements: PlacementsOption = 1,
     json: JsonOption = None,
 ) -> None:
-    """Make a board's bit file with an engine that is trimmed to an application.
+    """Make a board's bit file with an engine that is trimmed to its work.
 
     The engine, its memory on the chip and the serial line are mapped with Yosys, placed with
     nextpnr and packed, the fastest of several placements. Nothing of this has run on hardware
@@ -133,7 +156,7 @@ def build(
 @app.command()
 @grouped
 def sim(design: DesignOption, json: JsonOption = None) -> None:
-    """Run an application on a board's Verilog at its pins, and compare with the golden model.
+    """Run work on a board's Verilog at its pins, and compare with the golden model.
 
     The serial line is a pseudo-terminal, and the program that talks to it is that of vip board run.
     Only the PLL is replaced: the board's clock is the chip's.
@@ -154,7 +177,7 @@ def run_on_board(
     ],
     json: JsonOption = None,
 ) -> None:
-    """Run an application on a board and compare with the golden model.
+    """Run work on a board and compare with the golden model.
 
     The board is loaded with the bit file of the same design; another one is refused by name.
 

@@ -12,9 +12,16 @@ import vip
 from support.errors import counted
 from vip.cli.console import console, warn
 from vip.cli.tables.machine import show_unset_length
-from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply, reply_json
-from vip.debugging.points import Breakpoint, DebugError, ExpectationError, Hit, Point, Watchpoint
-from vip.debugging.views import ListedWord, Matrix, Registers, Stop
+from vip.debugging.commands import COMMANDS, DebugSession, Reply, reply_json
+from vip.debugging.views import (
+    DebugError,
+    ExpectationError,
+    Hit,
+    ListedWord,
+    Matrix,
+    Point,
+    Stop,
+)
 from vip.output import write_json
 from vip.programs import LIMIT
 
@@ -51,8 +58,7 @@ class _Prompt(cmd.Cmd):
         return False
 
     def completenames(self, text: str, *ignored: object) -> list[str]:
-        names = [command.name for command in COMMANDS]
-        return [name for name in (*names, "help", "quit") if name.startswith(text)]
+        return [name for name in (*COMMANDS, "help", "quit") if name.startswith(text)]
 
     def completedefault(self, *ignored: object) -> list[str]:
         text = str(ignored[0])
@@ -69,8 +75,8 @@ def _grid(count: int, *, text: int = 0) -> Table:
 
 def _show_help() -> None:
     lines = _grid(3, text=3)
-    for command in COMMANDS:
-        lines.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
+    for name, (short, arguments, summary, _) in COMMANDS.items():
+        lines.add_row(f"{name}, {short}", arguments, summary)
     lines.add_row("quit, q", "", "leave, as does the end of the input")
     console.print(lines)
 
@@ -161,12 +167,12 @@ def show_reply(reply: Reply, debugger: vip.Debugger) -> None:
             _show_stop(reply, debugger.points)
             if reply.reason == "end":
                 show_unset_length(debugger.executed)
-        case Registers():
+        case dict():
             _show_registers(reply)
         case Matrix():
             _show_matrix(reply)
-        case Listing():
-            for line in reply.lines:
+        case tuple():
+            for line in reply:
                 if isinstance(line, ListedWord):
                     _show_word(line)
                 else:
@@ -175,17 +181,17 @@ def show_reply(reply: Reply, debugger: vip.Debugger) -> None:
             console.print(reply)
 
 
-def _show_registers(registers: Registers) -> None:
+def _show_registers(registers: dict[int, int]) -> None:
     rows = _grid(3, text=1)
-    for number, value in registers.values.items():
+    for number, value in registers.items():
         signed = value - (1 << 64) if value >> 63 else value
         rows.add_row(f"r{number}", f"{value:#x}", str(signed))
     console.print(rows if rows.row_count else "all registers are 0")
 
 
 def _point(point: Point) -> str:
-    if isinstance(point, Breakpoint):
-        return f"{point.number}: break at word {point.address}"
+    if point.space is None:
+        return f"{point.number}: break at word {point.start}"
     if point.space == "register":
         return f"{point.number}: watch r{point.start}"
     extent = f"{counted(point.size, 'byte')} of the {point.space} from {point.start:#x}"
@@ -213,7 +219,6 @@ def _show_stop(stop: Stop, points: dict[int, Point]) -> None:
 
 
 def _show_hit(hit: Hit, point: Point) -> None:
-    assert isinstance(point, Watchpoint)
     name = f"r{point.start}" if point.space == "register" else f"{point.space} {point.start:#x}"
     does = "written" if hit.wrote else "read"
     before, after = _hexadecimal(hit.before), _hexadecimal(hit.after)

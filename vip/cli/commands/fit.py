@@ -11,6 +11,7 @@ from vip.cli.errors import UserError
 from vip.cli.groups import grouped
 from vip.output import write_json
 from vip.trimming.devices import DeviceFit, fit_devices
+from vip.trimming.models import work_files
 
 from .option_groups.models import ModelOptions
 from .options import (
@@ -21,7 +22,7 @@ from .options import (
     is_given,
     reading,
 )
-from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, trimmed_to
+from .trim import LaunchesOption, MemoryOptions, SizesOption, trimmed_to
 
 ProgramsArgument = Annotated[
     list[str],
@@ -29,7 +30,7 @@ ProgramsArgument = Annotated[
         help="Program files, assembly (.s), applications of the suite, or one folder written "
         "by vip nn compile.",
         metavar="PROGRAM|APPLICATION|DIR...",
-        callback=reading(program_files),
+        callback=reading(work_files),
     ),
 ]
 DevicesOption = Annotated[

@@ -1,7 +1,6 @@
 """``vip mrf``: Markov random fields of the user."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -35,9 +34,9 @@ from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
-from vip.mrf.options import Method
+from vip.mrf.options import MOST_LEVELS, Method, MrfOptions
 from vip.mrf.result import MrfRun
-from vip.mrf.run import MOST_LEVELS, solve_mrf
+from vip.mrf.run import solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -74,19 +73,27 @@ LabelsOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SolveOptions:
-    """Method and machine."""
+EnergiesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
+        callback=drawing(".json"),
+    ),
+]
 
+
+def _solving(
+    *,
     method: Annotated[
         Method,
         typer.Option(help="BP-M, TRW-S, or either of them coarse to fine (hbp, htrws)."),
-    ] = "bp"
-    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
+    ] = "bp",
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5,
     coarse: Annotated[
         int,
         typer.Option(help="Iterations on each coarse level (hbp, htrws).", min=0, max=1000),
-    ] = 5
+    ] = 5,
     levels: Annotated[
         int,
         typer.Option(
@@ -94,8 +101,8 @@ class SolveOptions:
             min=2,
             max=MOST_LEVELS,
         ),
-    ] = 2
-    on: PlaceOption = "golden"
+    ] = 2,
+    on: PlaceOption = "golden",
     messages: Annotated[
         Form,
         typer.Option(
@@ -103,7 +110,7 @@ class SolveOptions:
             "shifts (for convex and truncated costs), or whichever takes fewer cycles. The result "
             "is the same."
         ),
-    ] = "auto"
+    ] = "auto",
     damping: Annotated[
         int,
         typer.Option(
@@ -111,16 +118,23 @@ class SolveOptions:
             min=0,
             max=15,
         ),
-    ] = 0
-    preset_name: PresetOption = "pe"
-    energies: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
-            callback=drawing(".json"),
-        ),
-    ] = None
+    ] = 0,
+    preset_name: PresetOption = "pe",
+) -> MrfOptions:
+    """Method and machine."""
+    return MrfOptions(
+        config=preset_name,
+        method=method,
+        iterations=iterations,
+        coarse_iterations=coarse,
+        levels=levels,
+        on=on,
+        form=messages,
+        damping=damping,
+    )
+
+
+SolveOption = Annotated[MrfOptions, _solving]
 
 
 #: Help of the kind of data costs.
@@ -197,8 +211,9 @@ def stereo(
         Path,
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
     pair: PairOption,
+    energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -241,20 +256,13 @@ def stereo(
 
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
-    _check_extras(solve, output, left_image, right_image, scaled=pair.scale != 1)
+    _check_extras(solve, energies, output, left_image, right_image, scaled=pair.scale != 1)
     with shown() as progress:
         result = mrf_stereo(
             left_image,
             right_image,
             pair,
-            solve.preset_name,
-            method=solve.method,
-            iterations=solve.iterations,
-            coarse_iterations=solve.coarse,
-            levels=solve.levels,
-            on=solve.on,
-            form=solve.messages,
-            damping=solve.damping,
+            solve,
             truth=truth,
             truth_factor=truth_factor,
             mask=mask,
@@ -262,7 +270,7 @@ def stereo(
         )
     if output is not None:
         result.save(output)
-    _write_energies(result.run, solve)
+    _write_energies(result.run, energies)
     write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
@@ -276,7 +284,8 @@ def stereo(
 @grouped
 def denoise(
     noisy: Annotated[Path, typer.Argument(metavar="IMAGE", help="Grey image.", callback=reading())],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     labels: Annotated[int, typer.Option(help="Grey levels of the result.", min=2, max=256)] = 64,
     cut: CutOption = None,
@@ -292,12 +301,12 @@ def denoise(
 
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
-    _check_extras(solve, output, noisy)
+    _check_extras(solve, energies, output, noisy)
     problem = denoising_problem(
         noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    coarse = coarse_costs(labels, smooth, weight, solve.levels)
-    _solve(problem, solve, output, json, grey_levels(labels), coarse)
+    solve = _coarse(solve, labels, smooth, weight)
+    _solve(problem, solve, energies, output, json, grey_levels(labels))
 
 
 @app.command()
@@ -312,7 +321,8 @@ def segment(
             callback=reading(),
         ),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     cut: CutOption = None,
     smooth: SmoothOption = "potts",
@@ -326,17 +336,12 @@ def segment(
 
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
-    _check_extras(solve, output, picture, seeds)
+    _check_extras(solve, energies, output, picture, seeds)
     problem = segmentation_problem(
         picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    _solve(
-        problem,
-        solve,
-        output,
-        json,
-        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
-    )
+    solve = _coarse(solve, problem.labels, smooth, weight)
+    _solve(problem, solve, energies, output, json)
 
 
 @app.command()
@@ -346,7 +351,8 @@ def flow(
     second: Annotated[
         Path, typer.Argument(metavar="SECOND", help="The next image.", callback=reading())
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -373,7 +379,7 @@ def flow(
 
     Example: vip mrf flow first.png second.png --window 7 --bits 8 --cut 60 --weight 5 -o motion.flo
     """
-    _check_extras(solve, None, first, second)
+    _check_extras(solve, energies, None, first, second)
     motions = displacements(window)
     problem = flow_problem(
         first,
@@ -385,8 +391,8 @@ def flow(
         weight=weight,
         bits=bits,
     )
-    coarse = coarse_costs(problem.labels, smooth, weight, solve.levels, window)
-    run = _solve(problem, solve, None, json, coarse=coarse)
+    solve = _coarse(solve, problem.labels, smooth, weight, window)
+    run = _solve(problem, solve, energies, None, json)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
 
@@ -400,7 +406,8 @@ def solve_costs(
             metavar="COSTS", help="NumPy array [y, x, label] of integers.", callback=reading()
         ),
     ],
-    solve: SolveOptions,
+    solve: SolveOption,
+    energies: EnergiesOption = None,
     output: LabelsOption = None,
     smooth: SmoothOption = "linear:2",
     weight: WeightOption = 20,
@@ -419,15 +426,10 @@ def solve_costs(
 
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
-    _check_extras(solve, output)
+    _check_extras(solve, energies, output)
     problem = file_problem(costs, smooth=smooth, weight=weight, edges=edges, bits=bits)
-    _solve(
-        problem,
-        solve,
-        output,
-        json,
-        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
-    )
+    solve = _coarse(solve, problem.labels, smooth, weight)
+    _solve(problem, solve, energies, output, json)
 
 
 @app.command()
@@ -501,8 +503,20 @@ def _array(run: GraphRun) -> NDArray[np.generic]:
     return np.array(list(zip_longest(*run.marginals, fillvalue=0)), np.float32).T
 
 
+def _coarse(
+    solve: MrfOptions, labels: int, smooth: str, weight: int, window: int | None = None
+) -> MrfOptions:
+    """``solve`` with the smoothness costs of the coarse levels."""
+    costs = coarse_costs(labels, smooth, weight, solve.levels, window)
+    return replace(solve, coarse_smoothness=costs)
+
+
 def _check_extras(
-    solve: SolveOptions, output: Path | None, *pictures: Path, scaled: bool = False
+    solve: MrfOptions,
+    energies: Path | None,
+    output: Path | None,
+    *pictures: Path,
+    scaled: bool = False,
 ) -> None:
     """Check that what reading ``pictures``, solving and writing uses is installed."""
     with together():
@@ -514,47 +528,35 @@ def _check_extras(
             need_simulator()
         if output is not None and output.suffix.lower() == ".png":
             need("PIL", "pictures")
-        if solve.energies is not None and solve.energies.suffix.lower() != ".json":
-            check_picture(solve.energies)
+        if energies is not None and energies.suffix.lower() != ".json":
+            check_picture(energies)
 
 
 def _solve(
     problem: BpProblem,
-    solve: SolveOptions,
+    solve: MrfOptions,
+    energies: Path | None,
     output: Path | None,
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
-    coarse: Sequence[NDArray[np.integer]] | None = None,
 ) -> MrfRun:
     with shown() as progress:
-        run = solve_mrf(
-            problem,
-            solve.preset_name,
-            method=solve.method,
-            iterations=solve.iterations,
-            coarse_iterations=solve.coarse,
-            levels=solve.levels,
-            coarse_smoothness=coarse,
-            on=solve.on,
-            form=solve.messages,
-            damping=solve.damping,
-            progress=progress,
-        )
+        run = solve_mrf(problem, solve, progress=progress)
     if output is not None:
         run.save(output, levels)
-    _write_energies(run, solve)
+    _write_energies(run, energies)
     write_json(json, run.to_json(), picture=output)
     _show(run, {})
     return run
 
 
-def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
-    if solve.energies is None:
+def _write_energies(run: MrfRun, energies: Path | None) -> None:
+    if energies is None:
         return
-    if solve.energies.suffix.lower() == ".json":
-        write_json(solve.energies, run.energies_json())
+    if energies.suffix.lower() == ".json":
+        write_json(energies, run.energies_json())
     else:
-        run.plot(solve.energies)
+        run.plot(energies)
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:

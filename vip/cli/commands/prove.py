@@ -1,25 +1,17 @@
 """``vip prove``: proof that trimmed engines do what the full one does."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import vip
-from sim_tb.cosim.applications import applications
 from vip.cli.console import shown
 from vip.cli.tables.area import show_proofs
 from vip.output import write_json
 from vip.proofs import DEFAULT
+from vip.trimming.models import work_files
 
-from .options import JsonOption, PresetOption, files_beside, reading
-
-
-def _files(names: Sequence[str] | None) -> list[Path]:
-    """The files in ``names``; a name that is neither a file nor an application is refused."""
-    suite = [application.name for application in applications()]
-    return [Path(name) for name in files_beside("application", suite, names or ())]
+from .options import JsonOption, PresetOption, reading
 
 
 def prove_command(
@@ -28,7 +20,7 @@ def prove_command(
         typer.Argument(
             help="Applications of the suite, or program files (default: the whole suite).",
             metavar="[APPLICATION|PROGRAM]...",
-            callback=reading(_files),
+            callback=reading(work_files),
         ),
     ] = None,
     preset_name: PresetOption = "pe",

@@ -8,26 +8,20 @@ from rich.table import Table
 
 import vip
 from synth.physical.corners import CornerTiming
-from synth.timing.open_sta import OPEN_STA
-from synth.timing.sta import Path as TimingPath
 from vip.cli.console import console, shown, table
 from vip.output import write_json
 
 from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
 
 
-def _mhz(path: TimingPath | None) -> str:
-    return "" if path is None else f"{path.fmax_mhz:.0f}"
-
-
 def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
     text = ("corner", "longest path (ns)")
-    clocks = ("pins", "wires", "pins\nOpenSTA", "wires\nOpenSTA")
-    rows = table(text[0], *clocks, text[1], left=text, title=title)
+    rows = table(text[0], "pins", "wires", text[1], left=text, title=title)
     for row in corners:
         rows.add_row(
             row.corner,
-            *map(_mhz, (row.pins, row.wires, row.open_sta_pins, row.open_sta_wires)),
+            f"{row.pins.fmax_mhz:.0f}",
+            f"{row.wires.fmax_mhz:.0f}",
             ", ".join(f"{unit} {ns:.2f}" for unit, ns in row.pins.by_unit()),
         )
     return rows
@@ -54,7 +48,7 @@ def timing(
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Time the mapped engine at several corners, with VIP's static timing and OpenSTA if installed.
+    """Time the mapped engine at several corners.
 
     The report gives the clock in MHz with pin loads only and with the library's default wire load,
     and the logic area of the same netlist: an engine mapped for area is smaller and slower than one
@@ -70,5 +64,3 @@ def timing(
     console.print(
         _table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", corners)
     )
-    if corners[0].open_sta_pins is None:
-        console.print(f"OpenSTA is not installed (no command {OPEN_STA})", style="dim")

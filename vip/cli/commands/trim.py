@@ -27,9 +27,9 @@ from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 from vip.cli.groups import grouped
 from vip.cli.tables.trim import show_trim
-from vip.models.folder import manifest_of
 from vip.output import write_json
 from vip.programs import LIMIT
+from vip.trimming.models import is_model, is_onnx, work_files
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
@@ -43,7 +43,6 @@ from .options import (
     PresetOption,
     drawing,
     file_arguments,
-    files_beside,
     is_given,
     reading,
 )
@@ -306,13 +305,6 @@ _OF_PROGRAMS = (
 )
 
 
-def program_files(names: Sequence[str] | None) -> list[Path]:
-    """The files in ``names``, which may also contain applications; of a compiled model, its
-    manifest."""
-    suite = [application.name for application in applications()]
-    return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
-
-
 @grouped
 def trim(
     context: typer.Context,
@@ -322,7 +314,7 @@ def trim(
             help="Program files, assembly (.s), applications of the suite, one folder written by "
             "vip nn compile, or one ONNX file.",
             metavar="PROGRAM|APPLICATION|DIR|MODEL.onnx...",
-            callback=reading(program_files),
+            callback=reading(work_files),
         ),
     ],
     output: OutputDirectory,
@@ -380,7 +372,7 @@ def trim(
         check_reason(key)
     with together():
         check_picture(picture)
-        if any(_is_onnx(Path(program)) for program in programs):
+        if any(is_onnx(Path(program)) for program in programs):
             need_onnx()
         need_tools(check=steps["check"], synthesis=output is not None or any(steps.values()))
     groups: dict[str, Any] = {
@@ -391,7 +383,7 @@ def trim(
     }
     made = trimmed_to(context, programs, preset_name, output, device=device, steps=steps, **groups)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
-    kind = "this model" if any(map(_is_model, programs)) else "these programs"
+    kind = "this model" if any(map(is_model, programs)) else "these programs"
     show_trim(result, kind, why or [])
     if picture is not None and not result.failure:
         draw_types(result.cut, picture, name=Path(programs[0]).name)
@@ -423,7 +415,7 @@ def trimmed_to(
     Raises:
         UserError: arguments that can't be combined.
     """
-    models = [program for program in programs if _is_model(program)]
+    models = [program for program in programs if is_model(program)]
     if sizes.slower and not steps["check"] and not models:
         raise UserError("--slower measures the runs, so it can't be combined with --no-check")
     if len(set(programs)) < len(programs):
@@ -432,7 +424,7 @@ def trimmed_to(
         _check_model(context, models[0], programs, device)
         preset_given = preset_name if is_given(context, "preset_name") else None
         path = Path(models[0])
-        if not _is_onnx(path):
+        if not is_onnx(path):
             return _trim_model(path, output, preset_given, model, sizes=sizes, **steps)
         if output is None:
             raise UserError(f"{path}: compile it first with vip nn compile, and name its folder")
@@ -444,16 +436,6 @@ def trimmed_to(
     subjects = _subjects(memories, memory.declared(programs))
     settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
     return _trim_programs(subjects, preset_name, output, **settings)
-
-
-def _is_onnx(path: Path) -> bool:
-    return path.suffix == ".onnx"
-
-
-def _is_model(program: str) -> bool:
-    """Whether it is a folder of ``vip nn compile``, its manifest, or an ONNX file."""
-    path = Path(program)
-    return _is_onnx(path) or manifest_of(path) != path or path.name == manifest_of(Path()).name
 
 
 def _check_model(

@@ -51,7 +51,7 @@ BudgetOption = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How ``vip trim`` compiles and runs a model."""
+    """How ``vip trim`` and ``vip board`` compile and run a model."""
 
     calibrate: Annotated[
         Path | None,

@@ -18,10 +18,9 @@ from support.scratch import scratch_folder
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
-
-from .cell_library import CellLibrary
-from .registers import RegisterCell, port_register
-from .sta import CLOCK_SLEW_NS, Path, PathStep
+from synth.timing.cell_library import CellLibrary
+from synth.timing.registers import RegisterCell, port_register
+from synth.timing.sta import CLOCK_SLEW_NS, Path
 
 #: Its command.
 OPEN_STA = "sta"
@@ -91,10 +90,9 @@ def open_sta_path(
     steps = []
     for time, cell, kind in _STEP.findall(data_path):
         gate = gates[cell]
-        steps.append(PathStep(gate.unit, gate.name, kind, round(float(time), 4)))
+        steps.append((Gate(gate.name, kind, gate.unit, gate.pins), round(float(time), 4)))
     if steps:
-        last = steps[-1]
-        steps[-1] = PathStep(last.unit, last.cell, last.kind, ns)
+        steps[-1] = steps[-1][0], ns
     return Path(ns, tuple(steps))
 
 
