@@ -259,7 +259,7 @@ def moves_between(source: _Addresses, target: _Addresses) -> list[Move]:
                 source_step=by,
                 target_step=gap,
                 elements=sizes[at],
-                count=count,
+                pieces=count,
             )
         )
         at += count

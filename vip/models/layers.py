@@ -262,10 +262,10 @@ def _effort(
         if isinstance(step, MoveStep) and step.layer_name == part.layer.name:
             shares = [
                 {
-                    "pieces": sum(move.count for move in moves) / pes,
-                    "elements": sum(move.count * move.elements for move in moves) / pes,
+                    "pieces": sum(move.pieces for move in moves) / pes,
+                    "elements": sum(move.pieces * move.elements for move in moves) / pes,
                     "descriptions": len(moves) / pes,
-                    "longest": max((move.count for move in moves), default=0),
+                    "longest": max((move.pieces for move in moves), default=0),
                 }
                 for moves in step.moves
             ]
