@@ -30,7 +30,7 @@ from .sizes import MapCut, MapSize, cuts
 from .stored import OutputMaps, StoredMaps, Windows
 
 #: Converts items to a tuple.
-Constructor = Callable[..., tuple[Any, ...]]
+Constructor = Callable[..., Sequence[Any]]
 #: Name of a network's input, used instead of a layer's name.
 INPUT = "input"
 #: Used only for estimates: cycles per launch; bytes per cycle of the vault's memory; products per

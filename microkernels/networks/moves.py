@@ -7,8 +7,8 @@ moves; each has a part of the parameter block.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,14 @@ from .stored import OutputMaps, StoredMaps
 PIECE_ELEMENTS = 128
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Pieces of one length, at equal distances in memory.
 
     Attributes:
         source, target: chip addresses of the first piece.
         source_step, target_step: bytes from one piece to the next.
         elements: per piece, 1 to :data:`PIECE_ELEMENTS`.
-        count: number of pieces, at least 1.
+        pieces: their number, at least 1.
     """
 
     source: int
@@ -50,12 +49,12 @@ class Move:
     source_step: int
     target_step: int
     elements: int
-    count: int
+    pieces: int
 
     def halves(self) -> "tuple[Move, Move]":
         """Split the pieces, at least 2, into a first and a second half."""
-        first = self.count // 2
-        return self._part(0, first), self._part(first, self.count)
+        first = self.pieces // 2
+        return self._part(0, first), self._part(first, self.pieces)
 
     def _part(self, first: int, end: int) -> "Move":
         return Move(
@@ -64,7 +63,7 @@ class Move:
             source_step=self.source_step,
             target_step=self.target_step,
             elements=self.elements,
-            count=end - first,
+            pieces=end - first,
         )
 
 
@@ -84,7 +83,7 @@ def _moves(
             source_step=step,
             target_step=step,
             elements=PIECE_ELEMENTS,
-            count=full,
+            pieces=full,
         )
     elif full:
         for number in range(full):
@@ -94,7 +93,7 @@ def _moves(
                 source_step=source_step,
                 target_step=target_step,
                 elements=PIECE_ELEMENTS,
-                count=count,
+                pieces=count,
             )
     if rest:
         yield Move(
@@ -103,7 +102,7 @@ def _moves(
             source_step=source_step,
             target_step=target_step,
             elements=rest,
-            count=count,
+            pieces=count,
         )
 
 
@@ -253,7 +252,7 @@ def move_slots(scratchpad_bytes: int = DEFAULT_SCRATCHPAD) -> int:
 
 
 def _cost(move: Move) -> float:
-    return _cost_of(move.elements, move.count)
+    return _cost_of(move.elements, move.pieces)
 
 
 def _cost_of(elements: int, count: int) -> float:
@@ -279,7 +278,7 @@ def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
     waiting, cut = list(moves), []
     while waiting:
         move = waiting.pop()
-        if move.count > 1 and _cost(move) > limit:
+        if move.pieces > 1 and _cost(move) > limit:
             waiting += move.halves()
         else:
             cut.append(move)
@@ -303,7 +302,7 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
     """Bytes of :func:`move_block`, which takes longer to compute."""
     limit = _most(moves, sharers)
-    parts = sum(_parts(move.elements, move.count, limit) for move in moves)
+    parts = sum(_parts(move.elements, move.pieces, limit) for move in moves)
     tables = 2 * _MOVE_WORDS * parts
     return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
@@ -323,11 +322,11 @@ def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
     for share in _shares(moves, sharers):
         table = _MOVE_WORDS * len(share)
         loads = start + _HEADER_WORDS * WORD_BYTES
-        words = [sum(move.count for move in share), loads, loads + table * WORD_BYTES]
+        words = [sum(move.pieces for move in share), loads, loads + table * WORD_BYTES]
         for move in share:
-            words += [move.source, move.source_step, move.elements, move.count]
+            words += [move.source, move.source_step, move.elements, move.pieces]
         for move in share:
-            words += [move.target, move.target_step, move.elements, move.count]
+            words += [move.target, move.target_step, move.elements, move.pieces]
         parts.append(words)
         start += len(words) * WORD_BYTES
     return block_bytes(base, parts)

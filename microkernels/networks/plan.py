@@ -368,7 +368,13 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
             if name not in stale:
                 continue
             stale.remove(name)
-            best = min(options[name], key=lambda plan: cost(name, plan))
+            least, best = inf, chosen[name]
+            for plan in options[name]:
+                if plan.cost > least:
+                    # With moves this one and all later ones take longer.
+                    break
+                if (total := cost(name, plan)) < least:
+                    least, best = total, plan
             if best is not chosen[name]:
                 chosen[name] = best
                 stale.update(source for source in network.sources[name] if source != INPUT)

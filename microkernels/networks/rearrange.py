@@ -5,6 +5,7 @@ memories form one piece, and pieces of one length at equal distances form one mo
 of pixels move fast and single elements slowly.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -29,6 +30,11 @@ ZERO, LOWEST_ELEMENT = -1, -2
 _SCATTERED = 8
 
 _Addresses = NDArray[np.int64]
+
+
+def _order(*numbers: int) -> Sequence[int]:
+    """Numbers as :attr:`Rearrange.order` has them, in the form that takes the least time."""
+    return array("q", numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +97,14 @@ class Rearrange(_SizedLayer):
     """
 
     copies = True
+    tuples: ClassVar[Mapping[str, Constructor]] = {**_SizedLayer.tuples, "order": _order}
     input_refused = (
         "elements of the network's input can't be rearranged; use a layer that copies them, or "
         "a source"
     )
 
     inputs: tuple[str, ...]
-    order: tuple[int, ...]
+    order: Sequence[int]
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -105,7 +112,7 @@ class Rearrange(_SizedLayer):
 
     @cached_property
     def index(self) -> NDArray[np.int64]:
-        """The order as an array."""
+        """The order as an array, without a copy of one of 64-bit integers."""
         return np.asarray(self.order, np.int64)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
@@ -126,7 +133,7 @@ class Rearrange(_SizedLayer):
         return time - 1
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        sources = [source for source in maps.sources if source is not None]
+        sources = tuple(source for source in maps.sources if source is not None)
         constants = [maps.constant(value, vault) for value in (0, LOWEST)]
         return _rearrange_moves(self.index, sources, maps.target, vault, constants)
 
@@ -174,9 +181,16 @@ def owned_addresses(source: OutputMaps, image: int) -> _Addresses:
     return addresses
 
 
+# All vaults ask for those of one layer.
+@lru_cache(maxsize=1)
+def _all_addresses(sources: tuple[OutputMaps, ...], image: int) -> _Addresses:
+    """Those of :func:`owned_addresses` of several maps, one after the other."""
+    return np.concatenate([owned_addresses(source, image).ravel() for source in sources])
+
+
 def _rearrange_moves(
     index: NDArray[np.int64],
-    sources: Sequence[OutputMaps],
+    sources: tuple[OutputMaps, ...],
     target: OutputMaps,
     vault: int,
     constants: Sequence[int],
@@ -205,7 +219,7 @@ def _rearrange_moves(
         ends = _addresses(target.map(vault, round_))[:, :, : tile.channels].ravel()
         by_target = np.argsort(ends, kind="stable")
         into, indices = ends[by_target], chosen[by_target]
-        owned = np.concatenate([owned_addresses(source, image).ravel() for source in sources])
+        owned = _all_addresses(sources, image)
         place = np.arange(len(indices)) % PIECE_ELEMENTS * ELEMENT_BYTES
         out_of = owned[np.maximum(indices, 0)]
         out_of = np.where(indices == ZERO, constants[0] + place, out_of)
@@ -245,7 +259,7 @@ def moves_between(source: _Addresses, target: _Addresses) -> list[Move]:
                 source_step=by,
                 target_step=gap,
                 elements=sizes[at],
-                count=count,
+                pieces=count,
             )
         )
         at += count

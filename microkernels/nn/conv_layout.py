@@ -123,7 +123,7 @@ class ConvLayout(BlockLayout):
         return filters.start // each, len(filters) // each
 
     @property
-    def shares(self) -> list[tuple[range, range]]:
+    def shares(self) -> Sequence[tuple[range, range]]:
         """Each engine's rows, those of further images following, and groups."""
         return self.plan.shares(self.sharers, self.images)
 

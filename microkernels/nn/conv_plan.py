@@ -28,8 +28,9 @@ these are a row of windows. In a convolution in groups, a pass has filters of on
 slices it reads; a slice of several groups has zeros as weights for the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from math import gcd
 
@@ -56,6 +57,9 @@ SHORT_COST = 1
 _WAIT = 50
 #: Clocks until a load's data arrives.
 _LATENCY = 240
+#: Clocks from a window, whose pixel's partial sum is loaded, to the next one, which adds it: 66 to
+#: 85 in a vault, 118 in a chip.
+_SUM_LATENCY = 80
 #: How strongly the longest time dominates: the times are added in this norm.
 _EXPONENT = 12
 #: Share of a line buffer that keeps a row of windows; columns read from memory per column that
@@ -67,6 +71,23 @@ _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 def slots_apart(shape: ConvShape) -> int:
     """Columns from a window to the next that shares some, counted without those between them."""
     return shape.stride // gcd(shape.stride, shape.dilation)
+
+
+# Plans of many slices have as many rows and groups.
+@lru_cache(maxsize=1 << 12)
+def _shares(rows: int, groups: int, sharers: int) -> Sequence[tuple[range, range]]:
+    """Rows and groups of filters of each engine, as of :meth:`ConvPlan.shares`."""
+    by_group = min(
+        (count for count in range(1, sharers + 1) if sharers % count == 0),
+        key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
+    )
+    by_row = sharers // by_group
+    ends = [part * rows // by_row for part in range(by_row + 1)]
+    return tuple(
+        (range(first, end), range(turn, groups, by_group))
+        for first, end in pairwise(ends)
+        for turn in range(by_group)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +168,7 @@ class ConvPlan:
         slices, rest = divmod(self.shape.filters, self.out_depth)
         return slices * -(-self.out_depth // self.filters) + -(-rest // self.filters)
 
-    @cached_property
+    @property
     def mean_filters(self) -> float:
         """Filters of a group in the mean."""
         return self.filters if self.even else sum(map(len, self.group_filters)) / self.groups
@@ -454,10 +475,11 @@ class ConvPlan:
     def window_cycles(self, sharers: int) -> float:
         """Estimated cycles of a window on each of ``sharers`` engines."""
         latency = _LATENCY / max(self.ahead, 1 / 2)
-        times = (self.vector_cycles, self.bus_cycles(sharers), latency, self.waits)
+        sums = _SUM_LATENCY if self.slices > 1 else 0
+        times = (self.vector_cycles, self.bus_cycles(sharers), latency, sums, self.waits)
         return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
 
-    def shares(self, sharers: int, images: int = 1) -> list[tuple[range, range]]:
+    def shares(self, sharers: int, images: int = 1) -> Sequence[tuple[range, range]]:
         """Rows of output pixels, and every n-th group of filters, for each of ``sharers`` (at least
         1) engines; the largest share is as small as possible. The rows of several images follow
         each other.
@@ -466,18 +488,7 @@ class ConvPlan:
             KernelError: ``sharers`` is less than 1.
         """
         CHECK.at_least("sharers", sharers, 1)
-        rows, groups = self.shape.out_height * images, self.groups
-        by_group = min(
-            (count for count in range(1, sharers + 1) if sharers % count == 0),
-            key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
-        )
-        by_row = sharers // by_group
-        ends = [part * rows // by_row for part in range(by_row + 1)]
-        return [
-            (range(first, end), range(turn, groups, by_group))
-            for first, end in pairwise(ends)
-            for turn in range(by_group)
-        ]
+        return _shares(self.shape.out_height * images, self.groups, sharers)
 
     def memory_bytes(self, sharers: int, images: int, lines: int) -> float:
         """Estimated bytes that a vault reads and writes in columns of memory for the complete layer

@@ -64,8 +64,10 @@ def _fastest(
 ) -> ConvPlan | None:
     """The fastest of these plans, with its ring; None: none fits the scratchpad."""
     fastest: tuple[float, int, int, ConvPlan] | None = None
-    for plan in sorted(plans, key=lambda plan: plan.least_cycles(sharers, images)):
-        if fastest is not None and plan.least_cycles(sharers, images) > fastest[0]:
+    least = [plan.least_cycles(sharers, images) for plan in plans]
+    for number in sorted(range(len(plans)), key=least.__getitem__):
+        plan = plans[number]
+        if fastest is not None and least[number] > fastest[0]:
             break
         if (ringed := _with_slots(plan, scratchpad_bytes)) is not None:
             cost = (ringed.cycles(sharers, images), -ringed.slots, ringed.filters, ringed)

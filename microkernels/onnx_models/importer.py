@@ -4,6 +4,7 @@
 :mod:`microkernels.onnx_models.operators` maps one node.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -510,7 +511,7 @@ def rearranged(
             name=importer.unique(node.name),
             inputs=tuple(names),
             size=size,
-            order=tuple(order.tolist()),
+            order=array("q", order.tobytes()),
         )
         result = importer.add(node, layer, size, shape, last=False, turned=turned)
     if output:
@@ -530,7 +531,7 @@ def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[
         inputs: tuple[str, ...] = (name,)
         chosen = order[of_layer] - first
         if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
-            inputs, chosen = layer.inputs, np.asarray(layer.order)[chosen]
+            inputs, chosen = layer.inputs, layer.index[chosen]
         places = np.cumsum([0, *(importer.sizes[source].elements for source in inputs)])
         moved = chosen.copy()
         for source, start, last in zip(inputs, places, places[1:], strict=False):

@@ -17,7 +17,7 @@ from sim_tb.dut.network import COUNTED_NODES, network_design, nodes_design
 from sim_tb.dut.network import ports_of as memory_ports
 from sim_tb.runner.build import Design, build
 from sim_tb.runner.session import Session
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 from support.errors import VipError
 from support.scratch import scratch_folder
 

@@ -5,18 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from hdl.config import ConfigurationError
 from hdl.ports import COLUMN_BYTES
 from memory.config import AddressMap, PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.counters import VaultCounter
 from memory.controller.starvation import starvation_bound
-from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 from sim_tb.cosim.chip import Periods
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.models import clock_arguments
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 
 #: Largest range of a random vault that is accessed: few columns, so that accesses collide.
 _SPAN = 1 << 20
@@ -84,7 +84,7 @@ def _random_timing(rng: random.Random) -> DramTiming:
         times = {f"{name}_ns": round(count * _TCK_NS, 1) for name, count in clocks.items()}
         try:
             return DramTiming(tck_ns=_TCK_NS, turnaround_clocks=rng.choice((0, 1, 1, 5)), **times)
-        except MemoryConfigError:
+        except ConfigurationError:
             continue
 
 

@@ -44,7 +44,7 @@ def network_to_json(network: Network) -> dict[str, Any]:
     """A network as plain data."""
     layers = [{"kind": type(layer).__name__, **asdict(layer)} for layer in network.layers]
     attributes = {"input": network.input, "input_bits": network.input_bits, "layers": layers}
-    plain: dict[str, Any] = json.loads(json.dumps(attributes))
+    plain: dict[str, Any] = json.loads(json.dumps(attributes, default=list))
     return plain
 
 

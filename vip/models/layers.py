@@ -10,6 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
@@ -210,14 +212,13 @@ def likeness(effort: Mapping[str, float], cycles: float, vectors: int) -> tuple[
 
 def _alike(kind: str, effort: Mapping[str, float], vectors: int = 0) -> bool:
     """Whether the measured layer that is most like this one is like it, and was predicted well."""
+    measured = np.array(_pace().get(kind, {}).get("measured", []))
+    if not len(measured):
+        return False
     mine = likeness(effort, _cycles(kind, effort), vectors)
-    measured: Sequence[Sequence[float]] = _pace().get(kind, {}).get("measured", [])
-    apart = [
-        (max(abs(one - other) for one, other in zip(mine, row, strict=False)), row[-1])
-        for row in measured
-    ]
-    distance, off = min(apart, default=(1.0, 1.0))
-    return distance <= _ALIKE and off <= MOST_OFF
+    apart = np.abs(measured[:, :-1] - mine).max(axis=1)
+    off = measured[apart == apart.min(), -1].min()
+    return bool(apart.min() <= _ALIKE and off <= MOST_OFF)
 
 
 def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
@@ -261,10 +262,10 @@ def _effort(
         if isinstance(step, MoveStep) and step.layer_name == part.layer.name:
             shares = [
                 {
-                    "pieces": sum(move.count for move in moves) / pes,
-                    "elements": sum(move.count * move.elements for move in moves) / pes,
+                    "pieces": sum(move.pieces for move in moves) / pes,
+                    "elements": sum(move.pieces * move.elements for move in moves) / pes,
                     "descriptions": len(moves) / pes,
-                    "longest": max((move.count for move in moves), default=0),
+                    "longest": max((move.pieces for move in moves), default=0),
                 }
                 for moves in step.moves
             ]

@@ -1,5 +1,6 @@
 """Matrix products."""
 
+from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -285,6 +286,6 @@ def in_one_slice(importer: Importer, node: GraphNode, value: Value) -> Value:
         name=importer.unique(f"{node.name}_rows"),
         inputs=(value.layer,),
         size=value.size,
-        order=tuple(range(value.size.elements)),
+        order=array("q", range(value.size.elements)),
     )
     return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)

@@ -250,7 +250,7 @@ def test_memory_is_used_again_without_keeping_activations() -> None:
 def touched(move: Move) -> tuple[list[range], list[range]]:
     size = move.elements * ELEMENT_BYTES
     return tuple(  # type: ignore[return-value]
-        [range(first + n * step, first + n * step + size) for n in range(move.count)]
+        [range(first + n * step, first + n * step + size) for n in range(move.pieces)]
         for first, step in (
             (move.source, move.source_step),
             (move.target, move.target_step),
@@ -389,9 +389,9 @@ def pieces(moves: list[tuple[int, ...]]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("sharers", [1, 3, 5])
 def test_shares_of_moves_hold_every_piece_once(sharers: int) -> None:
     moves = [
-        Move(source=100, target=9000, source_step=64, target_step=32, elements=16, count=37),
-        Move(source=5000, target=20000, source_step=0, target_step=512, elements=128, count=1),
-        Move(source=6000, target=30000, source_step=0, target_step=256, elements=90, count=20),
+        Move(source=100, target=9000, source_step=64, target_step=32, elements=16, pieces=37),
+        Move(source=5000, target=20000, source_step=0, target_step=512, elements=128, pieces=1),
+        Move(source=6000, target=30000, source_step=0, target_step=256, elements=90, pieces=20),
     ]
     words = np.frombuffer(move_block(0, moves, sharers), "<i8")
     assert 8 * len(words) == move_block_bytes(moves, sharers)
@@ -417,7 +417,7 @@ def test_shares_of_moves_hold_every_piece_once(sharers: int) -> None:
             move.elements,
         )
         for move in moves
-        for number in range(move.count)
+        for number in range(move.pieces)
     ]
     assert sorted(found) == sorted(wanted)
     assert len(move_program(vault_bits=20).words) < 128
