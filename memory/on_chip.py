@@ -107,7 +107,9 @@ class OnChipMemory(Component):
         waiting, done, last, free = Signal(), Signal(), Signal(), Signal()
         words = Signal(range(COLUMN_WORDS))
         answer: Any = Signal.like(response.payload, name="answer")
-        valid, taken = Signal(), Signal()
+        valid, taken = Signal(name="valid"), response.ready
+        if self.registered:
+            valid, taken = Signal(), Signal()
         inside = beat.address < self.size
         m.d.comb += [
             request.ready.eq(~waiting | done),
@@ -144,19 +146,19 @@ class OnChipMemory(Component):
             ]
         with m.Elif(taken):
             m.d.sync += valid.eq(0)
-        m.d.comb += word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
-        data = self._banks(m, active, access, place, platform)
+        begins = word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
+        m.d.comb += begins if self.registered else []
         responds = [
             response.valid.eq(valid),
             response.payload.eq(answer),
-            response.payload.data.eq(data),
+            response.payload.data.eq(self._banks(m, active, access, place, platform)),
         ]
         if self.registered:
             m.d.comb += taken.eq(~response.valid | response.ready)
             with m.If(taken):
                 m.d.sync += responds
         else:
-            m.d.comb += [taken.eq(response.ready), *responds]
+            m.d.comb += [begins, *responds]
         return m
 
     def _banks(self, m: Module, acts: Value, beat: Any, word: Signal, platform: object) -> Signal:
