@@ -149,7 +149,14 @@ def build(
 
 @app.command()
 @grouped
-def sim(design: DesignOption, json: JsonOption = None) -> None:
+def sim(
+    design: DesignOption,
+    netlist: Annotated[
+        bool,
+        typer.Option("--netlist", help="Simulate the cells of the bit file, which takes minutes."),
+    ] = False,
+    json: JsonOption = None,
+) -> None:
     """Run work on a board's Verilog at its pins, and compare with the golden model.
 
     The serial line is a pseudo-terminal, and the program that talks to it is that of vip board run.
@@ -158,7 +165,7 @@ def sim(design: DesignOption, json: JsonOption = None) -> None:
     Example: vip board sim ulx3s-85f bp
     """
     with shown() as progress:
-        result = simulate_board(design, progress=progress)
+        result = simulate_board(design, netlist=netlist, progress=progress)
     _show(result, json)
 
 
