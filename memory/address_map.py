@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Value
 
+from hdl.config import ConfigurationError
 from hdl.ports import COLUMN_BYTES
 
 from .config import VaultConfig
-from .errors import MemoryConfigError
 
 #: Bits of an address that select a byte within a column.
 BYTE_BITS = (COLUMN_BYTES - 1).bit_length()
@@ -49,7 +49,7 @@ def join_address(config: VaultConfig, dram_address: DramAddress) -> Any:
     The inverse of :func:`slice_address` when the fields are RTL values of their exact widths.
 
     Raises:
-        MemoryConfigError: a number outside its range.
+        ConfigurationError: a number outside its range.
     """
     values = dram_address._asdict()
     if isinstance(dram_address.row, Value):
@@ -58,7 +58,7 @@ def join_address(config: VaultConfig, dram_address: DramAddress) -> Any:
     low = BYTE_BITS
     for name, bits in _fields(config):
         if not 0 <= values[name] < 1 << bits:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"{name} must be from 0 to {(1 << bits) - 1}, not {values[name]}"
             )
         address |= values[name] << low

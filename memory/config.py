@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from hdl.config import SramKind
+from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES
 from support.checks import Checks
 from support.errors import Shown
 
 from .agent.config import AgentConfig
-from .errors import MemoryConfigError
 from .preload_range import check_preload
 from .timing import DramTiming
 
@@ -24,7 +23,7 @@ AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
 SchedulerPolicy = Literal["first-ready", "in-order", "first-ready-timed", "learned"]
 
 
-_CHECK = Checks(MemoryConfigError)
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class VaultConfig(Shown, line=False):
         sram: implementation of the data memories.
 
     Raises:
-        MemoryConfigError: a value outside its range.
+        ConfigurationError: a value outside its range.
     """
 
     banks: int = 16
@@ -79,7 +78,7 @@ class VaultConfig(Shown, line=False):
         _CHECK.power_of_two("row_bytes", self.row_bytes, 2 * COLUMN_BYTES, 8192)
         _CHECK.kind("timing", self.timing, DramTiming)
         if self.timing.trefi < 8 * self.banks:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"timing.trefi_ns must be at least 8 clocks for each of {self.banks} banks "
                 f"({8 * self.banks} clocks), because banks refresh one after the other; not "
                 f"{self.timing.trefi_ns!r} ns ({self.timing.trefi} clocks)"

@@ -7,13 +7,11 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from hdl.component import Component
-from hdl.config import SramKind
+from hdl.config import ConfigurationError, SramKind
 from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
 from hdl.sram import Sram
 from support.checks import Checks, shown
-
-from .errors import MemoryConfigError
 
 #: An on-chip vault is a multiple of this: eight block RAMs of ECP5, one for each byte of a word.
 BANK_BYTES = 1 << 14
@@ -21,7 +19,7 @@ _MOST_BYTES = 1 << 24
 _BYTES = WORD_BITS // 8
 _WORD_ADDRESS_BITS = (_BYTES - 1).bit_length()
 
-_CHECK = Checks(MemoryConfigError)
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +32,7 @@ class OnChipConfig:
         sram: implementation of the memories.
 
     Raises:
-        MemoryConfigError: a value outside its range.
+        ConfigurationError: a value outside its range.
     """
 
     bytes: int = 1 << 18
@@ -44,7 +42,7 @@ class OnChipConfig:
     def __post_init__(self) -> None:
         _CHECK.within("bytes", self.bytes, BANK_BYTES, _MOST_BYTES)
         if self.bytes % BANK_BYTES:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"bytes must be a multiple of {BANK_BYTES}, not {shown(self.bytes)}"
             )
         _CHECK.within("tag_bits", self.tag_bits, 1, 16)

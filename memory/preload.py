@@ -36,7 +36,7 @@ class Preload(Component):
         memory (out, ``MemoryPort``): to the back end.
 
     Raises:
-        memory.errors.MemoryConfigError: a value outside its range.
+        hdl.config.ConfigurationError: a value outside its range.
     """
 
     def __init__(

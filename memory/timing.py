@@ -4,9 +4,8 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import ceil, floor
 
+from hdl.config import ConfigurationError
 from support.checks import Checks, shown
-
-from .errors import MemoryConfigError
 
 #: Clocks in which a 32-byte burst occupies the 64-bit data bus.
 BURST_CLOCKS = 4
@@ -23,7 +22,7 @@ _OPTIONAL = frozenset({"trrd_ns", "tfaw_ns", "twtr_ns"})
 
 #: Longer than any distance that fits in the largest number of clocks.
 _MOST_NS = 10**9
-_CHECK = Checks(MemoryConfigError)
+_CHECK = Checks(ConfigurationError)
 
 
 class _Clocks:
@@ -86,7 +85,7 @@ class DramTiming:
         turnaround_clocks: idle clocks of the data bus between reading and writing; 0..15.
 
     Raises:
-        MemoryConfigError: a value out of range, or a set that no DRAM can have.
+        ConfigurationError: a value out of range, or a set that no DRAM can have.
     """
 
     tck_ns: float = 0.8
@@ -125,36 +124,36 @@ class DramTiming:
             value = getattr(self, field.name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not number or not value < float("inf"):
-                raise MemoryConfigError(f"{field.name} must be a number of ns, not {shown(value)}")
+                raise ConfigurationError(f"{field.name} must be a number of ns, not {shown(value)}")
             if value > _MOST_NS:
-                raise MemoryConfigError(
+                raise ConfigurationError(
                     f"{field.name} must be at most {_MOST_NS} ns, not {shown(value)}"
                 )
             if value < 0 or (value == 0 and field.name not in _OPTIONAL):
                 least = "0 or more" if field.name in _OPTIONAL else "more than 0"
-                raise MemoryConfigError(f"{field.name} must be {least} ns, not {value!r}")
+                raise ConfigurationError(f"{field.name} must be {least} ns, not {value!r}")
             if field.name != "tck_ns" and self._exact(value) > _LONGEST:
-                raise MemoryConfigError(
+                raise ConfigurationError(
                     f"{field.name} must be at most {_LONGEST} clocks of {self.tck_ns} ns, "
                     f"not {value!r} ns"
                 )
         _CHECK.within("turnaround_clocks", self.turnaround_clocks, 0, 15)
         if self.tras < self.trcd + self.trtp:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"tras_ns must cover trcd_ns and trtp_ns ({self.trcd} + {self.trtp} clocks), "
                 f"not {self.tras_ns!r} ns ({self.tras} clocks)"
             )
         if self.tcwl < 2:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"tcwl_ns must be at least 2 clocks of {self.tck_ns} ns, not {self.tcwl_ns!r} ns"
             )
         if self.tfaw and self.tfaw < self.trrd:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"tfaw_ns must be 0 or at least trrd_ns ({self.trrd_ns!r}), not {self.tfaw_ns!r}"
             )
         busy = self.trfc + self.trc + self.write_to_precharge
         if self.trefi < 2 * busy:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"trefi_ns must leave time to use a bank: at least {2 * busy} clocks "
                 f"(twice trfc_ns and an access), not {self.trefi_ns!r} ns ({self.trefi} clocks)"
             )
@@ -191,7 +190,7 @@ class DramTiming:
             mode: 4, 2 or 1; tRFC and tREFI are multiplied by 1, 2 or 4 (thesis 7.2.3).
 
         Raises:
-            MemoryConfigError: an unknown mode, or times that become too long.
+            ConfigurationError: an unknown mode, or times that become too long.
         """
         _CHECK.one_of("refresh mode", mode, (1, 2, 4))
         factor = _THESIS_MODE // mode

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from soc.generate.generate import Generated
 
     from .browser.build import BrowserPage, browser_page
-    from .built_models import BuiltModel, build_model
+    from .built_models import build_model
     from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.collect import Report
+    from .reports.page import report
     from .reports.run.page import WrittenPage, report_run
-    from .reports.write import report
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BpRun",
     "BrowserPage",
-    "BuiltModel",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -140,13 +139,13 @@ _MODULES = {
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.page": ("WrittenPage", "report_run"),
     "vip.reports.collect": ("Report",),
-    "vip.reports.write": ("report",),
+    "vip.reports.page": ("report",),
     "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
-    "vip.built_models": ("BuiltModel", "build_model"),
+    "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
     "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),

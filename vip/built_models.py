@@ -1,16 +1,15 @@
 """The verb ``build_model``: from a trained model to the Verilog of a vault that runs it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from microkernels.onnx_models.read import need_onnx
-from support.errors import Shown
 from support.extras import together
 from support.scratch import owned_folder
 
-from .models.compile import CompileReport, Images, compile_model, input_arrays
+from .models.compile import Images, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
@@ -18,27 +17,6 @@ from .trimming.trim import TrimResult, need_tools
 
 #: Folders of the compiled model and of the vault's Verilog.
 MODEL_FOLDER, VERILOG_FOLDER = "model", "verilog"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuiltModel(Shown):
-    """A model and the vault that was made for it.
-
-    Attributes:
-        compiled: programs, memory image and fraction bits. trimmed: the vault.
-    """
-
-    compiled: CompileReport
-    trimmed: TrimResult
-
-    @property
-    def failure(self) -> str:
-        """Why the vault must not be used; "" if it may."""
-        return self.trimmed.failure
-
-    def to_json(self) -> dict[str, object]:
-        """The vault's numbers and ``compiled`` as plain JSON data."""
-        return {**self.trimmed.to_json(), "compiled": self.compiled.to_json()}
 
 
 def build_model(
@@ -55,7 +33,7 @@ def build_model(
     inputs: Images | None = None,
     progress: Progress = silent,
     **options: Any,
-) -> BuiltModel:
+) -> TrimResult:
     """Compile a model, and rebuild a vault with only what its programs need.
 
     Parameters:
@@ -102,6 +80,4 @@ def build_model(
         )
         if not trimmed.failure:
             new.rename(folder)
-    return BuiltModel(
-        compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)), trimmed=trimmed
-    )
+    return replace(trimmed, compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memory.errors import MemoryConfigError
+from hdl.config import ConfigurationError
 from memory.timing import BURST_CLOCKS
 from support.checks import Checks, shown
 
@@ -13,7 +13,7 @@ ACTIONS = 4
 #: Most features of a state, and so most weights per action.
 SLOTS = 8
 
-_CHECK = Checks(MemoryConfigError)
+_CHECK = Checks(ConfigurationError)
 #: Bits of a weight besides its fraction and the exponent of 1 / (1 - gamma): sign and headroom.
 _SPARE_BITS = 2
 #: Fewest bits of a weight's fraction: the rewards of the longest epoch are parts of 1.
@@ -36,7 +36,7 @@ class AgentConfig:
         seed: of the random numbers; 1..65535.
 
     Raises:
-        MemoryConfigError: a value outside its range.
+        ConfigurationError: a value outside its range.
     """
 
     features: tuple[str, ...] = (
@@ -59,9 +59,9 @@ class AgentConfig:
     def __post_init__(self) -> None:
         names = self.features
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise MemoryConfigError(f"agent.features must be a tuple of names, not {shown(names)}")
+            raise ConfigurationError(f"agent.features must be a tuple of names, not {shown(names)}")
         if not 1 <= len(names) <= SLOTS:
-            raise MemoryConfigError(f"agent.features must be 1 to {SLOTS}, not {len(names)}")
+            raise ConfigurationError(f"agent.features must be 1 to {SLOTS}, not {len(names)}")
         _CHECK.power_of_two("agent.epoch", self.epoch, BURST_CLOCKS, 64)
         _CHECK.within("agent.alpha_shift", self.alpha_shift, 3, 8)
         _CHECK.within("agent.gamma_shift", self.gamma_shift, 3, 10)
@@ -71,7 +71,7 @@ class AgentConfig:
         _CHECK.within("agent.seed", self.seed, 1, (1 << 16) - 1)
         chosen = [one.name for one in self.state]
         if len(set(chosen)) < len(chosen):
-            raise MemoryConfigError(f"agent.features must differ, not {shown(names)}")
+            raise ConfigurationError(f"agent.features must differ, not {shown(names)}")
 
     @property
     def state(self) -> tuple[Feature, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory.errors import MemoryConfigError
+from hdl.config import ConfigurationError
 from support.checks import shown
 
 #: Most buckets of a feature.
@@ -62,29 +62,29 @@ def feature(text: str) -> Feature:
     """The feature that ``text`` names: a name, or a name and thresholds, as in ``"reads:1,4,8"``.
 
     Raises:
-        MemoryConfigError: an unknown name, or thresholds that are not 1, 3 or 7 rising whole
+        ConfigurationError: an unknown name, or thresholds that are not 1, 3 or 7 rising whole
             numbers from 1 on.
     """
     name, colon, numbers = text.partition(":")
     if name not in FEATURES:
-        raise MemoryConfigError(
+        raise ConfigurationError(
             f"agent.features: there is no feature {shown(name)}; there are: {', '.join(FEATURES)}"
         )
     if not colon:
         return Feature(name, FEATURES[name])
     words = numbers.split(",")
     if not all(word.isascii() and word.isdecimal() and len(word) < 8 for word in words):
-        raise MemoryConfigError(
+        raise ConfigurationError(
             f"agent.features: thresholds are whole numbers separated by commas, not {shown(text)}"
         )
     thresholds = tuple(map(int, words))
     if len(thresholds) + 1 not in BUCKETS:
-        raise MemoryConfigError(
+        raise ConfigurationError(
             f"agent.features: {name} must have 1, 3 or 7 thresholds (2, 4 or 8 buckets), "
             f"not {len(thresholds)}"
         )
     if sorted({0, *thresholds}) != [0, *thresholds] or thresholds[-1] > _MOST:
-        raise MemoryConfigError(
+        raise ConfigurationError(
             f"agent.features: thresholds of {name} must rise, from 1 to {_MOST} at most, "
             f"not {shown(numbers)}"
         )

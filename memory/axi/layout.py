@@ -6,13 +6,12 @@ from typing import get_args
 from amaranth.lib import data
 
 from hdl.axi import Axi4
-from hdl.config import SramKind
+from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
-from memory.errors import MemoryConfigError
 from memory.preload_range import check_preload
 from support.checks import Checks
 
-_CHECK = Checks(MemoryConfigError)
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +30,7 @@ class AxiConfig:
         sram: implementation of the memories.
 
     Raises:
-        MemoryConfigError: a value outside its range.
+        ConfigurationError: a value outside its range.
     """
 
     address_bits: int = 28

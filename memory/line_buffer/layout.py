@@ -4,10 +4,9 @@ from enum import IntEnum
 
 from amaranth.lib import data
 
+from hdl.config import ConfigurationError
 from hdl.ports import COLUMN_WORDS
-from memory.errors import MemoryConfigError
 from support.checks import Checks
-from support.errors import VipError
 
 _FEWEST_LINES = 8
 #: Each line has a comparator.
@@ -36,16 +35,18 @@ class LineCounter(IntEnum):
     LINE_PASSED = 15
 
 
-def check_lines(lines: int, merges: int, error: type[VipError] = MemoryConfigError) -> None:
+def check_lines(lines: int, merges: int) -> None:
     """Check the parameters of a line buffer.
 
     Parameters:
         lines: 0 (there is none), or a power of two, 8..:data:`MOST_LINES`.
         merges: reads that wait for one column at most, besides the one that fetches it; a power of
             two, 2..16.
-        error: raised if a value is outside its range.
+
+    Raises:
+        ConfigurationError: a value is outside its range.
     """
-    check = Checks(error)
+    check = Checks(ConfigurationError)
     if type(lines) is not int or lines != 0:
         check.power_of_two("line_buffer", lines, _FEWEST_LINES, MOST_LINES)
     check.power_of_two("line_merges", merges, 2, _MOST_MERGES)

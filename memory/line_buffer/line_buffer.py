@@ -50,7 +50,7 @@ class LineBuffer(Component):
         counter_value (out, COUNTER_BITS): its value one cycle later.
 
     Raises:
-        memory.errors.MemoryConfigError: a value outside its range.
+        hdl.config.ConfigurationError: a value outside its range.
     """
 
     def __init__(

@@ -165,6 +165,7 @@ def network_job(
     engines: ChipEngines | None = None,
     keep: bool = True,
     further: Mapping[str, Elements] | None = None,
+    again: bool = False,
 ) -> NetworkJob:
     """Run a network on all engines of a chip.
 
@@ -176,6 +177,7 @@ def network_job(
             outputs are those of the layers that no layer uses.
         further: batch x height x width x channels elements of each
             :class:`microkernels.networks.network.Source` layer, by name.
+        again: the job runs after another one of the same network, and writes only the images.
 
     Raises:
         KernelError: data that do not fit the network, a layer that can't be divided, or a network
@@ -192,7 +194,8 @@ def network_job(
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:
-        layout.store(memory, weights)
+        if not again:
+            layout.store(memory, weights)
         layout.store_images(memory, images, inputs)
 
     def outputs(memory: Readable) -> Elements:

@@ -78,6 +78,7 @@ class BoardSimulation:
 
     Parameters:
         chip, divisor: see :class:`soc.board.design.SerialChip`.
+        netlist: Verilog of the same, mapped to cells, and of these; None: what was mapped.
 
     Attributes:
         terminal: name of its file.
@@ -87,9 +88,13 @@ class BoardSimulation:
         CosimError: it does not start.
     """
 
-    def __init__(self, chip: ChipConfig, divisor: int) -> None:
-        modules = board_verilog(chip, divisor=divisor).modules
-        program = build_board({**modules, PLL: _NO_PLL, TOP: top_verilog()})
+    def __init__(
+        self, chip: ChipConfig, divisor: int, netlist: Mapping[str, str] | None = None
+    ) -> None:
+        if netlist is None:
+            modules = board_verilog(chip, divisor=divisor).modules
+            netlist = {**modules, PLL: _NO_PLL, TOP: top_verilog()}
+        program = build_board(netlist)
         self._command = [str(program), str(divisor)]
         self._stack = ExitStack()
         self.terminal = ""

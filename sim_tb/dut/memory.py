@@ -12,7 +12,7 @@ from sim_tb.harness.models import ARRAYS, MEMORIES
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
 from sim_tb.runner.build import BuildError, Design, check_tools
 from sim_tb.runner.cache import cached_verilog
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 from soc.tile.vault_memory import VaultMemory
 
 from .top import Top, join, surrounded

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from hdl.config import ConfigurationError, SramKind
+from hdl.crossing import MAX_CROSSING_DEPTH, MIN_CROSSING_DEPTH
 from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
@@ -15,8 +16,6 @@ from pe.config import PeConfig
 from support.checks import Checks
 from support.errors import Shown
 
-from .clocks import ClockConfig
-
 #: Back ends of a vault: the DRAM controller, an AXI4 bus of a board, or memory on the chip.
 VaultBackEnd = VaultConfig | AxiConfig | OnChipConfig
 
@@ -24,6 +23,41 @@ VaultBackEnd = VaultConfig | AxiConfig | OnChipConfig
 _VAULT_ADDRESS_BITS = 28
 
 _CHECK = Checks(ConfigurationError)
+
+
+#: Numbers of clocks, as named in configurations.
+CLOCKS = ("one", "two")
+_OPTIONAL = {"optional": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockConfig:
+    """The clocks of a vault and its engines.
+
+    Attributes:
+        domains: "one": everything has the clock ``clk``. "two": the back end of the vault
+            (controller and DRAM, or AXI bus) has ``clk_mem``, of any ratio and phase; its times in
+            ns are those of that clock.
+        request_depth, response_depth: beats buffered on the way to the memory and back, with two
+            clocks; a power of two, 4..64. From 8 on, one beat passes per cycle of the slower clock.
+
+    Raises:
+        ConfigurationError: a value outside its range.
+    """
+
+    domains: str = field(default="one", metadata=_OPTIONAL)
+    request_depth: int = field(default=8, metadata=_OPTIONAL)
+    response_depth: int = field(default=8, metadata=_OPTIONAL)
+
+    def __post_init__(self) -> None:
+        _CHECK.one_of("domains", self.domains, CLOCKS)
+        for name in ("request_depth", "response_depth"):
+            _CHECK.power_of_two(name, getattr(self, name), MIN_CROSSING_DEPTH, MAX_CROSSING_DEPTH)
+
+    @property
+    def two(self) -> bool:
+        """Whether the memory has its own clock."""
+        return self.domains == "two"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +112,7 @@ class VaultTileConfig(Shown, line=False):
                 f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
             )
         _CHECK.flag("buffered", self.buffered)
-        check_lines(self.line_buffer, self.line_merges, ConfigurationError)
+        check_lines(self.line_buffer, self.line_merges)
         _CHECK.kind("clocks", self.clocks, ClockConfig)
         if self.two_clocks and isinstance(self.vault, OnChipConfig):
             raise ConfigurationError("clocks.domains must be 'one' with on-chip memory, not 'two'")

@@ -27,8 +27,7 @@ from memory.on_chip import OnChipConfig, RegisteredMemory
 from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
-from .clocks import ClockConfig
-from .config import VaultBackEnd
+from .config import ClockConfig, VaultBackEnd
 
 
 def memory_member(config: VaultBackEnd) -> dict[str, Member]:
@@ -89,7 +88,7 @@ class VaultMemory(Component):
     Raises:
         ConfigurationError: ``requesters`` outside its range, or the tags of ``config`` too narrow
             to number them.
-        memory.errors.MemoryConfigError: a parameter of the line buffer outside its range.
+        hdl.config.ConfigurationError: a parameter of the line buffer outside its range.
     """
 
     def __init__(

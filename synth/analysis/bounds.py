@@ -247,7 +247,9 @@ def _address(
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
         # If no instruction reads the parameter, it can be 0.
         most = (
-            study.values.launch.parameters[1].bit_length() if study.values.reads_parameters else 0
+            study.values.launch["parameters"][1].bit_length()
+            if study.values.reads_parameters
+            else 0
         )
         return ends | {_LAUNCH: most}
 

@@ -48,12 +48,11 @@ class Known:
         last_address = (1 << config.address_bits) - 1
         start = self.parameters
         slots = (0, self.slots - 1)
-        ranges = StartRanges(
-            parameters=(0, last_address) if start is None else (start, start), slot=slots
-        )
+        parameters = (0, last_address) if start is None else (start, start)
+        ranges = {"parameters": parameters, "slot": slots}
         if not self.one_vault:
             return ranges
-        return replace(ranges, pe_index=slots, vault=(0, 0), pe_count=(self.slots, self.slots))
+        return {**ranges, "pe_index": slots, "vault": (0, 0), "pe_count": (self.slots, self.slots)}
 
 
 def report(

@@ -3,7 +3,7 @@
 Programs mostly compute with constants, so states with known registers are followed one by one. A
 branch on unknown data goes both ways. If this would never end, states after the branch are joined
 into intervals, so the analysis always terminates. Its results hold for every run, with any memory
-contents and any launch within :class:`StartRanges`.
+contents and any launch within :data:`StartRanges`.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,13 @@ from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
 from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
 
-_IDENTITY = (0, (1 << 16) - 1)
+#: Lowest and highest value of start registers (:data:`isa.launch.START_REGISTERS`), by name.
+StartRanges = Mapping[str, tuple[int, int]]
+#: Those of a launch of which nothing is known.
+_ANY: StartRanges = {
+    **dict.fromkeys(START_REGISTERS.values(), (0, (1 << 16) - 1)),
+    "parameters": (0, (1 << 40) - 1),
+}
 #: Maximum steps of one attempt. The next one joins at the branch that forked most.
 _STEPS = 250_000
 #: Maximum steps as long as no branch has forked: half a minute.
@@ -39,17 +45,6 @@ _CHANGES = 60
 _SEPARATE = 16
 #: Maximum constants that a branch compares with, if they are limits.
 _FEW = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartRanges:
-    """Lowest and highest value of each start register (:data:`isa.launch.START_REGISTERS`)."""
-
-    pe_index: tuple[int, int] = _IDENTITY
-    vault: tuple[int, int] = _IDENTITY
-    slot: tuple[int, int] = _IDENTITY
-    pe_count: tuple[int, int] = _IDENTITY
-    parameters: tuple[int, int] = (0, (1 << 40) - 1)
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ def analyse(
     """Everything that runs of ``program`` on an engine of ``config`` can do, up to a fault.
 
     Parameters:
-        contents: known memory; the rest is arbitrary.
+        launch: what is known of it. contents: known memory; the rest is arbitrary.
 
     Raises:
         TrimError: the program is empty, or a reachable word is not an instruction.
@@ -94,7 +89,7 @@ def analyse(
     self_written: tuple[int, ...] = ()
     while True:
         try:
-            return _analyse(program, config, launch, control, contents, self_written)
+            return _analyse(program, config, {**_ANY, **launch}, control, contents, self_written)
         except SelfWritten as found:
             self_written = (*self_written, *found.args)
 
@@ -237,14 +232,14 @@ class _Attempt:
         effects = self._effects
         start: Registers = [0] * SLOTS
         for register, name in START_REGISTERS.items():
-            low, high = getattr(launch, name)
+            low, high = launch[name]
             start[register] = join(low, high)
         start[VL], start[MR], start[FX] = START_VL, START_MR, START_FX
         for self_written in effects.self_written:
             content = effects.contents.load(self_written, 8)
             assert content is not None
             start.append(content)
-        low, high = launch.slot
+        low, high = launch["slot"]
         self._several = high > low
         if high - low < _SEPARATE:
             slot = next(register for register, name in START_REGISTERS.items() if name == "slot")
@@ -487,7 +482,7 @@ def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[se
         word, slot = item
         if word == 0 and slot in START_REGISTERS:
             name = START_REGISTERS[slot]
-            low, high = getattr(values.launch, name)
+            low, high = values.launch[name]
             launch |= {name} if low < high else set()
         for source in before[word]:
             if slot in writes(rows[source], program.words[source]):

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hdl.emission import Emission
+from hdl.yosys import run_yosys
 from soc.board.boards import FpgaBoard
 from soc.board.design import PLL, TOP, constraints, top_verilog
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder, scratch_folder
 from synth.errors import SynthesisError
 
+from .cell_models import fpga_models
 from .nextpnr import Placement, clock_of, nextpnr_version, placement_of, run_packaged
 from .targets import ecp5_commands, find_target
 from .yosys import Run, cache_folder, run
@@ -32,7 +34,7 @@ _NETLIST, _PINS_FILE, _REPORT, _CONFIG, _BITS = (
     "board.config",
     "board.bit",
 )
-_PLL_FILE, _PLACEMENT = "pll.v", "placement.json"
+_PLL_FILE, _PLACEMENT, _VERILOG = "pll.v", "placement.json", "netlist.v"
 _PACKED_MHZ = 62.0
 _MOST_BIT_BYTES = 1 << 25
 
@@ -89,6 +91,31 @@ def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> tuple[Path, M
         )
     assert mapped.netlist is not None
     return mapped.netlist, used
+
+
+def netlist_verilog(netlist: Path) -> Mapping[str, str]:
+    """Verilog of a mapped board, and of its cells, for simulation at the pins: module or file ->
+    text. The PLL passes the board's clock.
+
+    Parameters:
+        netlist: of :func:`map_board`.
+
+    Raises:
+        SynthesisError: a cell has no model.
+        YosysError: the netlist can't be read.
+    """
+    content = json.loads(gzip.decompress(netlist.read_bytes()))
+    module = content["modules"][TOP]
+    # Records of the origin of flattened cells.
+    types = {cell["type"] for cell in module["cells"].values()} - {"$scopeinfo"}
+    models = fpga_models("ecp5", types)
+    with scratch_folder("netlist") as folder:
+        write_file(folder / _NETLIST, json.dumps({**content, "modules": {TOP: module}}))
+        commands = [f"read_json {_NETLIST}", "delete t:$scopeinfo", "opt_clean -purge"]
+        commands += [f"rename -hide {TOP}/*", f"write_verilog -noattr -noexpr {_VERILOG}"]
+        run_yosys(commands, purpose="netlist of a board", folder=folder)
+        text = (folder / _VERILOG).read_text(encoding="utf-8")
+    return {TOP: text, "cells": models}
 
 
 def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[bytes, float]:

@@ -248,10 +248,26 @@ endmodule
 """
 
 
+_PLL_INPUTS = "CLKI, CLKFB, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG"
+#: The PLL of ECP5, with one output, whose clock is the input's.
+_PLL = f"""
+module EHXPLLL (
+  input {_PLL_INPUTS}, STDBY, PLLWAKESYNC, RST, ENCLKOP, output CLKOP, CLKINTFB, LOCK
+);
+  parameter CLKI_DIV = 1, CLKFB_DIV = 1, CLKOP_DIV = 8, CLKOP_CPHASE = 0, CLKOP_FPHASE = 0;
+  parameter CLKOP_ENABLE = "ENABLED", OUTDIVIDER_MUXA = "DIVA", OUTDIVIDER_MUXB = "DIVB";
+  parameter OUTDIVIDER_MUXC = "DIVC", OUTDIVIDER_MUXD = "DIVD", FEEDBK_PATH = "CLKOP";
+  parameter DPHASE_SOURCE = "DISABLED", STDBY_ENABLE = "DISABLED", PLLRST_ENA = "DISABLED";
+  parameter INTFB_WAKE = "DISABLED";
+  assign CLKOP = CLKI, LOCK = 1'b1;
+endmodule
+"""
+
 #: Cells whose models in Yosys have no behaviour.
 _OWN: Mapping[str, str] = {
     "RAMB18E1": _block_ram("RAMB18E1", 16),
     "RAMB36E1": _block_ram("RAMB36E1", 32),
     "DP16KD": _dual_port_ram(),
     "MULT18X18D": _multiplier(),
+    "EHXPLLL": _PLL,
 }

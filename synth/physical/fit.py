@@ -63,45 +63,6 @@ class Grid:
         return self.vaults * self.engines
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChipFit:
-    """A chip that fits.
-
-    Attributes:
-        config: of the chip.
-        device: its device.
-        area: its area on the device.
-    """
-
-    config: ChipConfig
-    device: Device
-    area: AreaReport
-
-    @property
-    def grid(self) -> Grid:
-        """Its numbers of engines and vaults."""
-        network = self.config.network
-        return Grid(self.config.tile.pes, network.columns, network.rows)
-
-    def to_json(self) -> dict[str, object]:
-        """The fit as plain JSON data."""
-        total = self.area.total.values
-        return {
-            "engines": self.config.pes,
-            "vaults": self.config.vaults,
-            "engines_per_vault": self.config.tile.pes,
-            "columns": self.config.network.columns,
-            "rows": self.config.network.rows,
-            "area": {row.unit: row.values for row in (*self.area.rows, self.area.total)},
-            "capacity": dict(self.device.capacity),
-            "fill_limit": dict(self.device.fill),
-            "filled": {
-                name: round(total.get(name, 0) / number, 4)
-                for name, number in self.device.capacity.items()
-            },
-        }
-
-
 def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipConfig:
     """The chip of engines ``pe`` in ``grid``.
 
@@ -253,8 +214,9 @@ def fit(
     tag_bits: int,
     demand: float = 0.0,
     step: Step | None = None,
-) -> ChipFit:
-    """The chip of engines ``pe`` within ``device`` that does the most of a program's work.
+) -> tuple[ChipConfig, AreaReport]:
+    """The chip of engines ``pe`` within ``device`` that does the most of a program's work, and its
+    area there.
 
     Grids are ranked by areas that are linear in the engines per vault, from two synthesised sizes.
     The result is the first one that still fits when synthesised.
@@ -277,7 +239,7 @@ def fit(
         config = chip_of(pe, grid, device, tag_bits=tag_bits)
         area = chip_area(config, device.target)
         if device.fits(area.total.values):
-            return ChipFit(config=config, device=device, area=area)
+            return config, area
     raise SynthesisError(_too_large(around.area(engine, Grid(1, 1, 1)), device))
 
 

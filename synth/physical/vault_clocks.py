@@ -8,6 +8,8 @@ which release it in a cycle of their clock. Since the set is asynchronous, it ha
 constraint.
 """
 
+from collections.abc import Mapping
+
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.config import SramKind
 from hdl.emission import Emission, emit
@@ -15,7 +17,8 @@ from soc.tile.config import VaultTileConfig
 from soc.tile.vault_memory import VaultMemory, memory_member
 from synth.errors import SynthesisError
 from synth.sram import SramTimes
-from synth.timing.domains import DomainPaths, domain_paths
+from synth.timing.domains import Crossings, domain_paths
+from synth.timing.sta import Path
 
 from .asic import NANGATE45
 from .devices import find_placed
@@ -49,9 +52,8 @@ def _of_memory(config: VaultTileConfig, port: str) -> bool:
     return port.split("__")[0] in memory_member(config.vault)
 
 
-def time_vault(config: VaultTileConfig) -> DomainPaths:
-    """Longest path within each clock domain and of each crossing in Nangate 45 nm, before layout,
-    with pin loads.
+def time_vault(config: VaultTileConfig) -> tuple[Mapping[str, Path], Crossings]:
+    """:func:`synth.timing.domains.domain_paths` in Nangate 45 nm, before layout, with pin loads.
 
     Parameters:
         config: with two clocks.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -145,23 +145,20 @@ def simulator() -> Callable[..., int]:
     return lambda *arguments: int(function(*arguments))
 
 
-@dataclass(frozen=True)
-class Recording:
-    """Values at the ports of a design in each cycle, sampled just before the clock edge.
-
-    Attributes:
-        inputs, outputs: port -> its value in each cycle; the reset is an input.
-        counted: first cycle whose activity counts, and the one after the last.
-    """
-
-    inputs: Mapping[str, Sequence[int]]
-    outputs: Mapping[str, Sequence[int]]
-    counted: tuple[int, int]
+class Recording(Protocol):
+    """A run of a design, as :mod:`sim_tb.cosim.recorded` has them."""
 
     @property
-    def cycles(self) -> int:
-        """Number of recorded cycles."""
-        return min(map(len, (*self.inputs.values(), *self.outputs.values())), default=0)
+    def signals(self) -> Mapping[str, Sequence[int]]:
+        """Port -> its value in each cycle, just before the clock edge; the reset is one, too."""
+
+    @property
+    def running(self) -> tuple[int, int]:
+        """The first cycle whose activity counts, and the one after the last."""
+
+    @property
+    def work(self) -> Mapping[str, float]:
+        """Kind of work done in these cycles -> its amount."""
 
 
 @dataclass(frozen=True)
@@ -341,14 +338,15 @@ class GateSimulation:
             SynthesisError: an output differs, a port was not recorded, there is nothing to count,
                 or the simulator can't be compiled.
         """
-        start, end = recording.counted
-        if not 0 <= start < end <= recording.cycles:
+        start, end = recording.running
+        recorded = min(map(len, recording.signals.values()), default=0)
+        if not 0 <= start < end <= recorded:
             raise SynthesisError(
-                f"{what}: can't count cycles {start} to {end} of {recording.cycles} recorded"
+                f"{what}: can't count cycles {start} to {end} of {recorded} recorded"
             )
         by_port = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
-        inputs = _columns(by_port, recording.inputs, end, what)
-        outputs = _columns(self.netlist.outputs, recording.outputs, end, what)
+        inputs = _columns(by_port, recording.signals, end, what)
+        outputs = _columns(self.netlist.outputs, recording.signals, end, what)
         values = np.zeros(self.nets + self._states, dtype=np.uint8)
         for net, bit in self.netlist.constants.items():
             values[net] = bit

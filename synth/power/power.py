@@ -202,7 +202,6 @@ def measure_power(
     recordings: Sequence[Recording],
     *,
     what: str,
-    work: Mapping[str, float],
 ) -> PowerReport:
     """Simulate ``netlist`` with ``recordings`` and add up the energies of its activity.
 
@@ -211,7 +210,6 @@ def measure_power(
         library: with energies.
         what: names the design in messages.
         recordings: at least one; each is simulated from its own first cycle.
-        work: kind of work done in the counted cycles -> its amount.
 
     Raises:
         SynthesisError: the library has no energies; also as :meth:`GateSimulation.run`.
@@ -219,13 +217,16 @@ def measure_power(
     check_energies(library)
     simulation = GateSimulation(netlist, library)
     activity = reduce(add, (simulation.run(one, what=what) for one in recordings))
+    work: Counter[str] = Counter()
+    for one in recordings:
+        work.update(one.work)
     return estimate(netlist, library, activity, work)
 
 
 def estimate(
     netlist: Netlist, library: CellLibrary, activity: NetlistActivity, work: Mapping[str, float]
 ) -> PowerReport:
-    """Add up the energies of ``activity``; parameters as for :func:`measure_power`.
+    """Add up the energies of ``activity``, in which ``work`` was done.
 
     Raises:
         SynthesisError: as :func:`synth.timing.sta.longest_paths` and :func:`clock_tree`.

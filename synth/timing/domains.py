@@ -8,7 +8,6 @@ units; a crossing path that begins elsewhere is refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from itertools import product
 
 from synth.errors import SynthesisError
@@ -18,35 +17,9 @@ from synth.sram import SramTimes
 from .cell_library import CellLibrary
 from .sta import Path, longest_paths
 
-
-@dataclass(frozen=True)
-class DomainPaths:
-    """Paths of a netlist with several clocks.
-
-    Attributes:
-        longest: clock -> the longest path between its registers.
-        crossings: from one clock, to another -> units in which such paths end, and the longest
-            path; its length bounds the skew between bits.
-    """
-
-    longest: Mapping[str, Path]
-    crossings: Mapping[tuple[str, str], tuple[tuple[str, ...], Path]]
-
-    def to_json(self) -> dict[str, object]:
-        """Plain JSON data: clocks in MHz with their longest paths, and crossings in ns."""
-        return {
-            "clocks": {
-                clock: {
-                    "mhz": path.fmax_mhz,
-                    "critical_path": [{"unit": unit, "ns": ns} for unit, ns in path.by_unit()],
-                }
-                for clock, path in self.longest.items()
-            },
-            "crossings": [
-                {"from": source, "to": target, "units": list(units), "ns": path.ns}
-                for (source, target), (units, path) in self.crossings.items()
-            ],
-        }
+#: From one clock, to another -> units in which such paths end, and the longest path; its length
+#: bounds the skew between bits.
+Crossings = Mapping[tuple[str, str], tuple[tuple[str, ...], Path]]
 
 
 def domain_paths(
@@ -56,8 +29,8 @@ def domain_paths(
     *,
     clock_of_port: Callable[[str], str],
     crossings: Collection[str],
-) -> DomainPaths:
-    """Longest path within each clock domain and of each crossing.
+) -> tuple[Mapping[str, Path], Crossings]:
+    """Longest path within each clock domain, by its clock, and the paths between them.
 
     Parameters:
         netlist, library, macros: see :func:`synth.timing.sta.longest_paths`.
@@ -109,4 +82,4 @@ def domain_paths(
                 )
             units = tuple(sorted(path.steps[-1][0].unit for path in result))
             crossed[source, target] = units, result[-1]
-    return DomainPaths(longest, crossed)
+    return longest, crossed

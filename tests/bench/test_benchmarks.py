@@ -135,7 +135,7 @@ def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     both = dict.fromkeys(("clk", "clk_mem"), Anything(fmax_mhz=1, ns=1))
-    timed = SimpleNamespace(longest=both, crossings={("clk", "clk_mem"): ((), Anything())})
+    timed = both, {("clk", "clk_mem"): ((), Anything())}
     monkeypatch.setattr(clocks, "time_vault", lambda _: timed)
     each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=[Anything()])
     used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
@@ -175,7 +175,7 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "cpu_seconds", lambda: next(seconds))
     monkeypatch.setattr(chip, "child_seconds", lambda: next(seconds))
     outcome = Anything(match=True, result=Anything())
-    for name in ("generate", "build_chip"):
+    for name in ("generate", "chip_design", "build"):
         monkeypatch.setattr(chip, name, lambda *_, **__: Anything())
     monkeypatch.setattr(chip, "run_on", lambda *_, **__: outcome)
     check("chip")
@@ -271,7 +271,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
     report = SimpleNamespace(rows=rows, total=SimpleNamespace(unit="total", values=values))
     monkeypatch.setattr(engine, "synthesise", lambda *_: report)
     path = SimpleNamespace(fmax_mhz=1.0)
-    corner = SimpleNamespace(pins=path, wires=path, open_sta_pins=None, open_sta_wires=None)
+    corner = SimpleNamespace(pins=path, wires=path)
     timed = SimpleNamespace(logic_ge=1.0, corners=(corner,))
     monkeypatch.setattr(engine, "timing", lambda *_: timed)
     check("area")

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from hdl.config import ConfigurationError
 from hdl.emission import emit
 from memory.axi.backend import AxiBackend
 from memory.axi.layout import AxiConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
-from memory.errors import MemoryConfigError
 from tests.memory.axi_memory import AxiMemory, payload
 from tests.memory.port_play import play_requester
 from tests.memory.port_traffic import Requester
@@ -179,7 +179,7 @@ def test_one_word_a_cycle(simulate, data_bits, writes):
     ],
 )
 def test_configuration_outside_its_range_is_refused(values, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         AxiConfig(**values)
 
 

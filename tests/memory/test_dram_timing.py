@@ -5,9 +5,9 @@ from amaranth.hdl import Module, Signal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdl.config import ConfigurationError
 from memory.address_map import DramAddress, join_address, slice_address
 from memory.config import VaultConfig
-from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 
 
@@ -35,14 +35,14 @@ def test_refresh_modes_scale_both_times(mode, trfc, trefi):
 
 @pytest.mark.parametrize("mode", [0, 3, 8, True, "4"])
 def test_other_refresh_modes_are_refused(mode):
-    with pytest.raises(MemoryConfigError, match="refresh mode must be one of 1, 2, 4"):
+    with pytest.raises(ConfigurationError, match="refresh mode must be one of 1, 2, 4"):
         DramTiming().refresh_mode(mode)
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(DramTiming)])
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "5", None, True])
 def test_bad_times_are_refused_by_name(name, value):
-    with pytest.raises(MemoryConfigError, match=name):
+    with pytest.raises(ConfigurationError, match=name):
         DramTiming(**{name: value})
 
 
@@ -59,7 +59,7 @@ def test_bad_times_are_refused_by_name(name, value):
     ],
 )
 def test_impossible_sets_are_refused(values, match):
-    with pytest.raises(MemoryConfigError, match=match):
+    with pytest.raises(ConfigurationError, match=match):
         DramTiming(**values)
 
 
@@ -92,12 +92,12 @@ def test_vault_of_the_thesis():
     ],
 )
 def test_bad_vaults_are_refused_by_name(name, value):
-    with pytest.raises(MemoryConfigError, match=f"^{name} must be"):
+    with pytest.raises(ConfigurationError, match=f"^{name} must be"):
         VaultConfig(**{name: value})
 
 
 def test_refreshes_of_all_banks_must_fit():
-    with pytest.raises(MemoryConfigError, match="8 clocks for each of 64 banks"):
+    with pytest.raises(ConfigurationError, match="8 clocks for each of 64 banks"):
         VaultConfig(banks=64, timing=DramTiming(trfc_ns=10.0, trefi_ns=400.0))
 
 
@@ -131,7 +131,7 @@ def test_address_maps_can_be_undone(name, column):
 
 
 def test_addresses_outside_are_refused():
-    with pytest.raises(MemoryConfigError, match="bank must be from 0 to 3, not 4"):
+    with pytest.raises(ConfigurationError, match="bank must be from 0 to 3, not 4"):
         join_address(CONFIG, split_address(CONFIG, 0)._replace(bank=4))
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from memory.errors import MemoryConfigError
+from hdl.config import ConfigurationError
 from memory.line_buffer.layout import check_lines
 from memory.line_buffer.line_buffer import LineBuffer
 from tests.memory.behind_crossbar import BehindCrossbar, run
@@ -226,7 +226,7 @@ def test_accesses_beyond_the_memory_pass(simulate):
     ],
 )
 def test_parameters_outside_their_range(lines, merges, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         check_lines(lines, merges)
 
 

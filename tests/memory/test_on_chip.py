@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.errors import MemoryConfigError
+from hdl.config import ConfigurationError
 from memory.on_chip import OnChipConfig, OnChipMemory, RegisteredMemory
 from tests.memory.port_play import fields
 
@@ -87,5 +87,5 @@ def test_each_bank_and_beyond(simulate, rng, kind):
     ],
 )
 def test_wrong_values(values, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         OnChipConfig(**values)

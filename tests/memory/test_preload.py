@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
-from memory.errors import MemoryConfigError
 from memory.preload import Preload
 from memory.preload_range import check_preload
 from tests.memory.behind_crossbar import BehindCrossbar, run
@@ -143,20 +143,20 @@ def test_latency_and_rate(simulate):
     ],
 )
 def test_wrong_ranges(size, base, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         check_preload(size, base, 2048)
 
 
 @pytest.mark.parametrize("back_end", [VaultConfig(), AxiConfig()])
 def test_both_back_ends_check_the_range(back_end):
     with pytest.raises(
-        MemoryConfigError,
+        ConfigurationError,
         match=r"^preload_bytes must be a power of two from 256 to 1048576, not 3$",
     ):
         replace(back_end, preload_bytes=3)
     end = back_end.size_bytes
     with pytest.raises(
-        MemoryConfigError,
+        ConfigurationError,
         match=rf"^preload_base must be a multiple of preload_bytes \(512\) from 0 to {end - 512}, ",
     ):
         replace(back_end, preload_bytes=512, preload_base=end)

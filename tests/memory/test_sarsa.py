@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from hdl.config import ConfigurationError
 from memory.agent.config import AgentConfig
 from memory.agent.features import FEATURES, feature
 from memory.config import VaultConfig
-from memory.errors import MemoryConfigError
 from tests.memory.sarsa_model import SarsaModel
 from tests.memory.sarsa_play import compare
 
@@ -113,10 +113,10 @@ def test_features():
     ],
 )
 def test_wrong_agents(values, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         AgentConfig(**values)
 
 
 def test_a_vault_without_an_agent():
-    with pytest.raises(MemoryConfigError, match="agent must be an AgentConfig"):
+    with pytest.raises(ConfigurationError, match="agent must be an AgentConfig"):
         VaultConfig(scheduler="learned", agent=None)

@@ -14,7 +14,7 @@ from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.runner.build import BuildError
 from sim_tb.workloads import stress
 from sim_tb.workloads.stress import RATIOS, clocks_of, run_clock_stress, stress_totals
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 
 #: A random vault with few banks and several requesters.
 SEED = 13

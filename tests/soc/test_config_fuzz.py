@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
-from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 from noc.config import NetworkConfig
 from pe.config import PeConfig
@@ -22,9 +21,9 @@ from tests.junk import JUNK
 
 CONFIGS: tuple[tuple[Any, type[VipError]], ...] = (
     (PeConfig(), ConfigurationError),
-    (VaultConfig(), MemoryConfigError),
-    (AxiConfig(), MemoryConfigError),
-    (DramTiming(), MemoryConfigError),
+    (VaultConfig(), ConfigurationError),
+    (AxiConfig(), ConfigurationError),
+    (DramTiming(), ConfigurationError),
     (NetworkConfig(), ConfigurationError),
     (VaultTileConfig(), ConfigurationError),
     (ChipConfig(), ConfigurationError),

@@ -10,8 +10,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS, any_preset
-from soc.tile.clocks import ClockConfig
-from soc.tile.config import VaultTileConfig
+from soc.tile.config import ClockConfig, VaultTileConfig
 
 OTHERS = sorted(
     name

@@ -14,7 +14,7 @@ from soc.generate.designs import component
 from soc.generate.generate import generate, verilog
 from soc.generate.port_table import example, port_constants, port_table, ports_of, verilog_names
 from soc.generate.presets import PRESETS
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 from tests.soc.four_states.icarus import icarus
 
 ROOT = Path(__file__).parents[2]

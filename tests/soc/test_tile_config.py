@@ -8,8 +8,7 @@ from hdl.config import ConfigurationError
 from memory.config import VaultConfig
 from pe.config import PeConfig
 from soc.generate.presets import preset, tile_preset
-from soc.tile.clocks import ClockConfig
-from soc.tile.config import VaultTileConfig
+from soc.tile.config import ClockConfig, VaultTileConfig
 
 
 @pytest.mark.parametrize(("pes", "extra_ports"), [(1, 0), (1, 7), (4, 2), (7, 1), (15, 1)])

@@ -1,4 +1,17 @@
-"""A library of three cells, whose delays are easily added up."""
+"""A library of three cells, whose delays are easily added up, and runs of netlists of them."""
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+
+
+def recorded(
+    inputs: Mapping[str, Sequence[int]],
+    outputs: Mapping[str, Sequence[int]],
+    running: tuple[int, int],
+    **work: float,
+) -> SimpleNamespace:
+    """A run with these values at the ports (:class:`synth.power.gate_sim.Recording`)."""
+    return SimpleNamespace(signals={**inputs, **outputs}, running=running, work=work)
 
 
 def _arc(pin: str, kind: str, rise: float, fall: float, sense: str) -> str:

@@ -17,13 +17,13 @@ from synth.analysis import values
 from synth.analysis.contents import Contents, contents_of
 from synth.analysis.profile import profile_run
 from synth.analysis.trim import Known
-from synth.analysis.values import StartRanges, Values, analyse
+from synth.analysis.values import Values, analyse
 from synth.errors import DeclarationError
 from tests.synth.test_values import assert_within
 from tests.synth.trimming import trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=14, max_vl=64)
-LAUNCH = StartRanges(parameters=(0, 0), slot=(0, 0))
+LAUNCH = {"parameters": (0, 0), "slot": (0, 0)}
 BYTES = 1 << 14
 #: From address 0 on: a table of constants, bounded numbers, numbers that the program stores, data.
 TABLE, BOUNDED, OWN, DATA = Span(0, 64), Span(64, 32), Span(96, 16), Span(128, 512)
@@ -235,9 +235,9 @@ def test_what_data_decide_is_not_steady() -> None:
 
 def test_slots_that_a_program_reads_are_not_steady() -> None:
     program = assemble("mov r6, r3\nhalt\n")
-    assert not analyse(program, SMALL, StartRanges(slot=(0, 3))).steady
-    assert analyse(program, SMALL, StartRanges(slot=(2, 2))).steady
-    assert analyse(assemble("halt\n"), SMALL, StartRanges(slot=(0, 3))).steady
+    assert not analyse(program, SMALL, {"slot": (0, 3)}).steady
+    assert analyse(program, SMALL, {"slot": (2, 2)}).steady
+    assert analyse(assemble("halt\n"), SMALL, {"slot": (0, 3)}).steady
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pe.config import PeConfig
 from synth.analysis import loops, values
 from synth.analysis.contents import contents_of
 from synth.analysis.interval import bounds, signed
-from synth.analysis.values import StartRanges, Values, analyse
+from synth.analysis.values import Values, analyse
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=16, max_vl=64)
 CONTENTS = contents_of(
@@ -31,7 +31,7 @@ def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Va
         patch.setattr(values, "_ATTEMPTS", 1)
         if not skipping:
             patch.setattr(loops.Loops, "skip", lambda *_: {})
-        return analyse(program, SMALL, StartRanges(parameters=(0, 0), slot=(0, 0)), CONTENTS)
+        return analyse(program, SMALL, {"parameters": (0, 0), "slot": (0, 0)}, CONTENTS)
 
 
 @given(operation=st.sampled_from(BranchOp), a=LINES, b=LINES)

@@ -12,11 +12,12 @@ from synth.netlist import Gate, Netlist
 from synth.physical.mapping import unit_netlist
 from synth.physical.targets import find_cells
 from synth.physical.yosys import Run, run
-from synth.power.gate_sim import GateSimulation, Recording
+from synth.power.gate_sim import GateSimulation
 from synth.power.power import FANOUT, clock_tree, measure_power
 from synth.sram import PUBLISHED, access_fj
 from synth.timing.cell_library import CellLibrary, WireLoad, parse_library
 from synth.timing.gate_function import FunctionError, truth_table
+from tests.synth.small_library import recorded
 
 
 def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:
@@ -142,9 +143,9 @@ def test_power_of_two_runs_is_that_of_their_cycles(library: CellLibrary) -> None
     for a in ([1, 1, 0, 1, 1, 1, 0, 0, 1, 1], [1, 0, 0, 0, 0, 1]):
         q, _ = _toggler(a)
         cycles = len(a)
-        runs.append(Recording({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles)))
+        runs.append(recorded({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles)))
     one, other, both = (
-        measure_power(_TOGGLER, library, recordings, what="it", work={}).total
+        measure_power(_TOGGLER, library, recordings, what="it").total
         for recordings in (runs[:1], runs[1:], runs)
     )
     for part in ("clock", "cells", "nets"):
@@ -158,7 +159,7 @@ def test_power_of_two_runs_is_that_of_their_cycles(library: CellLibrary) -> None
 def test_activity_is_counted(library: CellLibrary) -> None:
     a = [1, 1, 0, 1, 1, 1, 0, 0, 1, 1]
     q, n = _toggler(a)
-    recording = Recording({"a": a, "rst": []} | {"rst": [0] * 10}, {"q": q}, (2, 10))
+    recording = recorded({"a": a, "rst": []} | {"rst": [0] * 10}, {"q": q}, (2, 10))
     activity = GateSimulation(_TOGGLER, library).run(recording, what="it")
 
     def edges(values: Sequence[int]) -> int:
@@ -182,8 +183,8 @@ def test_power_is_the_sum_of_its_parts(library: CellLibrary) -> None:
     cycles = 12
     a = [1] * cycles
     q, _ = _toggler(a)
-    recording = Recording({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles))
-    report = measure_power(_TOGGLER, library, [recording], what="it", work={"edge": 5})
+    recording = recorded({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles), edge=5)
+    report = measure_power(_TOGGLER, library, [recording], what="it")
     rows = {row.unit: row for row in report.rows}
     # Each cycle both nets change; half of the edges rise. All of the gate's come from B: 15 fJ.
     assert rows["logic"].cells == pytest.approx(15.0)
@@ -220,8 +221,8 @@ def test_gated_clocks_hold_flip_flops(library: CellLibrary) -> None:
     q = [0]
     for e, d in zip(enable, data, strict=True):
         q.append(d if e else q[-1])
-    recording = Recording({"e": enable, "d": data, "rst": [0] * 8}, {"q": q[:8]}, (0, 8))
-    report = measure_power(netlist, library, [recording], what="it", work={})
+    recording = recorded({"e": enable, "d": data, "rst": [0] * 8}, {"q": q[:8]}, (0, 8))
+    report = measure_power(netlist, library, [recording], what="it")
     # The gate's own clock pin always; its output and the flip-flop's pin in 4 of 8 cycles, with
     # what they take inside.
     equal = sum(d == s for d, s in zip(data, q, strict=False)) / 8
@@ -251,10 +252,10 @@ def test_memories_hold_words_and_count_accesses(library: CellLibrary) -> None:
         "rst": [0] * 6,
     }
     # A word that is written in the cycle in which it is read comes out old.
-    recording = Recording(given, {"r0_data": [0, 0, 1, 2, 1, 3]}, (0, 6))
+    recording = recorded(given, {"r0_data": [0, 0, 1, 2, 1, 3]}, (0, 6))
     simulation = GateSimulation(netlist, library)
     assert simulation.run(recording, what="it").accesses == {0: (4, 3)}
-    report = measure_power(netlist, library, [recording], what="it", work={})
+    report = measure_power(netlist, library, [recording], what="it")
     assert report.total.memories == pytest.approx(7 * access_fj(macro, report.node_nm, 2.0) / 6)
 
 
@@ -262,13 +263,13 @@ def test_what_does_not_do_as_its_verilog_is_refused(library: CellLibrary) -> Non
     simulation = GateSimulation(_TOGGLER, library)
     a = [1, 1, 1, 1]
     q, _ = _toggler(a)
-    wrong = Recording({"a": a, "rst": [0] * 4}, {"q": [*q[:3], 1 - q[3]]}, (1, 4))
+    wrong = recorded({"a": a, "rst": [0] * 4}, {"q": [*q[:3], 1 - q[3]]}, (1, 4))
     with pytest.raises(SynthesisError, match="in cycle 3, output bit 0 differs"):
         simulation.run(wrong, what="it")
     with pytest.raises(SynthesisError, match="port a was not recorded"):
-        simulation.run(Recording({}, {"q": q}, (1, 4)), what="it")
+        simulation.run(recorded({}, {"q": q}, (1, 4)), what="it")
     with pytest.raises(SynthesisError, match="can't count cycles 1 to 9 of 4"):
-        simulation.run(Recording({"a": a}, {"q": q}, (1, 9)), what="it")
+        simulation.run(recorded({"a": a}, {"q": q}, (1, 9)), what="it")
 
 
 def test_cells_that_can_not_be_simulated_are_named(library: CellLibrary) -> None:
@@ -280,9 +281,9 @@ def test_cells_that_can_not_be_simulated_are_named(library: CellLibrary) -> None
 
 def test_library_without_energies_is_refused() -> None:
     plain = parse_library("library (plain) { cell (A) { area : 1; } }")
-    recording = Recording({}, {}, (0, 1))
+    recording = recorded({}, {}, (0, 1))
     with pytest.raises(SynthesisError, match=r"library plain has no energies \(internal_power\)"):
-        measure_power(_TOGGLER, plain, [recording], what="it", work={})
+        measure_power(_TOGGLER, plain, [recording], what="it")
 
 
 def test_clock_tree_has_a_buffer_for_so_many_pins(library: CellLibrary) -> None:
@@ -329,7 +330,7 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
     for rst, enable, data in zip(*given.values(), strict=True):
         values.append(value)
         value = 0x5A if rst else data if enable else value
-    recording = Recording(given, {"value": values}, (1, cycles))
+    recording = recorded(given, {"value": values}, (1, cycles))
     clocks = {}
     for gated in (False, True):
         target, library = find_cells("nangate45", gate_clocks=gated)
@@ -344,7 +345,7 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
         mapped = run(work, what="held")
         assert mapped.cells.get("CLKGATE_X1", 0) == gated
         netlist = unit_netlist("held", mapped)
-        report = measure_power(netlist, library, [recording], what="held", work={})
+        report = measure_power(netlist, library, [recording], what="held")
         clocks[gated] = report.total.clock
         assert report.total.nets > 0
     # Three quarters of the edges are left out; the gate and its enable take some.

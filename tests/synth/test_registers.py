@@ -8,11 +8,11 @@ import pytest
 from synth.physical.mapping import unit_netlist
 from synth.physical.targets import find_cells
 from synth.physical.yosys import Run, run
-from synth.power.gate_sim import GateSimulation, Recording
+from synth.power.gate_sim import GateSimulation
 from synth.timing.cell_library import LibertyError, parse_library
 from synth.timing.registers import port_register
 from synth.timing.sta import longest_path
-from tests.synth.small_library import LIBRARY, edge_arc, setup_arc
+from tests.synth.small_library import LIBRARY, edge_arc, recorded, setup_arc
 
 DATA = "D"
 #: What has a reset, an enable, and a register without either.
@@ -142,7 +142,7 @@ def test_registers_are_mapped_timed_and_do_as_their_verilog(
         q.append(state[0])
         p.append(state[1])
         state = (0 if rst else a ^ state[0] if b else state[0], a)
-    recording = Recording(given, {"q": q, "p": p}, (2, 60))
+    recording = recorded(given, {"q": q, "p": p}, (2, 60))
     assert GateSimulation(netlist, found).run(recording, what=kind).cycles == 58
 
 
@@ -172,7 +172,7 @@ def test_the_test_input_of_a_clock_gate_is_no_enable(no_results: Path, tmp_path:
     assert [gate.kind for gate in netlist.gates].count("ICG") == 1
     enable, data = [1, 0, 1, 1, 0, 0], [3, 4, 9, 6, 7, 8]
     q = [0, 3, 3, 9, 6, 6]
-    recording = Recording({"e": enable, "a": data, "rst": [0] * 6}, {"q": q}, (0, 6))
+    recording = recorded({"e": enable, "a": data, "rst": [0] * 6}, {"q": q}, (0, 6))
     assert GateSimulation(netlist, found).run(recording, what="it").cycles == 6
 
 

@@ -41,21 +41,21 @@ def helps(text: str, words: list[int], launch: StartRanges, *spans: Span) -> str
     [
         (
             [3],
-            StartRanges(parameters=(64, 64)),
+            {"parameters": (64, 64)},
             [],
             "0x40:8 or --range 0x40:8 for r6, which word 0",
         ),
-        ([3], StartRanges(parameters=(64, 64)), [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
-        ([5], StartRanges(parameters=(64, 64)), [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
-        ([2], StartRanges(parameters=(64, 64)), [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
-        ([4], StartRanges(parameters=(64, 64)), [BLOCK], ""),
+        ([3], {"parameters": (64, 64)}, [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
+        ([5], {"parameters": (64, 64)}, [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
+        ([2], {"parameters": (64, 64)}, [BLOCK], "0x108:8 or --range 0x108:8 for r8"),
+        ([4], {"parameters": (64, 64)}, [BLOCK], ""),
         (
             [3],
-            StartRanges(parameters=(0, 1 << 33)),
+            {"parameters": (0, 1 << 33)},
             [BLOCK],
             "--parameters for r5, which the launch sets",
         ),
-        ([1, 3], StartRanges(parameters=(64, 64)), [BLOCK, Span(0x108, 8)], ""),
+        ([1, 3], {"parameters": (64, 64)}, [BLOCK, Span(0x108, 8)], ""),
     ],
 )
 def test_unknown_numbers_are_traced_to_their_loads(
@@ -68,10 +68,10 @@ def test_unknown_numbers_are_traced_to_their_loads(
 
 def test_the_launch_is_an_origin_if_it_is_not_fixed() -> None:
     text = "add r6, r5, #1\nadd r7, r3, #1\nhalt\n"
-    assert helps(text, [0], StartRanges()) == "--parameters for r5, which the launch sets"
-    assert helps(text, [0], StartRanges(parameters=(8, 8))) == ""
-    assert helps(text, [1], StartRanges()) == "--slots for r3, which the launch sets"
-    assert helps(text, [1], StartRanges(slot=(0, 0))) == ""
+    assert helps(text, [0], {}) == "--parameters for r5, which the launch sets"
+    assert helps(text, [0], {"parameters": (8, 8)}) == ""
+    assert helps(text, [1], {}) == "--slots for r3, which the launch sets"
+    assert helps(text, [1], {"slot": (0, 0)}) == ""
 
 
 def test_values_are_traced_along_all_ways() -> None:
@@ -79,7 +79,7 @@ def test_values_are_traced_along_all_ways() -> None:
         "ld.reg [8-bit] r6, r0\nmov.imm r8, #16\nbeq r6, r0, other\nld.reg [16-bit] r7, r8\n"
         "jmp end\nother: mov.imm r9, #32\nld.reg [32-bit] r7, r9\nend: add r7, r7, #1\nhalt\n"
     )
-    found = helps(text, [7], StartRanges())
+    found = helps(text, [7], {})
     assert "0x10:2 or" in found
     assert "0x20:4 or" in found
     # The load that decides which way is taken.
@@ -89,7 +89,7 @@ def test_values_are_traced_along_all_ways() -> None:
 def test_long_lists_are_cut() -> None:
     loads = "".join(f"mov.imm r7, #{16 * n}\nld.reg [64-bit] r{8 + n}, r7\n" for n in range(5))
     sums = "".join(f"add r6, r6, r{8 + n}\n" for n in range(5))
-    found = helps(f"{loads}{sums}halt\n", [14], StartRanges())
+    found = helps(f"{loads}{sums}halt\n", [14], {})
     assert found.count("--constant") == 3
     assert found.endswith(" and 2 more")
 
@@ -99,7 +99,7 @@ def test_loads_of_adjacent_bytes_and_of_branches_are_one_declaration() -> None:
         "top: ld.reg [64-bit] r6, r5\nadd r7, r5, #8\nld.reg [64-bit] r8, r7\nadd r9, r9, #1\n"
         "blt r9, r8, top\nadd r6, r6, #1\nhalt\n"
     )
-    found = helps(text, [5], StartRanges(parameters=(64, 64)))
+    found = helps(text, [5], {"parameters": (64, 64)})
     assert found == "--constant 0x40:16 for 2 loads, the first of r6 by word 0 (<assembly>:1)"
 
 

@@ -19,12 +19,12 @@ from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
 from synth.analysis.needs import flow
 from synth.analysis.profile import Profile, profile_run
-from synth.analysis.values import StartRanges, analyse
+from synth.analysis.values import analyse
 from synth.errors import TrimError
 from tests.synth.trimming import trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
-WILD = StartRanges(parameters=bounds(ANY))
+WILD = {"parameters": bounds(ANY)}
 #: Steps, forks of a branch, and attempts: as built; soon joined everywhere; joined at branches.
 EFFORTS = [(250_000, 2_000, 6), (40, 1, 1), (400, 2, 6)]
 
@@ -96,7 +96,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
     program = Program(random.words)
     assume(is_sound(random))
     # A launch names an address of the memory, and 0 where nothing reads it.
-    reads = analyse(program, SMALL, StartRanges()).reads_parameters
+    reads = analyse(program, SMALL, {}).reads_parameters
     parameters = random.parameters % (1 << SMALL.address_bits) if reads else 0
     with memory_of(random) as image:
         profile = profile_run(program, image, SMALL, parameters=parameters, may_fault=True)
@@ -125,7 +125,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
 
 
 def facts_of(text: str, config: PeConfig = SMALL) -> Facts:
-    return analyse(assemble(text), config, StartRanges()).facts
+    return analyse(assemble(text), config, {}).facts
 
 
 def test_loops_with_constants_are_followed() -> None:
@@ -157,7 +157,7 @@ def test_loops_that_count_far_are_joined(monkeypatch: pytest.MonkeyPatch) -> Non
             "top: and r6, r7, #127\nadd r7, r7, #1\nst.reg [8-bit] r6, r0\nblt r7, r8, top\nhalt\n"
         ),
         SMALL,
-        StartRanges(),
+        {},
     )
     assert not result.exact
     assert result.facts.written[2] == (0, 127)
@@ -166,9 +166,7 @@ def test_loops_that_count_far_are_joined(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_waiting_for_a_flag_ends() -> None:
-    result = analyse(
-        assemble("top: ld.reg [64-bit] r6, r5\nbeq r6, r0, top\nhalt\n"), SMALL, StartRanges()
-    )
+    result = analyse(assemble("top: ld.reg [64-bit] r6, r5\nbeq r6, r0, top\nhalt\n"), SMALL, {})
     assert result.exact
     assert result.facts.taken == result.facts.passed == {1}
     assert result.reads_parameters
@@ -177,7 +175,7 @@ def test_waiting_for_a_flag_ends() -> None:
 def test_different_data_in_each_turn_does_not_multiply_the_ways() -> None:
     body = "ld.reg [8-bit] r6, r7\nblt r6, r0, skip{n}\nmov r8, r6\nskip{n}: add r7, r7, #1\n"
     text = "".join(body.format(n=n) for n in range(200))
-    result = analyse(assemble(f"mov.imm r7, #0\n{text}halt\n"), SMALL, StartRanges())
+    result = analyse(assemble(f"mov.imm r7, #0\n{text}halt\n"), SMALL, {})
     assert result.exact
     assert max(result.facts.dram.values()) == 200
 
@@ -195,4 +193,4 @@ def test_different_data_in_each_turn_does_not_multiply_the_ways() -> None:
 def test_nothing_runs_behind_a_sure_fault(text: str) -> None:
     program = assemble(text)
     sub = len(program.words) - 2
-    assert sub not in analyse(program, SMALL, StartRanges()).facts.executed
+    assert sub not in analyse(program, SMALL, {}).facts.executed

@@ -4,6 +4,7 @@ its bit file."""
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from hdl.config import SramKind
 from hdl.yosys import need_yosys
@@ -181,6 +182,17 @@ class BoardBuild(Shown):
         }
 
 
+def map_design(
+    design: BoardDesign, progress: Progress = silent
+) -> tuple[Path, Mapping[str, float]]:
+    """A board's design as cells; result and errors as of
+    :func:`synth.physical.bitstream.map_board`."""
+    progress("writing Verilog")
+    emission = board_verilog(design.chip, divisor=design.divisor)
+    progress(f"synthesis of {design.what}")
+    return map_board(emission, design.board, design.mhz)
+
+
 def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = silent) -> BoardBuild:
     """Map a board's design, place and route it at the board's pins, and pack the bit file. Each
     step is cached by the content of its inputs; equal designs give equal bytes.
@@ -199,10 +211,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
         need_nextpnr()
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
-    progress("writing Verilog")
-    emission = board_verilog(design.chip, divisor=design.divisor)
-    progress(f"synthesis of {design.what}")
-    netlist, used = map_board(emission, design.board, design.mhz)
+    netlist, used = map_design(design, progress)
     stage = f"placing {design.what}"
     progress(stage, 0, seeds)
     numbers = range(1, seeds + 1)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
+from hdl.yosys import need_yosys
 from microkernels.runtime.job import KernelJob
 from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation
@@ -18,15 +19,17 @@ from soc.board.terminal import Terminal
 from soc.host.driver import Host
 from soc.host.transport import Blocking, HostError, run
 from support.errors import Shown
-from support.extras import need
+from support.extras import need, together
 from support.processes import run_tool
+from synth.physical.bitstream import netlist_verilog
+from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
 
-from .design import BoardDesign
+from .design import BoardDesign, map_design
 
 #: Seconds without a byte after which the host sends again: a chip's gap at the slowest clock, and
 #: in a simulation, which is a few hundred times slower.
-_PATIENCE, _SIMULATED_PATIENCE = 0.05, 20.0
+_PATIENCE, _SIMULATED_PATIENCE, _NETLIST_PATIENCE = 0.05, 20.0, 400.0
 _POLL = 0.01
 #: Seconds of polls for a launch.
 _TIMEOUT = 600.0
@@ -113,24 +116,34 @@ def run_board(
 
 
 def simulate_board(
-    design: BoardDesign, *, test: bool = False, progress: Progress = silent
+    design: BoardDesign, *, test: bool = False, netlist: bool = False, progress: Progress = silent
 ) -> BoardRun:
     """Run the design's application on the Verilog of the bit file, all of it but the PLL, at its
     pins: the program that runs a board talks to the simulated serial line.
 
     Parameters:
         test: see :func:`run_board`.
+        netlist: simulate the cells that the Verilog is mapped to, which takes some fifty times as
+            long.
         progress: called with each stage.
 
     Raises:
         BuildError: the simulator can't be built.
+        SynthesisError: the design can't be mapped.
         HostError: as for :func:`run_board`.
     """
-    need_simulator()
+    with together():
+        need_simulator()
+        if netlist:
+            need_yosys()
+            need_nextpnr()
+    cells, patience = None, _SIMULATED_PATIENCE
+    if netlist:
+        cells, patience = netlist_verilog(map_design(design, progress)[0]), _NETLIST_PATIENCE
     progress("building the simulator")
-    with BoardSimulation(design.chip, design.divisor) as simulation:
+    with BoardSimulation(design.chip, design.divisor, cells) as simulation:
         with Terminal(simulation.terminal, design.rate) as line:
-            transport = SerialTransport(line, patience=_SIMULATED_PATIENCE)
+            transport = SerialTransport(line, patience=patience)
             result = run_over(transport, design, progress, test=test)
         return replace(result, cycles=simulation.cycles())
 

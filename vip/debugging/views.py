@@ -81,7 +81,7 @@ class Point:
     Attributes:
         number: its identifier.
         kind: ``break``: it stops before a word is executed; else, after an instruction that
-            accesses a byte so. Registers have only ``write``.
+            does this to a byte. Registers have only ``write``.
         start: address of the word or of the first byte, or the number of the register.
         size: bytes; 1 for a register or a word.
         space: where the bytes are; None for a breakpoint.

@@ -133,9 +133,9 @@ def golden_outputs(
 
         def begins(name: str) -> None:
             nonlocal layer, before
-            if count.values > before and layer not in ignored:
-                saturated[layer] = saturated.get(layer, 0) + count.values - before
-            layer, before = name, count.values
+            if count() > before and layer not in ignored:
+                saturated[layer] = saturated.get(layer, 0) + count() - before
+            layer, before = name, count()
 
         state = zero_state(compiled, compiled.carry)
         step = 1 if compiled.carry else _AT_A_TIME
@@ -203,12 +203,17 @@ def _words(launches: Sequence[Launch]) -> list[tuple[str, int, tuple[int, ...]]]
 
 
 def compiled_job(
-    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Elements]
+    compiled: CompiledModel,
+    machine: ModelMachine,
+    inputs: Mapping[str, Elements],
+    *,
+    again: bool = False,
 ) -> NetworkJob:
     """The job of one run, whose launches are those of the folder.
 
     Parameters:
         inputs: images of each input, by its layer.
+        again: see :func:`microkernels.networks.jobs.network_job`.
 
     Raises:
         ModelError: this version of VIP would compile other programs, or another batch.
@@ -228,6 +233,7 @@ def compiled_job(
         engines=machine.engines,
         keep=compiled.keep,
         further={**elements, **compiled.constants},
+        again=again,
     )
     if _words(job.launches) != _words(compiled.launches):
         raise ModelError(
@@ -240,7 +246,7 @@ def compiled_job(
 def model_jobs(
     compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Elements]
 ) -> Iterator[NetworkJob]:
-    """The jobs of images, a batch each.
+    """The jobs of images, a batch each, to run in order on one memory.
 
     Parameters:
         inputs: images of each input, by its layer.
@@ -251,7 +257,8 @@ def model_jobs(
     state = zero_state(compiled, compiled.carry)
     for first in range(0, len(inputs[INPUT]), compiled.batch):
         batch = {name: values[first : first + compiled.batch] for name, values in inputs.items()}
-        yield (job := compiled_job(compiled, machine, {**batch, **state}))
+        job = compiled_job(compiled, machine, {**batch, **state}, again=first > 0)
+        yield job
         if state:
             state = carried_elements(
                 compiled,

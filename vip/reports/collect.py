@@ -12,9 +12,8 @@ from synth.physical.devices import DEVICES, PLACED
 from synth.physical.place import PlaceReport
 from synth.power.power import PowerReport
 from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
-from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place
-from vip.synthesis.power import KERNELS, record
+from vip.synthesis.power import KERNELS, engine_power, record
 
 #: Parameter of a configuration -> its description, and the values that are tried.
 _SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {

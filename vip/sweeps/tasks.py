@@ -20,7 +20,7 @@ from support.errors import VipError
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task
 from vip.synthesis.clocks import timing
-from vip.synthesis.energy import engine_power
+from vip.synthesis.power import engine_power
 
 from .kernels import SweepError, kernel_jobs
 

@@ -1,7 +1,8 @@
-"""The verb ``power``: power of an engine that runs a kernel."""
+"""The verb ``power``: power of an engine that runs a kernel: the run of the Verilog, recorded
+and replayed on the mapped netlist."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,24 @@ from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
+from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
 from pe.config import PeConfig
-from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
+from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from sim_tb.runner.build import need_simulator
-from soc.generate.generate import configuration_json
+from soc.generate.generate import configuration_json, verilog
 from support.errors import Shown, VipError
 from support.extras import together
 from synth.physical.asic import need_nangate
-from synth.power.power import THESIS_MHZ, PowerReport
+from synth.physical.mapping import Progress as UnitProgress
+from synth.physical.mapping import engine_netlist
+from synth.physical.targets import find_cells
+from synth.power.power import THESIS_MHZ, PowerReport, check_energies, measure_power
+from synth.timing.sta import longest_path
 from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
 from vip.progress import Progress, by_part, silent
-
-from .energy import check_power_target, engine_power
 
 #: Width, height and labels, and positions of a convolution: some ten thousand cycles each.
 _BP_SIZE = (8, 4, 16)
@@ -79,9 +84,53 @@ class PowerResult(Shown):
 def record(kernel: str, config: PeConfig) -> RecordedRun:
     """Run a kernel of :data:`KERNELS` with the ports recorded."""
     if kernel == "bp":
-        width, height, labels = _BP_SIZE
-        return record_bp(motorcycle(width, height, labels).problem, config)
-    return record_convolution(CONVOLUTION_POSITIONS, config)
+        job = bp_job(
+            motorcycle(*_BP_SIZE).problem,
+            scratchpad_bytes=config.scratchpad_bytes,
+            instruction_words=config.instruction_words,
+        )
+        return record_job(job, config, {"message update": job.updates or 0})
+    job = conv_loop_job(*conv_loop_data(CONVOLUTION_POSITIONS))
+    return record_job(job, config, {"multiply-accumulate": job.operations // 2})
+
+
+def check_power_target(target: str) -> None:
+    """Check before the work that the cells of ``target`` have energies.
+
+    Raises:
+        SynthesisError: they have none, or there is no such target of standard cells.
+    """
+    _, library = find_cells(target)
+    check_energies(library)
+
+
+def engine_power(
+    runs: Sequence[RecordedRun],
+    config: PeConfig,
+    target: str,
+    *,
+    gate_clocks: bool = True,
+    progress: UnitProgress | None = None,
+    jobs: int | None = None,
+) -> PowerReport:
+    """Power of the engine ``config`` during the recorded ``runs``, at least one, and its clock.
+
+    The mapped netlist is simulated with the recorded inputs and must give the Verilog's outputs.
+
+    Parameters:
+        target: ``nangate45`` or ``liberty:PATH``.
+        gate_clocks: see :func:`synth.physical.asic.asic_commands`.
+        progress: called after each unit is mapped. jobs: units at a time.
+
+    Raises:
+        SynthesisError: the target has no energies, or the netlist can't be simulated or differs
+            from its Verilog.
+    """
+    cells, library = find_cells(target, gate_clocks=gate_clocks)
+    emission = verilog(replace(config, sram="macro"))
+    netlist = engine_netlist(emission, cells, progress, jobs)
+    report = measure_power(netlist, library, runs, what=f"engine for {target}")
+    return replace(report, fmax_mhz=longest_path(netlist, library).fmax_mhz)
 
 
 def power(

@@ -10,9 +10,11 @@ from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.trim_check import Measured, measure
 from sim_tb.runner.cache import ResultCache, fingerprint
+from soc.chip.config import ChipConfig
 from soc.generate.presets import preset
+from synth.physical.area import AreaReport
 from synth.physical.devices import Device, find_device
-from synth.physical.fit import ChipFit, Grid, Step, Surroundings, fit, speed, surroundings
+from synth.physical.fit import Grid, Step, Surroundings, fit, speed, surroundings
 
 from .rows import TrimRow, made_from
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
@@ -34,11 +36,14 @@ class Filled:
     """A chip that fills a device, and the work of its engines.
 
     Attributes:
+        config: of the chip. device: that it fills. area: of the chip on the device.
         host_cycles, differing: of the work (:func:`sim_tb.cosim.chip_copies.run_copies`).
         moved: bytes that the work of one engine loads and stores.
     """
 
-    chip: ChipFit
+    config: ChipConfig
+    device: Device
+    area: AreaReport
     host_cycles: int
     differing: tuple[int, ...]
     moved: int
@@ -46,7 +51,7 @@ class Filled:
     @property
     def throughput(self) -> float:
         """Copies of the work completed per million cycles."""
-        return self.chip.config.pes * 1e6 / self.host_cycles
+        return self.config.pes * 1e6 / self.host_cycles
 
     @property
     def gigabytes(self) -> float:
@@ -56,21 +61,33 @@ class Filled:
     @property
     def bus_gigabytes(self) -> float:
         """GB per second that the buses of all vaults can move at :data:`CLOCK_MHZ`."""
-        return self.chip.config.vaults * _BUS_BYTES * CLOCK_MHZ / 1e3
+        return self.config.vaults * _BUS_BYTES * CLOCK_MHZ / 1e3
 
     @property
     def on_board(self) -> float | None:
         """:attr:`throughput` at :data:`CLOCK_MHZ` if all vaults share the peak bandwidth of the
         memory on the device's board; None: no board is known."""
-        device = self.chip.device
+        device = self.device
         if not device.board:
             return None
         return self.throughput * min(1.0, device.board_bytes_per_second / 1e9 / self.gigabytes)
 
     def to_json(self) -> dict[str, object]:
         """The chip as plain JSON data."""
+        total = self.area.total.values
         return {
-            **self.chip.to_json(),
+            "engines": self.config.pes,
+            "vaults": self.config.vaults,
+            "engines_per_vault": self.config.tile.pes,
+            "columns": self.config.network.columns,
+            "rows": self.config.network.rows,
+            "area": {row.unit: row.values for row in (*self.area.rows, self.area.total)},
+            "capacity": dict(self.device.capacity),
+            "fill_limit": dict(self.device.fill),
+            "filled": {
+                name: round(total.get(name, 0) / number, 4)
+                for name, number in self.device.capacity.items()
+            },
             "host_cycles": self.host_cycles,
             "differing_engines": list(self.differing),
             "gigabytes_per_second": round(self.gigabytes, 2),
@@ -120,14 +137,21 @@ def _fill(
 ) -> Filled:
     """Fill ``device`` with engines ``pe``, and run the work of ``runs`` on each."""
     step(f"{name} engines")
-    chip = fit(pe, device, tag_bits=tag_bits, demand=demand(runs), step=step)
-    step(f"simulation of {chip.grid.total} {name} engines")
+    chip, area = fit(pe, device, tag_bits=tag_bits, demand=demand(runs), step=step)
+    step(f"simulation of {chip.pes} {name} engines")
     cycles, differing = run_copies(
-        chip.config,
+        chip,
         [run.work for run in runs],
-        lambda cycles: step(f"simulation of {chip.grid.total} {name} engines: {cycles:,} cycles"),
+        lambda cycles: step(f"simulation of {chip.pes} {name} engines: {cycles:,} cycles"),
     )
-    return Filled(chip=chip, host_cycles=cycles, differing=differing, moved=moved(runs))
+    return Filled(
+        config=chip,
+        device=device,
+        area=area,
+        host_cycles=cycles,
+        differing=differing,
+        moved=moved(runs),
+    )
 
 
 def fit_both(
@@ -171,7 +195,7 @@ def fit_application(application: Application, device: Device, step: Step) -> Fit
 
 def fit_json(fitting: Fitting) -> dict[str, object]:
     """The fitting as plain JSON data."""
-    device, gain = fitting.full.chip.device, fitting.board_gain
+    device, gain = fitting.full.device, fitting.board_gain
     return {
         "device": device.name,
         "bytes_per_cycle": round(fitting.demand, 3),

@@ -119,21 +119,27 @@ def known_launches(members: Sequence[Application], full: PeConfig) -> list[Loade
 
 def _memory(job: KernelJob) -> bytes:
     with DramImage(job.end) as memory:
-        job.prepare(memory)
-        return memory.read(0, job.end)
+        return _prepared(job, memory)
+
+
+def _prepared(job: KernelJob, memory: DramImage) -> bytes:
+    job.prepare(memory)
+    return memory.read(0, job.end)
 
 
 def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> list[Loaded]:
-    """The launches of jobs that have a vault with ``pes`` engines for themselves; of those that
-    differ only in data, the first.
+    """The launches of jobs that have a vault with ``pes`` engines for themselves, one after the
+    other; of those that differ only in data, the first.
 
     Parameters:
         engine: whose memory is the vault.
     """
     size = 1 << engine.address_bits
     launches: dict[tuple[tuple[int, ...], str], Loaded] = {}
-    for job in jobs:
-        memory, declared = _memory(job), job.declarations
+    with DramImage(max(job.end for job in jobs)) as image:
+        before = [(job, _prepared(job, image)) for job in jobs]
+    for job, memory in before:
+        declared = job.declarations
         for launch in job.launches:
             known = Known(
                 contents=contents_of(declared[launch.name], memory, size),

@@ -28,7 +28,7 @@ from synth.physical.area import synthesise
 from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
-from vip.synthesis.energy import check_power_target, engine_power
+from vip.synthesis.power import check_power_target, engine_power
 
 from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
 from .runs import SLOWER, demand, known_launches, proved_cut

@@ -24,6 +24,7 @@ from synth.physical.chip_area import design_area
 from synth.physical.devices import Device, find_device
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
+from vip.models.compile import CompileReport
 from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, Fitting, fit_both, fit_json
@@ -53,6 +54,8 @@ class TrimResult(Shown):
         proof: that it is equivalent to the full engine; None: not requested, or a run differs.
         fitting: a device filled with either engine; None: not requested, or a failure before.
         verilog: of the design; None: not requested, or a failure.
+        compiled: the model that the design is for; None: it is not for one, or that was compiled
+            before.
     """
 
     cut: TrimReport
@@ -64,6 +67,7 @@ class TrimResult(Shown):
     proof: Proof | None = None
     fitting: Fitting | None = None
     verilog: Generated | None = None
+    compiled: CompileReport | None = None
 
     @property
     def different(self) -> tuple[str, ...]:
@@ -125,10 +129,11 @@ class TrimResult(Shown):
             report["proof"] = self.proof.to_json()
         if self.fitting is not None:
             report["fit"] = fit_json(self.fitting)
-        return report | {
+        report |= {
             "configuration": configuration_json(self.vault or self.cut.trimmed),
             "configuration_full": configuration_json(self.cut.full),
         }
+        return report if self.compiled is None else report | {"compiled": self.compiled.to_json()}
 
 
 class Work(Protocol):
@@ -255,7 +260,7 @@ def trim_work(
         return result
     extra_files = {}
     if result.fitting is not None:
-        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
+        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.config)
     about = _about(work.title, result)
     design = vault or cut.trimmed
     return replace(

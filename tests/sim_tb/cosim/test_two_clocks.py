@@ -19,7 +19,7 @@ from soc.generate.presets import tile_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking
 from soc.host.transport import run as blocking
-from soc.tile.clocks import ClockConfig
+from soc.tile.config import ClockConfig
 
 TWO = ClockConfig(domains="two")
 

@@ -14,7 +14,7 @@ from soc.generate.presets import preset
 from synth.errors import TrimError
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.devices import find_device
-from synth.physical.fit import ChipFit, Grid, chip_of
+from synth.physical.fit import Grid, chip_of
 from vip.cli.tables.trim import show_fit
 from vip.trimming.filling import (
     CHIP_FILE,
@@ -67,7 +67,9 @@ def _fitting(differing=()):
         row = AreaRow("total", {"luts": 1000 * grid.total, "ffs": 500}, {})
         config = chip_of(pe, grid, limit, tag_bits=full.tag_bits)
         return Filled(
-            chip=ChipFit(config=config, device=limit, area=AreaReport("xc7", (row,), row)),
+            config=config,
+            device=limit,
+            area=AreaReport("xc7", (row,), row),
             host_cycles=cycles,
             differing=differing,
             moved=50_000,
@@ -110,12 +112,12 @@ def test_a_board_bounds_what_needs_more_than_its_memory_gives():
     light = [replace(one, moved=1000) for one in (found.full, found.trimmed)]
     unbound = replace(found, full=light[0], trimmed=light[1])
     assert unbound.board_gain == unbound.gain
-    unknown = replace(found.full.chip, device=find_device("ecp5-85k"))
-    assert replace(found, full=replace(found.full, chip=unknown)).board_gain is None
+    unknown = replace(found.full, device=find_device("ecp5-85k"))
+    assert replace(found, full=unknown).board_gain is None
 
 
 def test_the_chip_is_a_file_of_the_directory_that_generate_takes(vip, tmp_path):
-    chip = _fitting().trimmed.chip.config
+    chip = _fitting().trimmed.config
     text = configuration_text(chip)
     for _ in range(2):
         # Its own earlier output is replaced.
@@ -133,7 +135,8 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     def fitted(pe, limit, *, tag_bits, demand, step):
         assert (demand, tag_bits) == (0.25, full.tag_bits)
         step("a step")
-        return (known.trimmed if pe == trimmed else known.full).chip
+        filled = known.trimmed if pe == trimmed else known.full
+        return filled.config, filled.area
 
     def run(config, works, progress):
         ran.append((config, works))
@@ -145,16 +148,16 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     monkeypatch.setattr("vip.trimming.filling.run_copies", run)
     work = Workload(program=assemble("halt"))
     steps = []
-    full, trimmed = preset("pe-small"), known.trimmed.chip.config.pe
+    full, trimmed = preset("pe-small"), known.trimmed.config.pe
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run_once = SimpleNamespace(work=work, result=SimpleNamespace(counters=counters))
-    found = fit_both(full, trimmed, known.full.chip.device, [run_once], steps.append)
+    found = fit_both(full, trimmed, known.full.device, [run_once], steps.append)
     assert found.demand == 0.25
     assert found.full.moved == found.trimmed.moved == 25
     assert found.gain == known.gain
     assert [works for _, works in ran] == [[work], [work]]
     reference, small = (config for config, _ in ran)
-    assert small == known.trimmed.chip.config
+    assert small == known.trimmed.config
     # Full engines in the grid of their chip, each in a window as large as a trimmed one's.
     assert (reference.tile.pes, reference.vaults) == (2, 2)
     assert reference.tile.windows
@@ -182,7 +185,7 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
 
     def fitted(pe, limit, *, tag_bits, demand, step):
         filled.append((pe, tag_bits))
-        return known.full.chip
+        return known.full.config, known.full.area
 
     monkeypatch.setattr("vip.trimming.filling.fit", fitted)
     monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: (1000, ()))
@@ -193,7 +196,7 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
             work=work, result=SimpleNamespace(counters=counters), in_flight=(3, 8)
         ),
     )
-    fit_application(application, known.full.chip.device, lambda step: None)
+    fit_application(application, known.full.device, lambda step: None)
     (full, full_tags), (pe, tags) = filled
     assert tags == full_tags == full.tag_bits
     assert pe.address_bits == full.address_bits == WINDOW_BITS

@@ -16,7 +16,7 @@ from vip.cli.lazy import CommandGroup
 from vip.output import write_json
 from vip.trimming.models import find_work, is_model, is_onnx, work_files
 
-from .option_groups.models import ModelOptions
+from .option_groups.models import ModelOption, refuse
 from .options import JsonOption, PlacementsOption, reading, writing
 
 app = typer.Typer(
@@ -77,7 +77,7 @@ def _design(
     *,
     board: BoardArgument,
     work: WorkArgument,
-    model: ModelOptions,
+    model: ModelOption,
     memory: Annotated[
         int | None,
         typer.Option(
@@ -96,17 +96,11 @@ def _design(
 ) -> BoardDesign:
     """What the bit file is made for."""
     if not is_model(work):
-        model.check("for models, not for programs")
+        refuse(model, "for models, not for programs")
     elif not is_onnx(Path(work)):
-        model.check("for MODEL.onnx, not for a compiled model", "inputs")
+        refuse(model, "for MODEL.onnx, not for a compiled model", "inputs")
     with shown() as progress:
-        chosen = find_work(
-            work,
-            calibration=model.calibrate,
-            inputs=model.inputs,
-            progress=progress,
-            **model.compiling,
-        )
+        chosen = find_work(work, progress=progress, **model)
         return board_design(
             board, chosen, memory_kib=memory, whole=whole, mhz=clock, progress=progress
         )
@@ -155,7 +149,14 @@ def build(
 
 @app.command()
 @grouped
-def sim(design: DesignOption, json: JsonOption = None) -> None:
+def sim(
+    design: DesignOption,
+    netlist: Annotated[
+        bool,
+        typer.Option("--netlist", help="Simulate the cells of the bit file, which takes minutes."),
+    ] = False,
+    json: JsonOption = None,
+) -> None:
     """Run work on a board's Verilog at its pins, and compare with the golden model.
 
     The serial line is a pseudo-terminal, and the program that talks to it is that of vip board run.
@@ -164,7 +165,7 @@ def sim(design: DesignOption, json: JsonOption = None) -> None:
     Example: vip board sim ulx3s-85f bp
     """
     with shown() as progress:
-        result = simulate_board(design, progress=progress)
+        result = simulate_board(design, netlist=netlist, progress=progress)
     _show(result, json)
 
 

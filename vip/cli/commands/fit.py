@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-import vip
 from synth.physical.devices import DEVICES, FILL, find_device
 from vip.cli.console import console, shown, table
 from vip.cli.errors import UserError
@@ -13,7 +12,6 @@ from vip.output import write_json
 from vip.trimming.devices import DeviceFit, fit_devices
 from vip.trimming.models import work_files
 
-from .option_groups.models import ModelOptions
 from .options import (
     JsonOption,
     PlacementsOption,
@@ -83,10 +81,9 @@ def fit(
         sizes=sizes,
         memory=memory,
         launches=launches,
-        model=ModelOptions(),
+        model={},
         steps={"check": check, "area": False, "prove": False},
     )
-    assert isinstance(made, vip.TrimResult)
     if made.failure:
         raise UserError(made.failure)
     with shown() as progress:

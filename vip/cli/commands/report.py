@@ -10,7 +10,7 @@ from synth.physical.devices import PLACED
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
-from vip.reports.write import FILES
+from vip.reports.page import FILES
 
 from .options import (
     JsonOption,

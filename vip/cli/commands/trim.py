@@ -34,7 +34,7 @@ from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
 from .option_groups.machine import LatencyOption
-from .option_groups.models import ModelOptions
+from .option_groups.models import ModelOption, refuse
 from .options import (
     CyclesOption,
     JsonOption,
@@ -322,7 +322,7 @@ def trim(
     memory: MemoryOptions,
     launches: LaunchesOption,
     steps: StepsOption,
-    model: ModelOptions,
+    model: ModelOption,
     device: Annotated[
         str | None,
         typer.Option(
@@ -381,13 +381,14 @@ def trim(
         "launches": launches,
         "model": model,
     }
-    made = trimmed_to(context, programs, preset_name, output, device=device, steps=steps, **groups)
-    result = made.trimmed if isinstance(made, vip.BuiltModel) else made
+    result = trimmed_to(
+        context, programs, preset_name, output, device=device, steps=steps, **groups
+    )
     kind = "this model" if any(map(is_model, programs)) else "these programs"
     show_trim(result, kind, why or [])
     if picture is not None and not result.failure:
         draw_types(result.cut, picture, name=Path(programs[0]).name)
-    write_json(json, made.to_json(), picture=None if result.failure else picture)
+    write_json(json, result.to_json(), picture=None if result.failure else picture)
     if result.failure:
         raise UserError(result.failure)
     if result.verilog is not None:
@@ -405,10 +406,10 @@ def trimmed_to(
     sizes: vip.Sizes,
     memory: MemoryOptions,
     launches: vip.Launches,
-    model: ModelOptions,
+    model: dict[str, Any],
     device: str | None = None,
     steps: Mapping[str, bool],
-) -> vip.TrimResult | vip.BuiltModel:
+) -> vip.TrimResult:
     """Trim to programs or to a model, as the arguments of ``vip trim`` say; only an ONNX file needs
     ``output``.
 
@@ -429,7 +430,7 @@ def trimmed_to(
         if output is None:
             raise UserError(f"{path}: compile it first with vip nn compile, and name its folder")
         return _build(path, output, preset_given, model, sizes=sizes, **steps)
-    model.check("for models, not for programs")
+    refuse(model, "for models, not for programs")
     memory.check(programs)
     _check_programs(programs, preset_name, sizes)
     memories = memory.memories(programs, file_arguments(context))
@@ -511,29 +512,22 @@ def _trim_programs(
 
 
 def _trim_model(
-    path: Path, output: Path | None, preset_name: str | None, model: ModelOptions, **options: Any
+    path: Path, output: Path | None, preset_name: str | None, model: dict[str, Any], **options: Any
 ) -> vip.TrimResult:
-    model.check("for MODEL.onnx, not for a compiled model", "inputs")
+    refuse(model, "for MODEL.onnx, not for a compiled model", "inputs")
     if preset_name is not None:
         raise UserError(f"--preset {preset_name}: a compiled model already has its preset")
     with shown() as progress:
-        return vip.trim_model(path, output, inputs=model.inputs, progress=progress, **options)
+        return vip.trim_model(path, output, progress=progress, **model, **options)
 
 
 def _build(
-    path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
-) -> vip.BuiltModel:
-    if model.calibrate is None:
+    path: Path, output: Path, preset_name: str | None, model: dict[str, Any], **options: Any
+) -> vip.TrimResult:
+    if "calibration" not in model:
         raise UserError(f"{path}: --calibrate DATA is needed: images that choose fraction bits")
-    compiling = model.compiling
+    preset = preset_name or "vault"
     with shown() as progress:
         return vip.build_model(
-            path,
-            model.calibrate,
-            output,
-            preset=preset_name or "vault",
-            inputs=model.inputs,
-            progress=progress,
-            **compiling,
-            **options,
+            path, output=output, preset=preset, progress=progress, **model, **options
         )

@@ -140,13 +140,13 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
 
 def show_fit(fitting: Fitting) -> None:
     """Print a table of both chips."""
-    device = fitting.full.chip.device
+    device = fitting.full.device
     rows = table("", "full", "trimmed", title=f"{device.name}, filled")
     both = (fitting.full, fitting.trimmed)
-    rows.add_row("engines", *(str(one.chip.config.pes) for one in both))
-    rows.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
+    rows.add_row("engines", *(str(one.config.pes) for one in both))
+    rows.add_row("vaults", *(f"{one.config.vaults}" for one in both))
     for name, part in device.capacity.items():
-        used = [one.chip.area.total.values.get(name, 0) for one in both]
+        used = [one.area.total.values.get(name, 0) for one in both]
         rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
     rows.add_row("cycles that the host sees", *(f"{one.host_cycles:,}" for one in both))
     rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")

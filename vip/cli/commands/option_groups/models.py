@@ -1,7 +1,6 @@
 """Options of the commands that compile ONNX models."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,10 +48,8 @@ BudgetOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """How ``vip trim`` and ``vip board`` compile and run a model."""
-
+def _model(
+    *,
     calibrate: Annotated[
         Path | None,
         typer.Option(
@@ -60,12 +57,12 @@ class ModelOptions:
             callback=reading(),
             help="Images for MODEL.onnx, as for vip nn compile.",
         ),
-    ] = None
-    carry: CarryOption = None
-    batch: BatchOption = None
-    outputs: OutputsOption = None
-    shape: ShapeOption = None
-    budget: BudgetOption = None
+    ] = None,
+    carry: CarryOption = None,
+    batch: BatchOption = None,
+    outputs: OutputsOption = None,
+    shape: ShapeOption = None,
+    budget: BudgetOption = None,
     inputs: Annotated[
         Path | None,
         typer.Option(
@@ -75,33 +72,40 @@ class ModelOptions:
             help="Images for the runs of a model, as for vip nn run (default: random, or those of "
             "--calibrate).",
         ),
-    ] = None
+    ] = None,
+) -> dict[str, Any]:
+    """How ``vip trim`` and ``vip board`` compile and run a model: what is given, by parameter of
+    :func:`vip.build_model`.
 
-    def check(self, kind: str, *allowed: str) -> None:
-        """Refuse options other than those with the names ``allowed``, for what ``kind`` says.
+    Raises:
+        UserError: malformed options.
+    """
+    options = {
+        "calibration": calibrate,
+        "carry": carry and carried(carry),
+        "batch": batch,
+        "outputs": outputs,
+        "shapes": shape and shaped(shape),
+        "budget": budget,
+        "inputs": inputs,
+    }
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
-        Raises:
-            UserError: one is given.
-        """
-        for name, value in vars(self).items():
-            if name not in allowed and value is not None:
-                flag = "input" if name == "inputs" else name
-                raise UserError(f"--{flag} is {kind}")
 
-    @property
-    def compiling(self) -> dict[str, Any]:
-        """The options that the verbs which compile a model take.
+ModelOption = Annotated[dict[str, Any], _model]
+#: Parameters of :func:`vip.build_model` whose options have other names.
+_OPTIONS = {"calibration": "calibrate", "shapes": "shape", "inputs": "input"}
 
-        Raises:
-            UserError: malformed options.
-        """
-        return {
-            "batch": self.batch,
-            "carry": carried(self.carry or ()),
-            "outputs": self.outputs or (),
-            "shapes": shaped(self.shape or ()),
-            "budget": self.budget,
-        }
+
+def refuse(model: Mapping[str, Any], kind: str, *allowed: str) -> None:
+    """Refuse options of a model other than those ``allowed``, for what ``kind`` says.
+
+    Raises:
+        UserError: there is one.
+    """
+    for name in model:
+        if name not in allowed:
+            raise UserError(f"--{_OPTIONS.get(name, name)} is {kind}")
 
 
 def carried(texts: Sequence[str]) -> dict[str, str]:
