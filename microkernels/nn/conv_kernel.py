@@ -124,7 +124,7 @@ class _ConvKernel:
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # Pixels of several slices, with different thresholds, are together unless outputs are bytes.
+        # Pixels of several slices, with different thresholds, meet unless outputs are bytes.
         limits = 0 if plan.slices == 1 else 3 if plan.narrow is None else 1
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         if plan.narrows_sums:
