@@ -9,7 +9,8 @@ from unittest.mock import patch
 
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.kernels import chip_bp_job, run_on
-from sim_tb.dut.chip import build_chip
+from sim_tb.dut.chip import chip_design
+from sim_tb.runner.build import build
 from soc.chip.config import ChipConfig
 from soc.generate.generate import generate, verilog
 from soc.generate.presets import chip_preset
@@ -54,7 +55,7 @@ def chip() -> Iterator[Measurement]:
             yield Measurement(f"{name}_verilog", report.bytes, "bytes", 0.02)
             yield Measurement(f"{name}_verilog_mb", report.bytes / 1e6, "MB", 0.02)
             before = child_seconds()
-            build_chip(config)
+            build(chip_design(config))
             yield Measurement(f"{name}_build_cpu_seconds", child_seconds() - before, "s", None)
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)

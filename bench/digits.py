@@ -28,9 +28,9 @@ from .harness.experiment import SIMULATION, Measurement, experiment
 
 def known(network: DigitNetwork, data: Digits) -> tuple[float, float]:
     """Shares of the test's digits that floating point and the golden model recognise."""
-    golden = network.fixed_scores(data.test_images, lambda job: job.expected)
-    real = network.scores(data.test_images)
-    return accuracy(real, data.test_labels), accuracy(golden, data.test_labels)
+    images, labels = data
+    golden = network.fixed_scores(images, lambda job: job.expected)
+    return accuracy(network.scores(images), labels), accuracy(golden, labels)
 
 
 def engine_cycles(network: DigitNetwork, data: Digits, config: PeConfig, images: int) -> float:
@@ -42,7 +42,7 @@ def engine_cycles(network: DigitNetwork, data: Digits, config: PeConfig, images:
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     cycles: list[int] = []
-    shown = data.test_images[:images]
+    shown = data[0][:images]
     with PeSimulation(config) as simulation:
 
         def run(job: KernelJob) -> Elements:
@@ -73,7 +73,7 @@ def digits(
     """
     config = preset(preset_name)
     need_simulator()
-    data = load_digits()
+    _, data = load_digits()
     for name in NETWORKS:
         network, key = trained(name), name.lower()
         real, golden = known(network, data)

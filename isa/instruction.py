@@ -287,19 +287,13 @@ class Access(Enum):
     WRITE = "write"
 
 
-@dataclass(frozen=True)
-class Use:
-    """How an instruction uses an operand: its role and, for an address, the elements there and how
-    they are accessed. Without an address, ``extent`` and ``access`` are None."""
-
-    role: Role
-    extent: Extent | None = None
-    access: Access | None = None
+#: What an operand is for; of an address also the elements there and how they are accessed.
+Use = Role | tuple[Role, Extent, Access]
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand: its encoding field and its use."""
+    """One operand: its encoding field and what it is for."""
 
     field: BitField
     use: Use
@@ -307,19 +301,19 @@ class Operand:
     @property
     def role(self) -> Role:
         """Role of the operand."""
-        return self.use.role
+        return self.use if isinstance(self.use, Role) else self.use[0]
 
     @property
     def extent(self) -> Extent:
         """Elements at the address that the operand holds; only of an operand with an address."""
-        assert self.use.extent is not None
-        return self.use.extent
+        assert not isinstance(self.use, Role)
+        return self.use[1]
 
     @property
     def access(self) -> Access:
         """Access to these elements; likewise."""
-        assert self.use.access is not None
-        return self.use.access
+        assert not isinstance(self.use, Role)
+        return self.use[2]
 
     @property
     def is_register(self) -> bool:
@@ -361,7 +355,7 @@ class Instruction:
         width: element width, written ``[16-bit]`` after the mnemonic; None: none is written.
         opcode: bits 31:26.
         function: bits 7:0 for formats without an immediate.
-        format, operands: encoding and meaning of the operands, in assembly's order.
+        format, uses: encoding and meaning of the operands, in assembly's order.
         unit: functional unit that executes it.
         vertical, reduction, scalar, branch: the operation, where the unit has a choice.
         pairs: an element is a pair of signed numbers of half its width, the first in the low half,
@@ -381,11 +375,11 @@ class Instruction:
     mnemonic: str
     opcode: int
     format: Format
-    operands: tuple[Operand, ...]
     unit: Unit
     work: str
     summary: str
     semantics: str
+    uses: tuple[Use, ...] = ()
     width: Width | None = None
     function: int = 0
     vertical: VerticalOp | None = None
@@ -398,6 +392,12 @@ class Instruction:
     fractions: bool = False
     origin: Origin = Origin.THESIS
     optional: bool = False
+
+    @cached_property
+    def operands(self) -> tuple[Operand, ...]:
+        """The operands in assembly's order."""
+        pairs = zip(self.format.value, self.uses, strict=True)
+        return tuple(Operand(field, use) for field, use in pairs)
 
     @property
     def value_bits(self) -> int:
@@ -451,11 +451,3 @@ class Instruction:
     def loads(self) -> bool:
         """Whether it reads memory."""
         return self.memory is not None and self.memory.access is Access.READ
-
-
-def operands(fmt: Format, *uses: Use | Role) -> tuple[Operand, ...]:
-    """The operands of ``fmt`` with their ``uses``, in order; a role alone holds no address."""
-    return tuple(
-        Operand(field, Use(use) if isinstance(use, Role) else use)
-        for field, use in zip(fmt.value, uses, strict=True)
-    )

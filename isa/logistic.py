@@ -55,16 +55,9 @@ class Region:
     first: int
 
 
-@dataclass(frozen=True)
-class Segment:
-    """Coefficients of a segment in units of ``2**-VALUE_FRACTION``, none negative (see the
-    module)."""
-
-    constant: int
-    slope: int
-    curve: int
-
-
+#: Constant, slope and curve of a segment in units of ``2**-VALUE_FRACTION``, none negative (see the
+#: module).
+Segment = tuple[int, int, int]
 #: Ascending. Segments are shorter where the function bends more.
 REGIONS = (
     Region(start=0, shift=U_FRACTION - 4, first=0),
@@ -81,11 +74,8 @@ def _segment(start: float, length: float) -> Segment:
     slope = (high - low) / (2 * half)
     curve = (high - 2 * middle + low) / (2 * half * half)
     scale = 1 << VALUE_FRACTION
-    return Segment(
-        constant=max(0, round((middle - slope / 2 + curve / 4) * scale)),
-        slope=round((slope - curve) * scale),
-        curve=round(-curve * scale),
-    )
+    constant = max(0, round((middle - slope / 2 + curve / 4) * scale))
+    return constant, round((slope - curve) * scale), round(-curve * scale)
 
 
 def _segments() -> tuple[Segment, ...]:
@@ -103,15 +93,11 @@ SEGMENTS = _segments()
 
 
 @cache
-def _coefficients() -> tuple[Array, Array, Array]:
+def _coefficients() -> Array:
     """Constants, slopes and curves of the table."""
     import numpy as np
 
-    constants, slopes, curves = (
-        np.array([getattr(segment, name) for segment in SEGMENTS], np.int64)
-        for name in ("constant", "slope", "curve")
-    )
-    return constants, slopes, curves
+    return np.array(SEGMENTS, np.int64).T
 
 
 def logistic(function: LogisticOp, values: Array, fx: int) -> Array:

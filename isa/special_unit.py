@@ -20,9 +20,7 @@ from .instruction import (
     Origin,
     Role,
     Unit,
-    Use,
     Width,
-    operands,
 )
 
 if TYPE_CHECKING:
@@ -32,10 +30,9 @@ if TYPE_CHECKING:
 Array: TypeAlias = "np.ndarray[Any, Any]"
 #: Width of the elements: the compiled simulator has a table of the results of all 16-bit ones.
 _WIDTH = Width.W16
-_OPERANDS = operands(
-    Format.AB,
-    Use(Role.RESULT_ADDRESS, Extent.VECTOR, Access.WRITE),
-    Use(Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ),
+_USES = (
+    (Role.RESULT_ADDRESS, Extent.VECTOR, Access.WRITE),
+    (Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ),
 )
 
 
@@ -71,7 +68,7 @@ class SpecialUnit:
                 opcode=Opcode.SPECIAL,
                 function=WIDTH.insert(_WIDTH) | VERTICAL.insert(function),
                 format=Format.AB,
-                operands=_OPERANDS,
+                uses=_USES,
                 unit=Unit.VECTOR,
                 special=self.name,
                 work=self.name,

@@ -12,9 +12,7 @@ illegal, so cleared memory faults. :func:`encode` and :func:`decode` translate t
 
 from collections.abc import Sequence
 
-from isa.rows.load_store import load_store_rows
-from isa.rows.scalar import scalar_rows
-from isa.rows.vector import vector_rows
+from isa.rows import load_store_rows, scalar_rows, vector_rows
 from support.errors import VipError
 
 from .instruction import (

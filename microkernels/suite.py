@@ -139,8 +139,8 @@ def bitonic_sort() -> tuple[KernelJob, ...]:
 
 
 def _maps() -> Elements:
-    digits = load_digits().test_images[:32]
-    return to_fixed(digits.transpose(3, 1, 2, 0), ACTIVATION_FRACTION)
+    _, (images, _) = load_digits()
+    return to_fixed(images[:32].transpose(3, 1, 2, 0), ACTIVATION_FRACTION)
 
 
 @_application("max-pooling", "2 x 2 pixels, 32 digits")
@@ -167,8 +167,8 @@ def median_pooling() -> tuple[KernelJob, ...]:
 @_application("k-means", "48 digits, ten centres that the host moves")
 def kmeans() -> tuple[KernelJob, ...]:
     """Two rounds of k-means on 48 digits: assignment, then the host moves the ten centres."""
-    digits = load_digits()
-    points = (digits.train_images[: 48 + CLASSES] * _HIGHEST_PIXEL).astype(np.int16)
+    (images, _), _ = load_digits()
+    points = (images[: 48 + CLASSES] * _HIGHEST_PIXEL).astype(np.int16)
     points = points.reshape(len(points), -1)
     points, centres = points[CLASSES:], points[:CLASSES] << KMEANS_FRACTION
     first = kmeans_job(points, centres)
@@ -188,19 +188,19 @@ def gaussian_elimination() -> tuple[KernelJob, ...]:
 def convolutional_network() -> tuple[KernelJob, ...]:
     """A digit through a network of three layers: two convolutions with pooling, one fully
     connected."""
-    digits = load_digits()
+    _, (images, _) = load_digits()
     network = trained("CNN of 2 epochs")
     jobs: list[KernelJob] = []
-    network.fixed_scores(digits.test_images[:1], _collect(jobs))
+    network.fixed_scores(images[:1], _collect(jobs))
     return tuple(jobs)
 
 
 @_application("network-in-network", "a digit through convolutions of 3 x 3 and 1 x 1")
 def network_in_network() -> tuple[KernelJob, ...]:
     """A digit through a network in network."""
-    digits = load_digits()
+    _, (images, _) = load_digits()
     jobs: list[KernelJob] = []
-    nin_fixed_scores(trained_nin(), digits.test_images[0], _collect(jobs))
+    nin_fixed_scores(trained_nin(), images[0], _collect(jobs))
     return tuple(jobs)
 
 

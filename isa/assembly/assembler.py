@@ -233,18 +233,19 @@ class _Assembler:
             names.setdefault(match[2], 1)
 
     def line(self, number: int, line: Line) -> None:
-        for label in line.labels:
+        labels, body = line
+        for label in labels:
             self.define(label, "a label", number)
             self.symbols[label.text] = len(self.words)
-        if line.body is None:
+        if body is None:
             return
         start = len(self.words)
-        if isinstance(line.body, Directive):
-            self.directive(number, line.body)
+        if isinstance(body, Directive):
+            self.directive(number, body)
         else:
-            self.statement(line.body)
+            self.statement(body)
         if self.max_words is not None and len(self.words) > self.max_words:
-            raise LineError(f"the program is longer than {self.max_words} words", line.body.column)
+            raise LineError(f"the program is longer than {self.max_words} words", body.column)
         source = SourceLine(self.name, number, self.lines[number - 1])
         self.source.update(dict.fromkeys(range(start, len(self.words)), source))
 

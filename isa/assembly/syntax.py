@@ -152,12 +152,8 @@ class Directive:
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line: labels, then at most one instruction or directive."""
-
-    labels: tuple[Name, ...]
-    body: Statement | Directive | None
+#: A line: labels, then at most one instruction or directive.
+Line = tuple[tuple[Name, ...], Statement | Directive | None]
 
 
 def _column(token: Token) -> int:
@@ -172,7 +168,7 @@ class _Builder(Transformer[Token, Line]):
     def start(self, *parts: Name | Statement | Directive) -> Line:
         labels = tuple(part for part in parts if isinstance(part, Name))
         bodies = [part for part in parts if not isinstance(part, Name)]
-        return Line(labels, bodies[0] if bodies else None)
+        return labels, bodies[0] if bodies else None
 
     def name(self, token: Token) -> Name:
         return Name(str(token), _column(token))

@@ -46,18 +46,12 @@ _WINDOW = 2
 _KERNEL = 3
 
 
-@dataclass(frozen=True)
-class Digits:
-    """Pictures (count x 8 x 8 x 1, 0 to 1) and their labels, for training and testing."""
-
-    train_images: Elements
-    train_labels: Elements
-    test_images: Elements
-    test_labels: Elements
+#: Pictures (count x 8 x 8 x 1, 0 to 1) and their labels.
+Digits = tuple[Elements, Elements]
 
 
-def load_digits() -> Digits:
-    """scikit-learn's digits, split at random but reproducibly.
+def load_digits() -> tuple[Digits, Digits]:
+    """scikit-learn's digits for training and for testing, split at random but reproducibly.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -69,9 +63,8 @@ def load_digits() -> Digits:
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(bunch.target))
     images = (bunch.images / _HIGHEST).reshape(-1, SIDE, SIDE, 1)[order]
     labels = bunch.target[order]
-    return Digits(
-        images[_TEST_DIGITS:], labels[_TEST_DIGITS:], images[:_TEST_DIGITS], labels[:_TEST_DIGITS]
-    )
+    test = images[:_TEST_DIGITS], labels[:_TEST_DIGITS]
+    return (images[_TEST_DIGITS:], labels[_TEST_DIGITS:]), test
 
 
 @dataclass(frozen=True)

@@ -98,11 +98,7 @@ def write_digits(folder: Path) -> None:
     for name in NETWORKS:
         model = digits_model(trained(name))
         write_file(folder / f"digits_{name.lower()}.onnx", model.SerializeToString())
-    parts = {
-        "train": (digits.train_images, digits.train_labels),
-        "test": (digits.test_images, digits.test_labels),
-    }
-    for name, (images, labels) in parts.items():
+    for name, (images, labels) in zip(("train", "test"), digits, strict=True):
         channels_first = images.transpose(0, 3, 1, 2).astype(np.float32)
         data = io.BytesIO()
         np.savez(data, x=channels_first, y=labels)

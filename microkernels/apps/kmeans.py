@@ -15,7 +15,6 @@ A group of points is loaded while another one is assigned. The last group ends w
 if groups don't divide the points evenly, it repeats points of the previous group.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -37,69 +36,41 @@ _MOST_CENTRES = 32
 _MOST_GROUP = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class KmeansShape:
-    """Sizes of an assignment.
-
-    Attributes:
-        points: 1..65536. coordinates: per point, 1..255. centres: 1..32.
-
-    Raises:
-        KernelError: a value out of range, or centres that don't fit the scratchpad.
-    """
-
-    points: int
-    coordinates: int
-    centres: int
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        CHECK.within("points", self.points, 1, _MOST_POINTS)
-        CHECK.within("coordinates", self.coordinates, 1, MAX_VL - 1)
-        CHECK.within("centres", self.centres, 1, _MOST_CENTRES)
-        if self.group < 1:
-            raise KernelError(
-                f"{self.centres} centres of {self.coordinates} coordinates do not fit the "
-                f"scratchpad of {DEFAULT_SCRATCHPAD} bytes"
-            )
-
-    @property
-    def length(self) -> int:
-        """Elements of a point, including the additional coordinate."""
-        return self.coordinates + 1
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a point or centre, including the additional coordinate."""
-        return self.length * ELEMENT_BYTES
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Addresses of the centres' matrix, of the numbers 0, 1 ... followed by the number of
-        centres, of the points, of the assignment, and of the end."""
-        elements = (
-            self.centres * self.length,
-            self.centres + 1,
-            self.points * self.length,
-            self.points,
-        )
-        return addresses(*(count * ELEMENT_BYTES for count in elements))
-
-    @property
-    def group(self) -> int:
-        """Points per group."""
-        limit = min(self.points, _MOST_GROUP, MAX_VL // self.centres)
-        fitting = (n for n in range(1, limit + 1) if _held(self, n)[-1] <= DEFAULT_SCRATCHPAD)
-        return max(fitting, default=0)
+def _places(points: int, coordinates: int, centres: int) -> tuple[int, ...]:
+    """Addresses of the centres' matrix, of the numbers 0, 1 ... followed by the number of centres,
+    of the points with their additional coordinate, of the assignment, and of the end."""
+    length = coordinates + 1
+    elements = (centres * length, centres + 1, points * length, points)
+    return addresses(*(count * ELEMENT_BYTES for count in elements))
 
 
-def _held(shape: KmeansShape, group: int) -> tuple[int, ...]:
+def _held(row_bytes: int, centres: int, group: int) -> tuple[int, ...]:
     """Scratchpad addresses: the matrix, the numbers followed by their count, two groups of points,
     the costs followed by the lowest cost of each point, the results of two groups, and the end."""
-    points, results = group * shape.row_bytes, group * ELEMENT_BYTES
-    numbers, costs = (shape.centres + 1) * ELEMENT_BYTES, (shape.centres + 1) * results
-    sizes = (shape.centres * shape.row_bytes, numbers, points, points, costs, results, results)
+    points, results = group * row_bytes, group * ELEMENT_BYTES
+    numbers, costs = (centres + 1) * ELEMENT_BYTES, (centres + 1) * results
+    sizes = (centres * row_bytes, numbers, points, points, costs, results, results)
     return addresses(*sizes, align=RANGE_BYTES)
+
+
+def _group(points: int, coordinates: int, centres: int) -> int:
+    """Points per group.
+
+    Raises:
+        KernelError: a number out of range, or centres that don't fit the scratchpad.
+    """
+    CHECK.within("points", points, 1, _MOST_POINTS)
+    CHECK.within("coordinates", coordinates, 1, MAX_VL - 1)
+    CHECK.within("centres", centres, 1, _MOST_CENTRES)
+    limit = min(points, _MOST_GROUP, MAX_VL // centres)
+    row_bytes = (coordinates + 1) * ELEMENT_BYTES
+    for group in range(limit, 0, -1):
+        if _held(row_bytes, centres, group)[-1] <= DEFAULT_SCRATCHPAD:
+            return group
+    raise KernelError(
+        f"{centres} centres of {coordinates} coordinates do not fit the scratchpad of "
+        f"{DEFAULT_SCRATCHPAD} bytes"
+    )
 
 
 def matrix_of(centres: Elements) -> Elements:
@@ -147,13 +118,15 @@ def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> 
 
 
 @lru_cache(maxsize=64)
-def _program(shape: KmeansShape) -> Program:
-    """The program that assigns points, with data at :attr:`KmeansShape.places`."""
-    group, centres = shape.group, shape.centres
-    _, numbers_at, use_at, fill_at, costs_at, made_at, kept_at, end = _held(shape, group)
-    matrix, numbers, points, target, _ = shape.places
+def _program(count: int, coordinates: int, centres: int) -> Program:
+    """The program that assigns ``count`` points, with data at :func:`_places`."""
+    # A point or centre with the additional coordinate.
+    length, pitch = coordinates + 1, (coordinates + 1) * ELEMENT_BYTES
+    group = _group(count, coordinates, centres)
+    _, numbers_at, use_at, fill_at, costs_at, made_at, kept_at, end = _held(pitch, centres, group)
+    matrix, numbers, points, target, _ = _places(count, coordinates, centres)
     w = KernelBuilder(
-        f"k-means: {shape.points} points of {shape.coordinates} coordinates, {centres} centres.",
+        f"k-means: {count} points of {coordinates} coordinates, {centres} centres.",
         f"Generated by {__name__}, which explains it.",
         f"Groups of {group} points.",
         "",
@@ -164,15 +137,14 @@ def _program(shape: KmeansShape) -> Program:
         f"  {costs_at:>4} costs, and the least of each point",
         f"  {made_at:>4} two groups of results",
     )
-    length = w.constant("length", shape.length, "elements of a point")
+    size = w.constant("length", length, "elements of a point")
     rows = w.constant("rows", centres, "centres")
-    count = w.constant("count", group, "points of a group")
+    group_points = w.constant("count", group, "points of a group")
     every = w.constant("every", group * centres, "costs of a group")
-    group_size = w.constant("group_size", group * shape.length, "elements of a group")
+    group_size = w.constant("group_size", group * length, "elements of a group")
     fraction = w.constant("fraction", FRACTION, "fraction bits")
-    last = w.constant("last", points + (shape.points - group) * shape.row_bytes, "last group")
-    rest = (shape.points - group) * ELEMENT_BYTES
-    last_out = w.constant("last_out", target + rest, "its results")
+    last = w.constant("last", points + (count - group) * pitch, "last group")
+    last_out = w.constant("last_out", target + (count - group) * ELEMENT_BYTES, "its results")
     number = w.constant("numbers", numbers_at, "numbers of the centres")
     factor = w.constant("factor", numbers_at + centres * ELEMENT_BYTES, "how many they are")
     costs = w.constant("costs", costs_at, "costs")
@@ -189,7 +161,7 @@ def _program(shape: KmeansShape) -> Program:
 
     w.set_constants()
     w.op("li", point, matrix)
-    w.op("li", cost, centres * shape.length)
+    w.op("li", cost, centres * length)
     w.load(w.zero, point, cost)
     w.op("li", point, numbers)
     w.op("add", cost, rows, 1)
@@ -197,7 +169,7 @@ def _program(shape: KmeansShape) -> Program:
     w.load(use, at, group_size)
     w.label("group")
     with w.unless("beq", at, last):
-        w.offset(at, at, group * shape.row_bytes)
+        w.offset(at, at, group * pitch)
         with w.unless("blt", at, last):
             w.op("mov", at, last)
         w.load(fill, at, group_size)
@@ -205,19 +177,19 @@ def _program(shape: KmeansShape) -> Program:
     w.op("mov", final, 1)
     w.label("loaded")
     w.note("Costs of all centres for each point.")
-    w.op("set.vl", length)
+    w.op("set.vl", size)
     w.op("set.mr", rows)
     w.op("set.fx", fraction)
     w.op("mov", point, use)
     w.op("mov", cost, costs)
     for index in range(group):
         if index:
-            w.op("add", point, point, shape.row_bytes)
+            w.op("add", point, point, pitch)
             w.op("add", cost, cost, centres * ELEMENT_BYTES)
         w.vector("m.v.mul.add", cost, w.zero, point)
     w.note("What each is above the least, times the number of centres.")
     w.op("set.vl", rows)
-    w.op("set.mr", count)
+    w.op("set.mr", group_points)
     w.op("set.fx", w.zero)
     w.op("v.drain")
     w.vector("m.v.nop.min", least, costs, costs)
@@ -236,7 +208,7 @@ def _program(shape: KmeansShape) -> Program:
     w.op("v.drain")
     w.vector("m.v.add.min", result, costs, number, note="the first with the least")
     w.op("v.drain")
-    w.store(out, result, count)
+    w.store(out, result, group_points)
     w.swap(use, fill, cost)
     w.swap(result, stored, cost)
     with w.unless("bne", final, w.zero):
@@ -245,7 +217,7 @@ def _program(shape: KmeansShape) -> Program:
         w.op("mov", out, last_out)
         w.op("jmp", "group")
     w.op("halt")
-    return w.program(f"kmeans_{shape.points}x{shape.coordinates}x{shape.centres}.s")
+    return w.program(f"kmeans_{count}x{coordinates}x{centres}.s")
 
 
 def kmeans_job(points: Elements, centres: Elements) -> KernelJob:
@@ -256,19 +228,18 @@ def kmeans_job(points: Elements, centres: Elements) -> KernelJob:
     """
     if points.ndim != 2 or centres.ndim != 2 or points.shape[1] != centres.shape[1]:
         raise KernelError(f"points {points.shape} and centres {centres.shape} do not fit")
-    shape = KmeansShape(
-        points=points.shape[0], coordinates=points.shape[1], centres=centres.shape[0]
-    )
-    matrix, numbers, source, target, _ = shape.places
+    sizes = (*points.shape, len(centres))
+    program = _program(*sizes)
+    matrix, numbers, source, target, _ = _places(*sizes)
     return array_job(
         "k-means",
-        _program(shape),
+        program,
         {
             matrix: matrix_of(centres),
-            numbers: np.array([*range(shape.centres), shape.centres], ELEMENT),
+            numbers: np.arange(len(centres) + 1).astype(ELEMENT),
             source: _extended(points),
         },
         target,
         lambda: assign(points, centres),
-        shape.points * shape.centres * (2 * shape.coordinates + 2),
+        len(points) * len(centres) * (2 * points.shape[1] + 2),
     )

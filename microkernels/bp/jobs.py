@@ -26,7 +26,6 @@ from .plain import plain_program
 from .problem import BpProblem, Messages, UpdateVariant, most_cycles
 from .shifts.choice import Form, shifts_of
 from .sums import sum_program, with_sums
-from .tiles import TileCut
 
 
 @CHECK.arguments
@@ -40,7 +39,7 @@ def bp_job(
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
-    cut: TileCut | None = None,
+    cut: tuple[int, int] | None = None,
     choose: bool = False,
     damping: int = 0,
     sums: bool | None = None,
@@ -160,7 +159,7 @@ class _Levels:
         scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
         form: Form = "matrix",
         instruction_words: int = INSTRUCTION_WORDS,
-        cut: TileCut | None = None,
+        cut: tuple[int, int] | None = None,
         damping: int = 0,
     ) -> None:
         check_damping(damping)
@@ -286,7 +285,7 @@ def bp_levels_job(
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
-    cut: TileCut | None = None,
+    cut: tuple[int, int] | None = None,
     choose: bool = False,
     damping: int = 0,
     messages: Messages | None = None,

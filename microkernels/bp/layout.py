@@ -57,7 +57,7 @@ from .runs import (
     sweep_team,
 )
 from .shifts.base import Shifts
-from .tiles import Tile, TileCut, TileGrid
+from .tiles import Tile, TileGrid
 
 _ALIGNMENT = BANKS * ROW_BYTES
 
@@ -124,7 +124,7 @@ class BpLayout:
         block: int = 1,
         shifts: Shifts | None = None,
         in_blocks: bool = False,
-        cut: TileCut | None = None,
+        cut: tuple[int, int] | None = None,
         damping: int = 0,
     ) -> "BpLayout":
         """The layout of ``problem``; errors as for the class.

@@ -203,9 +203,9 @@ class LevelsLayout(Generic[Level]):
         vault_bits: int | None = None,
     ) -> Launch:
         """The launch of construct or copy for ``problem``, the fine level's; the rest as for
-        :func:`construct_program`."""
-        make = construct_program if name == "construct" else copy_program
-        program = make(
+        :func:`between_program`."""
+        program = between_program(
+            name,
             problem.labels,
             problem.bits,
             scratchpad_bytes=scratchpad_bytes,
@@ -231,7 +231,8 @@ def coarse_base(fine: BpLayout | TrwsLayout) -> int:
 
 
 @CHECK.arguments
-def construct_program(
+def between_program(
+    name: Between,
     labels: int,
     bits: int = 16,
     *,
@@ -239,7 +240,7 @@ def construct_program(
     vault_bits: int | None = None,
     tail: int = 0,
 ) -> Program:
-    """The program that sums data costs.
+    """The program that sums data costs (construct), or that copies messages to the fine problem.
 
     Parameters:
         labels, bits: of the problem.
@@ -250,57 +251,20 @@ def construct_program(
     Raises:
         KernelError: vectors that don't fit the scratchpad, an invalid element width.
     """
-    kernel = _LevelKernel(
-        "construct", labels, bits, scratchpad_bytes, ring=_CONSTRUCT_RING, summed=True, tail=tail
-    )
-    return kernel.program(
-        load=kernel.load_costs,
-        work=kernel.add_costs,
-        store=kernel.store_costs,
-        vault_bits=vault_bits,
-    )
-
-
-@CHECK.arguments
-def copy_program(
-    labels: int,
-    bits: int = 16,
-    *,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-    tail: int = 0,
-) -> Program:
-    """The program that copies messages to the fine problem; parameters as for
-    :func:`construct_program`."""
-    kernel = _LevelKernel(
-        "copy", labels, bits, scratchpad_bytes, ring=_COPY_RING, summed=False, tail=tail
-    )
-    return kernel.program(
-        load=kernel.load_messages, store=kernel.store_messages, vault_bits=vault_bits
-    )
+    CHECK.one_of("name", name, BETWEEN)
+    return _LevelKernel(name, labels, bits, scratchpad_bytes, tail).program(vault_bits)
 
 
 class _LevelKernel:
-    """Common frame of both programs, and each one's code for a batch and for one of its blocks.
-
-    Parameters:
-        ring: maximum blocks per batch, and number of batches.
-        summed: to be added, the first vectors of all blocks of a batch are contiguous, then the
-            second ones and so on; otherwise each block's vectors are contiguous.
-        tail: elements after a vector's labels.
-    """
+    """Common frame of both programs, and each one's code for a batch and for one of its blocks;
+    parameters as for :func:`between_program`."""
 
     def __init__(
-        self,
-        name: str,
-        labels: int,
-        bits: int,
-        scratchpad_bytes: int,
-        *,
-        ring: tuple[int, int],
-        summed: bool,
-        tail: int,
+        self, name: Between, labels: int, bits: int, scratchpad_bytes: int, tail: int
     ) -> None:
+        # To be added, the first vectors of all blocks of a batch are contiguous, then the second
+        # ones and so on; otherwise each block's vectors are.
+        self._summed = summed = name == "construct"
         size = element_type(bits).itemsize
         self._name = f"{name}_{labels}x{bits}.s"
         self._vector = vector_stride(labels + tail, bits)
@@ -309,7 +273,7 @@ class _LevelKernel:
         fitting = scratchpad_bytes // block
         if not 1 <= labels <= MAX_VL or fitting < _FEWEST_BATCHES:
             raise _too_many(labels, bits, tail, scratchpad_bytes)
-        most_blocks, most_batches = ring
+        most_blocks, most_batches = _CONSTRUCT_RING if summed else _COPY_RING
         batches = min(most_batches, fitting)
         # A vector instruction handles no more than this.
         widest = MAX_VL * size // self._vector
@@ -337,22 +301,14 @@ class _LevelKernel:
         for register, purpose in _REGISTERS.items():
             w.register(register, purpose)
 
-    def program(
-        self,
-        *,
-        load: Callable[[], None],
-        store: Callable[[], None],
-        work: Callable[[], None] | None = None,
-        vault_bits: int | None,
-    ) -> Program:
-        """The assembled program.
-
-        Parameters:
-            load: writes code that loads the block at the load stream's position to ``here``.
-            store: writes code that stores the results at ``here`` at the store stream's position.
-            work: writes code that computes a batch's results.
-        """
+    def program(self, vault_bits: int | None) -> Program:
+        """The assembled program."""
         w = self._writer
+        # They write code that loads the block at the load stream's position to ``here``, and that
+        # stores the results at ``here`` at the store stream's position.
+        load, store = self._load_messages, self._store_messages
+        if self._summed:
+            load, store = self._load_costs, self._store_costs
         self._start(vault_bits)
         w.note("Fill all batches but one.")
         w.label("fill")
@@ -360,13 +316,13 @@ class _LevelKernel:
         w.op("add", "spare", "spare", self._batch)
         w.op("bne", "spare", "last", "fill")
         w.label("work")
-        if work is not None:
+        if self._summed:
             w.note("Make the results of the batch.")
-            work()
+            self._add_costs()
         w.note("Load what comes after the loads on their way.")
         self._load_batch(load)
         w.note("Store the results.")
-        if work is not None:
+        if self._summed:
             w.op("v.drain")
         self._each_block(_STORED, "batch", store, after="finish")
         w.op("mov", "spare", "batch")
@@ -467,7 +423,7 @@ class _LevelKernel:
         w.op("bne", f"{stream}_rows", "zero", on)
         self._enter(stream)
 
-    def load_costs(self) -> None:
+    def _load_costs(self) -> None:
         """Load the data costs of four pixels."""
         w = self._writer
         place = f"{_LOADED}_at"
@@ -482,7 +438,7 @@ class _LevelKernel:
         w.op("add", "other", "other", self._apart)
         w.load("other", "scratch", "elements", note="bottom right")
 
-    def add_costs(self) -> None:
+    def _add_costs(self) -> None:
         """Add four pixels' data costs."""
         w = self._writer
         w.op("add", "other", "batch", self._apart)
@@ -494,11 +450,11 @@ class _LevelKernel:
             w.op("v.drain")
         w.vector("v.v.add", "batch", "batch", "other")
 
-    def store_costs(self) -> None:
+    def _store_costs(self) -> None:
         """Store the sum of four pixels' data costs."""
         self._writer.store(f"{_STORED}_at", "here", "elements")
 
-    def load_messages(self) -> None:
+    def _load_messages(self) -> None:
         """Load a coarse pixel's messages."""
         w = self._writer
         place = f"{_LOADED}_at"
@@ -507,7 +463,7 @@ class _LevelKernel:
         w.op("add", "other", "here", self._apart)
         w.load("other", "scratch", "elements", note="left, right")
 
-    def store_messages(self) -> None:
+    def _store_messages(self) -> None:
         """Store the messages of four pixels."""
         w = self._writer
         places = (("top left", None), ("top right", self._record), ("bottom right", "pitch"))

@@ -1,7 +1,7 @@
 """Partition of the image over vaults: thesis section 6.1 and Figure 6.2.
 
 The image is cut into as many columns and rows of tiles as there are vaults, or fewer if it has
-fewer pixels or a :class:`TileCut` says so. Tile (column, row) belongs to the vault at position
+fewer pixels or a cut says so. Tile (column, row) belongs to the vault at position
 ``column + row`` of the ring (:mod:`microkernels.runtime.ring`). Hence
 
 - each row and each column of tiles is spread over different vaults: a sweep in any direction goes
@@ -30,19 +30,6 @@ from microkernels.runtime.ring import VaultRing
 
 from .problem import MessageDirection
 from .runs import START_UPDATES, TIME, TIME_ALONE
-
-
-@dataclass(frozen=True)
-class TileCut:
-    """Maximum columns and rows of an image's tiles, at least 1 each."""
-
-    columns: int
-    rows: int
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        CHECK.at_least("columns", self.columns, 1)
-        CHECK.at_least("rows", self.rows, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +65,7 @@ class TileGrid:
         width, height: image size in pixels; at least 1 each.
         ring: of the vaults.
         block: side of a block in pixels, at least 1.
-        cut: maximum columns and rows of tiles; None: as many as vaults.
+        cut: maximum columns and rows of tiles, at least 1 each; None: as many as vaults.
 
     Raises:
         KernelError: a value out of range.
@@ -88,24 +75,31 @@ class TileGrid:
     height: int
     ring: VaultRing
     block: int = 1
-    cut: TileCut | None = None
+    cut: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         for name in ("width", "height", "block"):
             CHECK.at_least(name, getattr(self, name), 1)
+        if self.cut is not None:
+            CHECK.kind("cut", self.cut, tuple)
+            CHECK.within("numbers of a cut", len(self.cut), 2, 2)
+            for name, limit in zip(("columns", "rows"), self.cut, strict=True):
+                CHECK.at_least(name, limit, 1)
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        return self.cut or (self.ring.vaults, self.ring.vaults)
 
     @property
     def columns(self) -> int:
         """Columns of tiles, which are the steps of a sweep to the right or left."""
-        limit = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
-        return min(limit, self.blocks(self.width))
+        return min(self._limits[0], self.ring.vaults, self.blocks(self.width))
 
     @property
     def rows(self) -> int:
         """Rows of tiles, which are the steps of a sweep down or up."""
-        limit = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
-        return min(limit, self.blocks(self.height))
+        return min(self._limits[1], self.ring.vaults, self.blocks(self.height))
 
     @property
     def tile_width(self) -> int:
@@ -186,36 +180,28 @@ def _holder(blocks: int, parts: int, block: int) -> int:
     return block // (length + 1) if block < longer else over + (block - longer) // length
 
 
-def fastest_cut(width: int, height: int, *, vaults: int, pes: int, block: int = 1) -> TileCut:
-    """The cut with the shortest predicted time; among equals the one with more tiles, so that each
-    vault stores less.
+def fastest_cut(
+    width: int, height: int, *, vaults: int, pes: int, block: int = 1
+) -> tuple[int, int]:
+    """Columns and rows of tiles with the shortest predicted time; among equals the one with more
+    tiles, so that each vault stores less.
 
     Parameters:
         width, height: image size in pixels.
         vaults: of the machine. pes: engines per vault that work.
         block: side of a block in pixels (:mod:`microkernels.bp.tiles`).
     """
-    return TileCut(
-        columns=_fastest_parts(width, height, vaults, pes, block),
-        rows=_fastest_parts(height, width, vaults, pes, block),
-    )
+
+    def fastest(side: int, length: int) -> int:
+        limit = min(vaults, -(-side // block))
+        return min(range(limit, 0, -1), key=lambda n: sweep_time(side, length, n, pes, block))
+
+    return fastest(width, height), fastest(height, width)
 
 
-def predicted_updates(width: int, height: int, cut: TileCut, pes: int, block: int = 1) -> float:
-    """Predicted time of an iteration on an image in the tiles of ``cut``, in message updates."""
-    return 2 * (
-        _time(width, height, cut.columns, pes, block) + _time(height, width, cut.rows, pes, block)
-    )
-
-
-def _fastest_parts(side: int, length: int, vaults: int, pes: int, block: int) -> int:
-    limit = min(vaults, -(-side // block))
-    return min(range(limit, 0, -1), key=lambda parts: _time(side, length, parts, pes, block))
-
-
-def _time(side: int, length: int, parts: int, pes: int, block: int) -> float:
-    """Time that depends on the number of ``parts`` of ``side``: of a sweep across them, along
-    lines of ``length`` pixels of which each part has its share, and of the starts of a sweep
+def sweep_time(side: int, length: int, parts: int, pes: int, block: int) -> float:
+    """Message updates that depend on the number of ``parts`` of ``side``: of a sweep across them,
+    along lines of ``length`` pixels of which each part has its share, and of the starts of a sweep
     along them."""
     lines = block * -(-side // (block * parts))
     share = -(-lines // pes)

@@ -15,9 +15,8 @@ operations of its golden model. A program may compute more than that, such as un
 end of the last vector or a sum whose only purpose is to take time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,25 +40,20 @@ BYTE = np.dtype("i1")
 NUMBERS: dict[int, np.dtype[Any]] = {16: ELEMENT, 8: BYTE}
 
 
-@dataclass(eq=False)
-class SaturationCount:
-    """Number of values that saturated."""
-
-    values: int = 0
-
-
-_active: list[SaturationCount] = []
+#: Of each open context, the number of values limited.
+_active: list[list[int]] = []
 
 
 @contextmanager
-def count_saturation() -> Iterator[SaturationCount]:
-    """Count the values that golden models limit while the context is open."""
-    count = SaturationCount()
-    _active.append(count)
+def count_saturation() -> Iterator[Callable[[], int]]:
+    """Count the values that golden models limit while the context is open; yields a function that
+    returns their number."""
+    total = [0]
+    _active.append(total)
     try:
-        yield count
+        yield lambda: total[0]
     finally:
-        _active.remove(count)
+        _active.pop()
 
 
 def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer]:
@@ -67,8 +61,8 @@ def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer
     limited: NDArray[np.integer] = np.clip(values, low, high)
     if _active:
         clipped = int(np.count_nonzero(limited != values))
-        for count in _active:
-            count.values += clipped
+        for total in _active:
+            total[0] += clipped
     return limited
 
 

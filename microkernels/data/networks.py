@@ -87,7 +87,7 @@ def photographs(size: MapSize, batch: int = 1, bits: int = 16) -> Elements:
 
     layers = []
     with as_file(files("skimage") / "data" / "astronaut.png") as path:
-        image = Image.fromarray(read_samples(path).values)
+        image = Image.fromarray(read_samples(path)[0])
     scaled = np.asarray(image.resize((size.width, size.height)), np.float64)
     for number in range(batch):
         turned = np.rot90(scaled, number)

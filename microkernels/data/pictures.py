@@ -8,7 +8,6 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
@@ -66,26 +65,8 @@ _PORTABLE = re.compile(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Samples:
-    """A picture's samples as stored in its file.
-
-    Attributes:
-        values: ``[y, x, channel]``: grey, or red, green and blue; whole numbers, or floating point
-            in TIFF.
-        limit: the largest number the format allows, from 1 (bitmap) to 65535; 0: floating point, or
-            more than 16 bits.
-    """
-
-    values: NDArray[np.integer | np.floating]
-    limit: int
-
-    @property
-    def grey(self) -> NDArray[np.integer | np.floating] | None:
-        """``[y, x]``: samples of a picture whose channels are equal; None: it is coloured."""
-        if (self.values != self.values[..., :1]).any():
-            return None
-        return self.values[..., 0]
+#: ``[y, x, channel]``: grey, or red, green and blue; whole numbers, or floating point in TIFF.
+Samples = NDArray[np.integer | np.floating]
 
 
 def read_content(path: Path) -> bytes:
@@ -111,8 +92,10 @@ def need_decoder(path: Path) -> None:
         need("PIL", "pictures")
 
 
-def read_samples(path: Path) -> Samples:
-    """The samples of a picture: PNG, JPEG, PGM, PPM, PBM, BMP, TIFF, WebP, or the first of a GIF.
+def read_samples(path: Path) -> tuple[Samples, int]:
+    """The samples of a picture as stored: PNG, JPEG, PGM, PPM, PBM, BMP, TIFF, WebP, or the first
+    of a GIF; and the largest number that the format allows, from 1 (bitmap) to 65535, or 0 for
+    floating point or more than 16 bits.
 
     Raises:
         KernelError: a file that is missing, damaged, too large, not a picture, or of a kind that
@@ -133,6 +116,13 @@ def read_samples(path: Path) -> Samples:
         raise KernelError(f"{path}: not a readable image") from error
 
 
+def read_grey(path: Path) -> Samples | None:
+    """``[y, x]``: samples of a picture whose channels are equal; None: it is coloured. Errors as
+    for :func:`read_samples`."""
+    values, _ = read_samples(path)
+    return None if (values != values[..., :1]).any() else values[..., 0]
+
+
 def _check_size(path: Path, width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
         raise KernelError(
@@ -140,7 +130,7 @@ def _check_size(path: Path, width: int, height: int) -> None:
         )
 
 
-def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
+def _portable(path: Path, head: re.Match[bytes], content: bytes) -> tuple[Samples, int]:
     """A PGM or PPM, whose samples Pillow would scale."""
     kind, width, height, limit = (int(head[number]) for number in range(1, 5))
     _check_size(path, width, height)
@@ -157,10 +147,10 @@ def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
     except ValueError as error:
         raise KernelError(f"{path}: not a readable image") from error
     values = flat.astype(np.uint16).reshape(height, width, channels)
-    return Samples(values=values, limit=limit)
+    return values, limit
 
 
-def _decoded(path: Path, content: bytes) -> Samples:
+def _decoded(path: Path, content: bytes) -> tuple[Samples, int]:
     with _opened(content) as image:
         _check_size(path, image.width, image.height)
         mode, layout = image.mode, _layout(image)
@@ -174,21 +164,21 @@ def _decoded(path: Path, content: bytes) -> Samples:
     if mode.startswith("I;16"):
         limit = (1 << bits) - 1
         values = _pixels(content).astype(np.uint16)
-        return Samples(values=limit - values if inverted else values, limit=limit)
+        return (limit - values if inverted else values), limit
     if mode in ("I", "F"):
-        return Samples(values=_pixels(content), limit=0)
+        return _pixels(content), 0
     if layout == "LA;16B":
         parts = _pixels(content, lambda _: "RGBA").astype(np.uint16)
-        return Samples(values=(parts[..., :1] << 8) + parts[..., 1:2], limit=_DEEPEST)
+        return (parts[..., :1] << 8) + parts[..., 1:2], _DEEPEST
     if re.fullmatch("RGB[AX]?;16[BLN]", layout):
         high = _pixels(content).astype(np.uint16)
         low = _pixels(content, lambda name: name[:-1] + _OTHER[name[-1]])
-        return Samples(values=((high << 8) + low)[..., :3], limit=_DEEPEST)
+        return ((high << 8) + low)[..., :3], _DEEPEST
     if mode == "1":
-        return Samples(values=_pixels(content).astype(np.uint8), limit=1)
+        return _pixels(content).astype(np.uint8), 1
     if mode in _MODES and ";16" not in layout:
         factor = _SPREAD.get(layout, 1)
-        return Samples(values=_pixels(content, to=_MODES[mode]) // factor, limit=_LEVELS // factor)
+        return _pixels(content, to=_MODES[mode]) // factor, _LEVELS // factor
     raise KernelError(
         f"{path}: a grey or RGB image is needed, not one of the kind {layout or mode}"
     )
@@ -249,25 +239,26 @@ def read_photographs(*paths: Path) -> list[Photograph]:
         MissingExtraError: Pillow is not installed.
     """
     pictures = [read_samples(path) for path in paths]
-    largest = max((int(one.values.max()) for one in pictures if one.limit == _DEEPEST), default=0)
+    deep = (int(values.max()) for values, limit in pictures if limit == _DEEPEST)
+    largest = max(deep, default=0)
     white = next(white for bits in _DEPTHS if (white := (1 << bits) - 1) >= largest)
     return [
-        _photograph(path, one, white if one.limit == _DEEPEST else one.limit)
-        for path, one in zip(paths, pictures, strict=True)
+        _photograph(path, values, white if limit == _DEEPEST else limit)
+        for path, (values, limit) in zip(paths, pictures, strict=True)
     ]
 
 
-def _photograph(path: Path, picture: Samples, white: int) -> Photograph:
+def _photograph(path: Path, samples: Samples, white: int) -> Photograph:
     if not white:
         raise KernelError(
             f"{path}: a photograph must have whole numbers of at most 16 bits per sample, not "
-            f"{picture.values.dtype}"
+            f"{samples.dtype}"
         )
     values: Photograph
     if _LEVELS % white:
-        values = np.multiply(picture.values, _LEVELS / white, dtype=np.float32)
+        values = np.multiply(samples, _LEVELS / white, dtype=np.float32)
     else:
-        values = (picture.values * (_LEVELS // white)).astype(np.uint8)
+        values = (samples * (_LEVELS // white)).astype(np.uint8)
     return np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values
 
 
@@ -305,7 +296,7 @@ def photograph(height: int, width: int) -> Elements:
     CHECK.within("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)
     with as_file(files("skimage") / "data" / "camera.png") as path:
-        pixels = read_samples(path).values[..., 0].astype(np.int64)
+        pixels = read_samples(path)[0][..., 0].astype(np.int64)
     top, left = (SIDE - height * scale) // 2, (SIDE - width * scale) // 2
     middle = pixels[top : top + height * scale, left : left + width * scale]
     blocks = middle.reshape(height, scale, width, scale)

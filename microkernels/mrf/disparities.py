@@ -1,7 +1,6 @@
 """Disparity map files, and errors as measured by the Middlebury stereo pages."""
 
 import re
-from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
-from microkernels.data.pictures import HEADER_GAP, read_content, read_samples
+from microkernels.data.pictures import HEADER_GAP, read_content, read_grey
 from support.extras import need
 
 #: File suffixes for disparity maps.
@@ -154,7 +153,7 @@ def _float_map(path: Path, content: bytes) -> Disparities:
 
 def _numbers(path: Path) -> NDArray[np.integer | np.floating]:
     """``[y, x]``: samples of a grey picture."""
-    grey = read_samples(path).grey
+    grey = read_grey(path)
     if grey is None:
         raise KernelError(f"{path}: the image must have one channel; this one is in colour")
     return grey
@@ -169,31 +168,14 @@ def sampled(values: NDArray[Value], shape: tuple[int, int]) -> NDArray[Value]:
     return values[np.ix_(rows, columns)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StereoErrors:
-    """Errors of disparities over a set of pixels, as percentages or in pixels.
-
-    Attributes:
-        pixels: number with known truth.
-        bad_1, bad_2: percentage off by more than 1.0 or 2.0 pixels.
-        mean: mean absolute error. rms: root mean square error.
-    """
-
-    pixels: int
-    bad_1: float
-    bad_2: float
-    mean: float
-    rms: float
-
-    def to_json(self) -> dict[str, float]:
-        """Plain data."""
-        return asdict(self)
-
-
 def stereo_errors(
     disparities: Disparities, truth: Disparities, mask: NDArray[np.bool_] | None = None
-) -> StereoErrors:
+) -> dict[str, float]:
     """Errors over all pixels with known truth, or those of them in ``mask``.
+
+    Returns:
+        ``pixels``, their number; ``bad_1`` and ``bad_2``, the percentages off by more than 1.0 or
+        2.0 pixels; in pixels ``mean``, the mean absolute error, and ``rms``, the root mean square.
 
     Raises:
         KernelError: different shapes; no pixel to compare.
@@ -208,10 +190,10 @@ def stereo_errors(
     if not compared.any():
         raise KernelError("the true disparity of no pixel is known")
     off = np.abs(disparities - truth)[compared]
-    return StereoErrors(
-        pixels=int(compared.sum()),
-        bad_1=float(100 * (off > 1).mean()),
-        bad_2=float(100 * (off > 2).mean()),
-        mean=float(off.mean()),
-        rms=float(np.sqrt((off * off).mean())),
-    )
+    return {
+        "pixels": int(compared.sum()),
+        "bad_1": float(100 * (off > 1).mean()),
+        "bad_2": float(100 * (off > 2).mean()),
+        "mean": float(off.mean()),
+        "rms": float(np.sqrt((off * off).mean())),
+    }

@@ -15,7 +15,7 @@ from microkernels.data.stereo import read_pair
 from support.errors import clipped
 from support.extras import need
 
-from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
+from .disparities import Disparities, read_mask, read_truth, sampled, stereo_errors
 from .matching import Cost, matching_costs
 from .smoothness import smoothness_costs
 
@@ -112,7 +112,7 @@ class StereoField:
         """``[y, x]``: each label's disparity, in pixels of the scaled pair."""
         return labels.astype(np.float64) + self.options.first
 
-    def errors(self, labels: NDArray[np.integer]) -> dict[str, StereoErrors]:
+    def errors(self, labels: NDArray[np.integer]) -> dict[str, dict[str, float]]:
         """Errors in pixels of the files: ``all`` for all pixels with known truth, ``visible`` for
         those of them visible in both pictures; empty without truth."""
         if self.truth is None:

@@ -1,4 +1,4 @@
-"""Markov random fields: denoising, segmentation, optical flow, and costs in a file."""
+"""Data costs of pixels for denoising and segmentation; costs, edge weights and seeds in files."""
 
 from io import BytesIO
 from pathlib import Path
@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.problem import EdgeWeights
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.data.pictures import Photograph, read_photographs, read_samples
+from microkernels.data.pictures import Photograph, read_grey
 from support.files import read_bytes
-
-from .matching import Cost, flow_costs
-from .smoothness import smoothness_costs
 
 _GREY_LEVELS = 256
 _MOST_BYTES = 1 << 32
@@ -110,6 +107,8 @@ def read_costs(path: Path) -> NDArray[np.int64]:
         raise KernelError(
             f"{path}: costs must have the shape (height, width, labels), not {costs.shape}"
         )
+    if costs.shape[2] > _GREY_LEVELS:
+        raise KernelError(f"{path}: {costs.shape[2]} labels; at most 256 fit in a vector")
     if costs.dtype.kind == "f" and np.isnan(costs).any():
         raise KernelError(f"{path}: {int(np.isnan(costs).sum())} costs are NaN")
     if (np.abs(costs.astype(np.float64)) >= _LARGEST).any() or (costs != np.rint(costs)).any():
@@ -156,111 +155,10 @@ def read_seeds(path: Path) -> NDArray[np.int64]:
     Raises:
         KernelError: not a readable picture, or one in colour.
     """
-    grey = read_samples(path).grey
+    grey = read_grey(path)
     if grey is None or not np.isin(grey, range(_GREY_LEVELS + 1)).all():
         raise KernelError(
             f"{path}: seeds must be a grey image: 0 for none, otherwise label + 1, at most "
             f"{_GREY_LEVELS}"
         )
     return grey.astype(np.int64)
-
-
-def denoising_problem(
-    picture: Path,
-    *,
-    labels: int,
-    truncation: int | None = None,
-    smooth: str = "linear:8",
-    weight: int = 2,
-    bits: int = 16,
-) -> BpProblem:
-    """The denoising problem of a grey picture; its labels are :func:`grey_levels`.
-
-    Parameters:
-        picture: image file. labels, truncation: as for :func:`denoising_costs`.
-        smooth, weight: as for :func:`microkernels.mrf.smoothness.smoothness_costs`.
-        bits: element width, 8, 16 or 32.
-
-    Raises:
-        KernelError: as for these, or costs that don't fit in ``bits`` bits.
-    """
-    (photograph,) = read_photographs(picture)
-    costs = denoising_costs(photograph, labels, truncation)
-    return BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
-
-
-def segmentation_problem(
-    picture: Path,
-    seeds: Path,
-    *,
-    truncation: int | None = None,
-    smooth: str = "potts",
-    weight: int = 40,
-    bits: int = 16,
-) -> BpProblem:
-    """The segmentation problem of a picture with seeds.
-
-    Parameters:
-        picture: image file. seeds: as for :func:`read_seeds`, of the same size.
-        truncation: as for :func:`segmentation_costs`.
-        smooth, weight, bits: as for :func:`denoising_problem`.
-
-    Raises:
-        KernelError: as for these, or costs that don't fit in ``bits`` bits.
-    """
-    (photograph,) = read_photographs(picture)
-    costs = segmentation_costs(photograph, read_seeds(seeds), truncation)
-    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)
-
-
-def flow_problem(
-    first: Path,
-    second: Path,
-    *,
-    window: int,
-    cost: Cost = "ad",
-    truncation: int | None = None,
-    smooth: str = "linear:3",
-    weight: int = 20,
-    bits: int = 16,
-) -> BpProblem:
-    """The problem of optical flow (thesis 5.1): each pixel's motion between two pictures, one of
-    :func:`microkernels.mrf.matching.displacements`.
-
-    Parameters:
-        first, second: image files of equal size.
-        window, cost, truncation: as for :func:`microkernels.mrf.matching.flow_costs`.
-        smooth, weight: as for :func:`microkernels.mrf.smoothness.smoothness_costs`, with the
-            difference of motions across and down.
-        bits: element width, 8, 16 or 32.
-
-    Raises:
-        KernelError: as for these, or costs that don't fit in ``bits`` bits.
-    """
-    pictures = read_photographs(first, second)
-    costs = flow_costs(*pictures, window=window, cost=cost, truncation=truncation)
-    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight, window), bits)
-
-
-def file_problem(
-    path: Path,
-    *,
-    smooth: str = "linear:2",
-    weight: int = 20,
-    edges: Path | None = None,
-    bits: int = 16,
-) -> BpProblem:
-    """The problem with data costs from a file (:func:`read_costs`).
-
-    Parameters:
-        smooth, weight, bits: as for :func:`denoising_problem`.
-        edges: file with edge weights (:func:`read_edges`); None: all are 1.
-
-    Raises:
-        KernelError: as for these, or costs that don't fit in ``bits`` bits.
-    """
-    costs = read_costs(path)
-    if costs.shape[2] > _GREY_LEVELS:
-        raise KernelError(f"{path}: {costs.shape[2]} labels; at most 256 fit in a vector")
-    weights = None if edges is None else read_edges(edges)
-    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits, weights)

@@ -333,7 +333,7 @@ class _Calibration:
         layer, parameters = with_fractions(self.model, formats, layer)
         with count_saturation() as count:
             elements = activation(self.layout.plan, layer, parameters, sources)
-        saturated = 0 if harmless(layer, self.operands) else count.values
+        saturated = 0 if harmless(layer, self.operands) else count()
         return _Golden(elements, saturated, layer.beyond(sources[0]))
 
     def _search(

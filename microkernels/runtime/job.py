@@ -61,7 +61,7 @@ class Golden:
     @cached_property
     def _found(self) -> tuple[Elements, int]:
         with count_saturation() as count:
-            return self._model(), count.values
+            return self._model(), count()
 
     @property
     def values(self) -> Elements:

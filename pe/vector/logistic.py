@@ -31,8 +31,8 @@ from .special import SpecialStep
 _ELEMENT = Width.W16.bits
 #: The table's value reaches 1.
 _VALUE_BITS = VALUE_FRACTION + 1
-_SLOPE_BITS = max(segment.slope for segment in SEGMENTS).bit_length()
-_CURVE_BITS = max(segment.curve for segment in SEGMENTS).bit_length()
+_SLOPE_BITS = max(slope for _, slope, _ in SEGMENTS).bit_length()
+_CURVE_BITS = max(curve for _, _, curve in SEGMENTS).bit_length()
 #: Bits of ``u`` that identify the segment: all above the offset in the shortest one.
 _INDEX_BITS = LIMIT_BITS - REGIONS[0].shift
 _SEGMENT = data.StructLayout({"constant": _VALUE_BITS, "slope": _SLOPE_BITS, "curve": _CURVE_BITS})
@@ -159,12 +159,10 @@ class VectorLogistic(Component):
             for number, region in enumerate(REGIONS):
                 end = len(SEGMENTS) if number == last else REGIONS[number + 1].first
                 for index in range(region.first, end):
-                    entry = SEGMENTS[index]
                     with m.Case(_pattern(region, index)):
                         m.d.comb += [
-                            segment.constant.eq(entry.constant),
-                            segment.slope.eq(entry.slope),
-                            segment.curve.eq(entry.curve),
+                            segment[member].eq(value)
+                            for member, value in zip(_SEGMENT.members, SEGMENTS[index], strict=True)
                         ]
         for region in REGIONS:
             # Regions but the first begin at a power of two, and end at twice that.

@@ -19,9 +19,11 @@ from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.model.device_model import device_setup
 from noc.node.counters import NetworkCounter
-from sim_tb.dut.chip import TOP, build_chip
+from sim_tb.dut.chip import TOP, chip_design
+from sim_tb.dut.top import trace_format
 from sim_tb.harness.chip import AxiMemory, Kind, Operation, Outcome, Result
 from sim_tb.harness.models import PERIOD_PS, clock_arguments
+from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host, HostTimeout
@@ -54,7 +56,7 @@ _LEAST_PS, _MOST_PS = 200, 200_000
 _CHECK = Checks(CosimError)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Periods:
     """The periods of the two clocks of a simulation.
 
@@ -298,7 +300,7 @@ class ChipSimulation(ChipSession):
             need("cocotbext.axi", "accesses by another master")
         self.outer = outer
         self._progress = progress
-        folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        folder = build(chip_design(config, trace_format(trace)))
         arguments = clock_arguments(**vars(self.periods)) if config.tile.clocks.two else ()
         self._session = Session(folder, TOP, trace=trace, arguments=arguments)
 

@@ -56,48 +56,29 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class OperandContent:
-    """An operand that the differing instruction reads.
+class Content:
+    """Adjacent bytes, or a register: an operand of the differing instruction, or what differs
+    after it.
 
     Attributes:
         space: where it is.
         start: address of the first byte, or number of the register. bytes_each: bytes per element.
-        content: before the instruction, on the simulator.
-    """
-
-    space: Space
-    start: int
-    bytes_each: int
-    content: bytes
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"space": self.space, "start": self.start, "content": self.content.hex()}
-
-
-@dataclass(frozen=True)
-class Differing:
-    """Adjacent bytes, or a register, in which the two differ after the instruction.
-
-    Attributes:
-        space, start, bytes_each: as for :class:`OperandContent`.
-        expected: content on the simulator. got: on the engine, of the same length.
+        expected: on the simulator. got: on the engine, of the same length; None for an operand,
+            which is equal on both.
     """
 
     space: Space
     start: int
     bytes_each: int
     expected: bytes
-    got: bytes
+    got: bytes | None = None
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
-        return {
-            "space": self.space,
-            "start": self.start,
-            "expected": self.expected.hex(),
-            "got": self.got.hex(),
-        }
+        place = {"space": self.space, "start": self.start}
+        if self.got is None:
+            return place | {"content": self.expected.hex()}
+        return place | {"expected": self.expected.hex(), "got": self.got.hex()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +97,8 @@ class FirstDifference:
 
     instruction: Commit
     cycle: int
-    operands: tuple[OperandContent, ...]
-    differing: tuple[Differing, ...]
+    operands: tuple[Content, ...]
+    differing: tuple[Content, ...]
     end: str
     commits: tuple[Commit, ...]
     runs: int
@@ -151,7 +132,7 @@ class _State:
 
     executed: int
     end: str
-    places: tuple[Differing, ...]
+    places: tuple[Content, ...]
     ended: bool
     broken: bool = False
 
@@ -246,23 +227,23 @@ class _Search:
 
     def _places(
         self, simulator: Simulator, end: EngineEnd, image: DramImage, memory: DramImage
-    ) -> Iterator[Differing]:
+    ) -> Iterator[Content]:
         for number, (got, value) in enumerate(
             zip(end.registers, simulator.registers, strict=False)
         ):
             if got != value:
                 pair = (pattern.to_bytes(8, "little") for pattern in (value, got))
-                yield Differing("register", number, 8, *pair)
+                yield Content("register", number, 8, *pair)
         if end.scratchpad:
             mine = np.frombuffer(end.scratchpad, np.uint8)
             places = np.flatnonzero(mine != simulator.scratchpad).tolist()
             for start, size in _stretches(places):
                 expected = simulator.scratchpad[start : start + size].tobytes()
-                yield Differing(
+                yield Content(
                     "scratchpad", start, 1, expected, end.scratchpad[start : start + size]
                 )
         for start, size in _stretches(image.differences(memory)):
-            yield Differing("memory", start, 1, memory.read(start, size), image.read(start, size))
+            yield Content("memory", start, 1, memory.read(start, size), image.read(start, size))
 
 
 def _stretches(places: Iterator[int] | list[int]) -> Iterator[tuple[int, int]]:
@@ -331,7 +312,7 @@ def _described(
 ) -> FirstDifference:
     """The report on instruction ``number``, counted from 1, which leads to ``state``."""
     program = search.program
-    reads: dict[int, Callable[[], tuple[OperandContent, ...]]] = {}
+    reads: dict[int, Callable[[], tuple[Content, ...]]] = {}
 
     def observe(
         machine: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
@@ -345,7 +326,7 @@ def _described(
         simulator = search.simulator(memory, Simulator, observer=observe)
         first = max(1, number - commits + 1)
         simulator.run(first - 1)
-        operands: tuple[OperandContent, ...] = ()
+        operands: tuple[Content, ...] = ()
         for ordinal in range(first, number + 1):
             pc = simulator.pc
             last.append(_commit(program, ordinal, pc))
@@ -375,9 +356,9 @@ def _width(program: Program, pc: int) -> int:
     return 1 if decoded is None or decoded[0].width is None else decoded[0].width.bytes
 
 
-def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[OperandContent, ...]:
+def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Content, ...]:
     operands = [
-        OperandContent("register", number, 8, state.registers[number].to_bytes(8, "little"))
+        Content("register", number, 8, state.registers[number].to_bytes(8, "little"))
         for number in dict.fromkeys(field.extract(word) for field in row.reads)
         if number < len(state.registers)
     ]
@@ -386,7 +367,7 @@ def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Opera
     for operand in () if access is None else access():
         content = _content(state, operand)
         if content is not None and not operand.writes:
-            operands.append(OperandContent(operand.space, operand.start, width, content))
+            operands.append(Content(operand.space, operand.start, width, content))
     return tuple(operands)
 
 
@@ -400,11 +381,11 @@ def _content(state: ProcessorState, access: Access) -> bytes | None:
     return None
 
 
-def _of_elements(place: Differing, width: int) -> Differing:
+def _of_elements(place: Content, width: int) -> Content:
     """``place`` as elements of ``width`` bytes, if it consists of whole elements."""
     if place.space == "register" or len(place.expected) % width:
         return place
-    return Differing(place.space, place.start, width, place.expected, place.got)
+    return replace(place, bytes_each=width)
 
 
 #: Maximum bytes shown of a difference in memory.

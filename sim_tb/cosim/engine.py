@@ -13,9 +13,11 @@ from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
 from pe.interface import PeState
 from pe.scratchpad import read_roles
-from sim_tb.dut.engine import TOP, build_engine
+from sim_tb.dut.engine import TOP, engine_design
+from sim_tb.dut.top import trace_format
 from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
 from sim_tb.harness.memory import MemoryBehaviour
+from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
 
 __all__ = [
@@ -140,11 +142,11 @@ class PeSimulation(Machine):
         self.config = config
         self._behaviour = memory or MemoryBehaviour()
         self._sizes = (config.arc_entries, config.load_store_queue) if watched else None
-        form = "vcd" if ports_only else ""
-        if trace is not None:
-            form = trace.suffix.lstrip(".") or "?"
-        folder = build_engine(config, form, netlist=netlist, ports_only=ports_only, watched=watched)
-        self._session = Session(folder, TOP, trace=trace)
+        form = trace_format(trace) or ("vcd" if ports_only else "")
+        design = engine_design(
+            config, form, netlist=netlist, ports_only=ports_only, watched=watched
+        )
+        self._session = Session(build(design), TOP, trace=trace)
 
     def run_many(
         self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None

@@ -7,7 +7,6 @@ from isa.image import DramImage
 from isa.run import Machine, RunResult
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.tiles import TileCut
 from microkernels.runtime.job import KernelJob, KernelOutcome
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
@@ -151,7 +150,7 @@ def chip_engines(design: Configuration) -> ChipEngines:
 
 
 def chip_bp_job(
-    problem: BpProblem, iterations: int, config: ChipConfig, *, cut: TileCut | None = None
+    problem: BpProblem, iterations: int, config: ChipConfig, *, cut: tuple[int, int] | None = None
 ) -> KernelJob:
     """Belief propagation on all engines of a chip; parameters and errors as of
     :func:`microkernels.bp.jobs.bp_job`."""

@@ -7,9 +7,6 @@ from pathlib import Path
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch
-from microkernels.bp.jobs import bp_job
-from microkernels.bp.problem import BpProblem
-from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import PeState
@@ -45,30 +42,6 @@ class RecordedRun:
         if name not in self.signals:
             raise CosimError(f"the simulated engine has no port {name}")
         return self.signals[name]
-
-
-def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
-    """Record one BP-M iteration, compared with the golden model; parameters and errors as for
-    :func:`sim_tb.cosim.kernels.run_on`."""
-    job = bp_job(
-        problem,
-        scratchpad_bytes=config.scratchpad_bytes,
-        instruction_words=config.instruction_words,
-    )
-    return record_job(job, config, {"message update": job.updates or 0})
-
-
-def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
-    """Record the inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data,
-    compared with the golden model.
-
-    Raises:
-        CosimError: the results differ, or the program faulted.
-        KernelError: the loop can't have that many positions.
-        sim_tb.runner.build.BuildError: the simulator can't be built.
-    """
-    job = conv_loop_job(*conv_loop_data(positions))
-    return record_job(job, config, {"multiply-accumulate": job.operations // 2})
 
 
 def record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> RecordedRun:

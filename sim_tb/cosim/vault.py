@@ -12,9 +12,11 @@ from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
 from memory.model.device_model import device_setup
-from sim_tb.dut.tile import TOP, build_tile
+from sim_tb.dut.chip import TileTop, tile_design
+from sim_tb.dut.top import trace_format
 from sim_tb.harness.engine import NEVER, HostJob, Outcome
 from sim_tb.harness.tile import TileJob, TileResult
+from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
 from soc.tile.config import VaultTileConfig
 
@@ -78,8 +80,8 @@ class VaultSimulation(Machine):
     def __init__(self, config: VaultTileConfig, *, trace: Path | None = None) -> None:
         check_alone(config)
         self.config = config
-        folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
-        self._session = Session(folder, TOP, trace=trace)
+        folder = build(tile_design(config, trace_format(trace)))
+        self._session = Session(folder, TileTop.name, trace=trace)
 
     def run(
         self,

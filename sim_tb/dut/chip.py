@@ -1,6 +1,5 @@
-"""The simulator of a chip, with models of AXI managers and DRAM."""
+"""The simulators of a vault with its engines and of a chip, with models of hosts and DRAM."""
 
-from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Cat, ClockSignal, Module, Mux, ResetSignal, Signal, Value
@@ -10,15 +9,19 @@ from amaranth.lib.wiring import In, Out
 from hdl.emission import interface_only
 from memory.axi.layout import AxiConfig
 from sim_tb.harness.chip import AXI_MEMORY, CHIP
+from sim_tb.harness.engine import HOST
 from sim_tb.harness.models import port_values
-from sim_tb.runner.build import Design, build
+from sim_tb.harness.tile import TILE
+from sim_tb.runner.build import Design
 from soc.chip.chip import Chip
 from soc.chip.config import ChipConfig
+from soc.tile.config import VaultTileConfig
+from soc.tile.tile import VaultTile
 
 from .engine import configuration_verilog
-from .top import Top, check_trace, join, surrounded
+from .top import Top, join, surrounded
 
-#: Top module, which also names the executable.
+#: Top module of a chip, which also names the executable.
 TOP = "vip_chip_top"
 
 #: Modules that are compiled once for all their instances; engines only if a tile has many, since a
@@ -29,6 +32,44 @@ _MANY_ENGINES = 5
 #: Maximum engines of a chip whose waveforms show everything: more take minutes to compile.
 TRACED_ENGINES = 16
 _BUSES = ("control", "data")
+
+
+class TileTop(Top):
+    """A vault with its engines, between hosts and DRAM."""
+
+    name = "vip_tile_top"
+    models = (HOST, TILE)
+    devices = True
+
+    def __init__(self, config: VaultTileConfig) -> None:
+        self.config = config
+        super().__init__()
+
+    def surround(self, m: Module) -> Any:
+        config = self.config
+        tile = self.design(m, VaultTile(config), "vault_tile")
+        hosts = [self.model(HOST, slot) for slot in range(config.pes)]
+        control = self.model(TILE)
+        failed = self.device(m, config.dram, tile.dram)
+        for host, port in zip(hosts, tile.control, strict=True):
+            join(m, port, host)
+            m.d.comb += host.failed.eq(failed)
+        m.d.comb += [
+            control.launched.eq(Cat(p.launch.valid & p.launch.ready for p in tile.control).any()),
+            control.engines_idle.eq(Cat(host.idle for host in hosts).all()),
+            tile.counter_index.eq(control.counter_index),
+            control.counter_value.eq(tile.counter_value),
+            tile.pe_count.eq(config.pes),
+            self.idle.eq(control.idle),
+        ]
+        return Cat(host.reset for host in hosts).any()
+
+
+def tile_design(config: VaultTileConfig, trace: str = "") -> Design:
+    """The design of the simulator of a vault with its engines; ``trace`` as for
+    :func:`chip_design`."""
+    verilog = {"vault_tile.v": configuration_verilog(config)}
+    return surrounded(TileTop(config), verilog, trace=trace)
 
 
 class ChipTop(Top):
@@ -95,8 +136,8 @@ class ChipTop(Top):
         return host.reset
 
 
-def build_chip(config: ChipConfig, trace: str = "") -> Path:
-    """The folder of a chip's simulator; see :func:`sim_tb.runner.build.build`.
+def chip_design(config: ChipConfig, trace: str = "") -> Design:
+    """The design of a chip's simulator.
 
     Tiles are compiled once (Verilator's hierarchical Verilation), so build time and memory hardly
     depend on their number.
@@ -105,16 +146,7 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
         config: of the chip.
         trace: "" or the format of waveform files that it can write. With more than
             :data:`TRACED_ENGINES` engines, waveforms show only the signals between tiles.
-
-    Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
     """
-    check_trace(trace)
-    return build(chip_design(config, trace))
-
-
-def chip_design(config: ChipConfig, trace: str = "") -> Design:
-    """The design that :func:`build_chip` builds."""
     return surrounded(
         ChipTop(config),
         {"chip.v": configuration_verilog(config)},

@@ -1,7 +1,6 @@
 """The simulator of one processing engine: its Verilog and its environment, both cached."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Module
@@ -12,12 +11,12 @@ from pe.core import Pe
 from sim_tb.harness.engine import HOST, WATCH_CONTROL
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.models import MEMORIES
-from sim_tb.runner.build import Design, build, check_tools
+from sim_tb.runner.build import Design, check_tools
 from sim_tb.runner.cache import cached_verilog
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json, verilog
 
-from .top import Top, check_trace, join, surrounded
+from .top import Top, join, surrounded
 
 #: Top module, which also names the executable.
 TOP = "vip_pe_top"
@@ -53,49 +52,32 @@ class EngineTop(Top):
 
 
 def engine_design(
-    config: PeConfig, pe: str, trace: str = "", *, ports_only: bool = False, watched: bool = False
-) -> Design:
-    """The design of an engine's simulator.
-
-    Parameters:
-        config: of the engine.
-        pe: SystemVerilog of its top module ``pe`` and all modules below.
-        trace: "" or one of :data:`sim_tb.dut.top.TRACE_FORMATS`.
-        ports_only: waveforms contain only the engine's ports, which are in the scope :data:`TOP`.
-        watched: results report how much of the engine was in use at once; it must have loads or
-            stores of the scratchpad.
-    """
-    return surrounded(
-        EngineTop(config),
-        {"pe.sv": pe},
-        support=(_WATCH,) if watched else (),
-        control=WATCH_CONTROL if watched else MEMORIES,
-        trace=trace,
-        trace_levels=int(ports_only),
-    )
-
-
-def build_engine(
     config: PeConfig,
     trace: str = "",
     *,
     netlist: str = "",
     ports_only: bool = False,
     watched: bool = False,
-) -> Path:
-    """The folder of an engine's simulator; see :func:`sim_tb.runner.build.build`.
+) -> Design:
+    """The design of an engine's simulator.
 
     Parameters:
-        trace: "" or the format of waveform files that it can write.
-        netlist: Verilog to simulate instead of that of ``config``, with the same ports.
-        config, ports_only, watched: see :func:`engine_design`.
-
-    Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`, or there is no such format.
+        config: of the engine.
+        trace: "" or one of :data:`sim_tb.dut.top.TRACE_FORMATS`.
+        netlist: SystemVerilog of the top module ``pe`` and all modules below, to simulate instead
+            of that of ``config``.
+        ports_only: waveforms contain only the engine's ports, which are in the scope :data:`TOP`.
+        watched: results report how much of the engine was in use at once; it must have loads or
+            stores of the scratchpad.
     """
-    check_trace(trace)
-    pe = netlist or configuration_verilog(config)
-    return build(engine_design(config, pe, trace, ports_only=ports_only, watched=watched))
+    return surrounded(
+        EngineTop(config),
+        {"pe.sv": netlist or configuration_verilog(config)},
+        support=(_WATCH,) if watched else (),
+        control=WATCH_CONTROL if watched else MEMORIES,
+        trace=trace,
+        trace_levels=int(ports_only),
+    )
 
 
 def configuration_verilog(config: Configuration) -> str:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -184,11 +185,13 @@ def surrounded(
     )
 
 
-def check_trace(trace: str) -> None:
-    """Check that ``trace`` is "" or one of :data:`TRACE_FORMATS`.
+def trace_format(trace: Path | None) -> str:
+    """The format of a waveform file, from its ending; "" without a file.
 
     Raises:
-        BuildError: it is not.
+        BuildError: it is not one of :data:`TRACE_FORMATS`.
     """
-    if trace and trace not in TRACE_FORMATS:
-        raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {trace!r}")
+    name = trace.suffix.lstrip(".") or "?" if trace else ""
+    if name and name not in TRACE_FORMATS:
+        raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {name!r}")
+    return name

@@ -60,6 +60,8 @@ class FlitJob:
         patience: cycles after which a packet in the network counts as lost.
         max_cycles: a run that takes longer is an error.
         seed: of the random choices; 0..2**32.
+        columns, rows, buffer_flits: of the network (:class:`noc.config.NetworkConfig`);
+            :func:`.traffic_runs.run_network` sets them.
 
     Raises:
         ValueError: a value outside its range.
@@ -80,6 +82,9 @@ class FlitJob:
     patience: int = 1_000_000
     max_cycles: int = 1_000_000_000
     seed: int = 1
+    columns: int = 0
+    rows: int = 0
+    buffer_flits: int = 0
 
     def __post_init__(self) -> None:
         for name in ("rate", "offer", "take"):
@@ -99,16 +104,6 @@ class FlitJob:
             )
         if not 0 <= self.seed <= 2**32:
             raise ValueError(f"seed must be from 0 to 2**32, not {self.seed}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkRun(FlitJob):
-    """A job for the simulator; ``columns``, ``rows`` and ``buffer_flits`` are the network's
-    (:class:`noc.config.NetworkConfig`)."""
-
-    columns: int
-    rows: int
-    buffer_flits: int
 
     def start(self, library: Library) -> None:
         library.start("network", self)
@@ -160,7 +155,7 @@ class NetworkResult:
 NETWORK = Model(
     name="network",
     signature=wiring.Signature({"reset": Out(1), "idle": Out(1)}),
-    job=NetworkRun,
+    job=FlitJob,
     result=NetworkResult,
     sources=(),
     behaviour=("network_traffic.cpp",),

@@ -178,6 +178,16 @@ class TrafficJob:
             with random contents first.
         patience: cycles after which an unanswered request counts as lost.
         max_cycles: a run that takes longer is an error.
+
+    What runs it adds (:mod:`.traffic_runs`):
+
+    Attributes:
+        image: file of the memory. size: its bytes.
+        limit: bytes that the ports can address.
+        counters: number of counters to read at the end.
+        settle: cycles from the last response until they are read.
+        device: the DRAM, if there is one.
+        memories: behaviour of each memory port, if memories are models.
     """
 
     patterns: Annotated[tuple[Pattern, ...], C(Pattern)]
@@ -185,6 +195,13 @@ class TrafficJob:
     span: int
     patience: int
     max_cycles: int
+    image: str = ""
+    size: int = 0
+    limit: int = 0
+    counters: int = 0
+    settle: int = 0
+    device: DeviceSetup | None = None
+    memories: tuple[MemoryBehaviour, ...] = ()
 
     def __post_init__(self) -> None:
         columns = COLUMN_BYTES * max(len(self.patterns), 1)
@@ -202,28 +219,6 @@ class TrafficJob:
                     f"the trace of requester {number} goes to byte {end}, its part of the span has "
                     f"{part}"
                 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrafficRun(TrafficJob):
-    """A job for the simulator.
-
-    Attributes:
-        image: file of the memory. size: its bytes.
-        limit: bytes that the ports can address.
-        counters: number of counters to read at the end.
-        settle: cycles from the last response until they are read.
-        device: the DRAM, if there is one.
-        memories: behaviour of each memory port, if memories are models.
-    """
-
-    image: str
-    size: int
-    limit: int
-    counters: int
-    settle: int
-    device: DeviceSetup | None = None
-    memories: tuple[MemoryBehaviour, ...] = ()
 
     def start(self, library: Library) -> None:
         library.open(self.image)
@@ -308,7 +303,7 @@ TRAFFIC = Model(
             "counter_value": In(64),
         }
     ),
-    job=TrafficRun,
+    job=TrafficJob,
     result=TrafficResult,
     sources=(*IMAGE, "trace_word.h", "vault_replay.h", "vault_traffic.cpp"),
 )

@@ -22,11 +22,11 @@ from support.errors import VipError
 from support.scratch import scratch_folder
 
 from .memory import MemoryBehaviour
-from .network import FlitJob, NetworkError, NetworkResult, NetworkRun
-from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
+from .network import FlitJob, NetworkError, NetworkResult
+from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult
 
 #: Function that performs runs one after another, each from reset.
-Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
+Perform = Callable[[Sequence[TrafficJob]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
 _COUNTERS = max(VaultCounter) + 8
@@ -78,7 +78,7 @@ def run_traffic(
     """
     two = clocks is not None and clocks.two
 
-    def perform(runs: Sequence[TrafficRun]) -> Iterable[TrafficResult]:
+    def perform(runs: Sequence[TrafficJob]) -> Iterable[TrafficResult]:
         return _simulated(vault_design(config, requesters, clocks, line_buffer), runs, arguments)
 
     settle = _SLOW_SETTLE if two else _SETTLE
@@ -189,7 +189,7 @@ def run_nodes(
 
 
 def _simulated(
-    design: Design, runs: Sequence[TrafficRun], arguments: Sequence[str] = ()
+    design: Design, runs: Sequence[TrafficJob], arguments: Sequence[str] = ()
 ) -> list[TrafficResult]:
     """Results of ``runs`` in a simulation of ``design``."""
     with Session(build(design), design.top, arguments=arguments) as session:
@@ -207,14 +207,11 @@ def _traffic(
     beyond = settings["limit"] > settings["size"]
     with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
         runs = [
-            TrafficRun(
-                **vars(job)
-                | {
-                    "patterns": tuple(
-                        pattern if beyond else replace(pattern, outside=0.0)
-                        for pattern in job.patterns
-                    )
-                },
+            replace(
+                job,
+                patterns=tuple(
+                    pattern if beyond else replace(pattern, outside=0.0) for pattern in job.patterns
+                ),
                 image=str(work / "image"),
                 memories=memories[number] if memories else (),
                 **settings,
@@ -254,7 +251,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[FlitJob]) -> list[NetworkR
             )
     design = network_design(config)
     size = {name: getattr(config, name) for name in ("columns", "rows", "buffer_flits")}
-    runs = [NetworkRun(**vars(job), **size) for job in jobs]
+    runs = [replace(job, **size) for job in jobs]
     with Session(build(design), design.top) as session:
         results = list(session.run_many(runs))
     for number, result in enumerate(results):

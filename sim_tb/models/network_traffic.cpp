@@ -82,7 +82,7 @@ struct Vault {
 };
 
 struct Traffic {
-    VipNetworkRun job = {};
+    VipFlitJob job = {};
     VipNetworkResult result = {};
     std::string violation;
     std::vector<Vault> vaults;
@@ -122,7 +122,7 @@ uint32_t bits(uint32_t places) {
 }
 
 uint64_t header(const Packet& packet) {
-    const VipNetworkRun& job = g_traffic.job;
+    const VipFlitJob& job = g_traffic.job;
     const uint32_t x_bits = bits(job.columns), y_bits = bits(job.rows);
     const uint64_t content = packet.from | static_cast<uint64_t>(packet.kind) << 8 |
                              static_cast<uint64_t>(packet.length) << 9 |
@@ -139,7 +139,7 @@ Flit flit_of(const Packet& packet, uint32_t index) {
 }
 
 uint32_t hops(uint32_t from, uint32_t to) {
-    const VipNetworkRun& job = g_traffic.job;
+    const VipFlitJob& job = g_traffic.job;
     const auto along = [](uint32_t a, uint32_t b, uint32_t size) {
         const uint32_t ahead = (b + size - a) % size;
         return std::min(ahead, size - ahead);
@@ -150,7 +150,7 @@ uint32_t hops(uint32_t from, uint32_t to) {
 
 // Destination of the next packet of `from`; `from` itself: none.
 uint32_t choose(uint32_t from, Random& random) {
-    const VipNetworkRun& job = g_traffic.job;
+    const VipFlitJob& job = g_traffic.job;
     const uint32_t count = g_traffic.count();
     const uint32_t x = from % job.columns, y = from / job.columns;
     switch (job.destinations) {
@@ -187,7 +187,7 @@ void make(uint32_t from, uint32_t to, uint32_t kind, uint32_t length) {
 
 void make_random(uint32_t from) {
     Traffic& traffic = g_traffic;
-    const VipNetworkRun& job = traffic.job;
+    const VipFlitJob& job = traffic.job;
     Vault& vault = traffic.vaults[from];
     if (!traffic.makes()) return;
     const uint32_t classes = job.answers ? 1 : kClasses;
@@ -213,7 +213,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
         return;
     }
     if (!vault.arriving[kind]) {
-        const VipNetworkRun& job = traffic.job;
+        const VipFlitJob& job = traffic.job;
         const uint32_t from = flit.data >> (bits(job.columns) + bits(job.rows)) & 0xff;
         if (from >= traffic.count() || traffic.stream(from, number, kind).packets.empty()) {
             traffic.violate("UNKNOWN: vault %u gets a header %016" PRIx64 " of class %u that nobody "
@@ -264,7 +264,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
 // Takes flits that have arrived; returns their credits.
 uint32_t take(uint32_t number) {
     Traffic& traffic = g_traffic;
-    const VipNetworkRun& job = traffic.job;
+    const VipFlitJob& job = traffic.job;
     Vault& vault = traffic.vaults[number];
     uint32_t credits = 0;
     if (job.pause && vault.rests_until <= traffic.now && vault.random.chance(kPauseChance)) {
@@ -335,7 +335,7 @@ void begin_run() {
 
 }  // namespace
 
-int32_t vip_network_start(int32_t, const VipNetworkRun* job) {
+int32_t vip_network_start(int32_t, const VipFlitJob* job) {
     g_traffic = Traffic{};
     g_traffic.job = *job;
     g_traffic.pending = true;

@@ -45,7 +45,7 @@ struct Access {
 
 // State shared by all requesters of a run.
 struct Run {
-    VipTrafficRun job = {};
+    VipTrafficJob job = {};
     VipTrafficResult result = {};
     std::vector<uint64_t> copy;  // words of the span after the writes so far
     std::string violation;       // the first

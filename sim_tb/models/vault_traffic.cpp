@@ -103,7 +103,7 @@ void end_run(TrafficOutcome outcome) {
 
 }  // namespace
 
-int32_t vip_traffic_start(int32_t, const VipTrafficRun* job) {
+int32_t vip_traffic_start(int32_t, const VipTrafficJob* job) {
     if (job->begin > vip::g_image.size || job->span > vip::g_image.size - job->begin) return -1;
     vip::Run& run = g_traffic.run;
     run = vip::Run{};

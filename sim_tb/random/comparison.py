@@ -163,15 +163,8 @@ def check_programs(
         for image in (*images, other):
             image.close()
     return RandomReport(
-        programs=tally["programs"],
-        faulting=tally["faulting"],
-        disturbed=tally["disturbed"],
-        early=tally["early"],
-        memory_errors=tally["memory_errors"],
-        full=tally["full"],
+        **{name: tally[name] for name in _SUMS},
         first_seed=seed,
-        cycles=tally["cycles"],
-        words=tally["words"],
         seconds=time.perf_counter() - started,
         different=tuple(different),
     )

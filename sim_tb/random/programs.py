@@ -316,28 +316,24 @@ class _Generator:
         return start, scratchpad, count
 
     def load(self) -> None:
-        code = self.code
-        row = self.pick(Opcode.LD_SRAM)
-        chosen = self.transfer(row) if row else None
-        if row is None or row.width is None or chosen is None:
-            return
-        dram, scratchpad, count = chosen
-        span = Span(scratchpad, count * row.width.bytes)
-        if code.hazards.before_load(row, span):
-            code.drain()
-        code.emit(row.key, *code.addresses(scratchpad, dram, count))
+        self._move(Opcode.LD_SRAM)
 
     def store(self) -> None:
+        self._move(Opcode.ST_SRAM)
+
+    def _move(self, opcode: Opcode) -> None:
         code = self.code
-        row = self.pick(Opcode.ST_SRAM)
+        row = self.pick(opcode)
         chosen = self.transfer(row) if row else None
         if row is None or row.width is None or chosen is None:
             return
         dram, scratchpad, count = chosen
         span = Span(scratchpad, count * row.width.bytes)
-        if code.hazards.before_store(row, span):
+        check = code.hazards.before_load if row.loads else code.hazards.before_store
+        if check(row, span):
             code.drain()
-        code.emit(row.key, *code.addresses(dram, scratchpad, count))
+        places = (scratchpad, dram) if row.loads else (dram, scratchpad)
+        code.emit(row.key, *code.addresses(*places, count))
 
     def element(self, row: Instruction) -> int:
         """An aligned DRAM address for ``ld.reg`` and ``st.reg``."""

@@ -1,6 +1,6 @@
 """Cycle-by-cycle values of any signals of a design, from a waveform file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from support.errors import VipError
@@ -16,7 +16,18 @@ def signal_names(path: Path) -> dict[str, str]:
     Raises:
         TraceError: the file is not a VCD file. OSError: the file can't be read.
     """
-    names: dict[str, str] = {}
+    return {name: words[3] for name, words in declared_signals(path).items()}
+
+
+def clock_name(names: Iterable[str]) -> str:
+    """The design's clock among signals with their scopes; "" if there is none."""
+    return min((name for name in names if name.endswith(".clk")), key=len, default="")
+
+
+def declared_signals(path: Path) -> dict[str, list[str]]:
+    """Signal with its scopes -> the words of its declaration in the VCD file: ``$var``, kind,
+    width, code, name, the parts of its bit range, ``$end``. Errors as for :func:`signal_names`."""
+    signals: dict[str, list[str]] = {}
     scopes: list[str] = []
     # pyvcd refuses the names of array elements that Verilator writes.
     with path.open("rb") as file:
@@ -27,9 +38,9 @@ def signal_names(path: Path) -> dict[str, str]:
             elif words[:1] == ["$upscope"] and scopes:
                 scopes.pop()
             elif words[:1] == ["$var"] and len(words) > 4:
-                names[".".join((*scopes, words[4]))] = words[3]
+                signals[".".join((*scopes, words[4]))] = words
             elif words[:1] == ["$enddefinitions"]:
-                return names
+                return signals
     raise TraceError(f"{path}: not a VCD file: it ends before its signals")
 
 

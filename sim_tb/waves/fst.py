@@ -26,7 +26,7 @@ def write_fst(vcd: Path, target: Path) -> None:
 
     Parameters:
         vcd: bits, vectors and texts, one change per line, as written by Verilator and
-            :mod:`sim_tb.waves.cut`.
+            :mod:`sim_tb.waves.saved`.
 
     Raises:
         MissingExtraError: pylibfst is not installed.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from isa.program import Program
 
-from .cycles import TraceError, read_cycles, signal_names
+from .cycles import TraceError, clock_name, read_cycles, signal_names
 from .pipeline import SIGNALS, Follower
 from .trace_events import SIGNALS as VAULT_SIGNALS
 from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault
@@ -43,7 +43,7 @@ def read_record(path: Path) -> Record:
         OSError: the file can't be read.
     """
     names = signal_names(path)
-    clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
+    clock = clock_name(names)
     engines = {
         match[1]: Follower()
         for name in sorted(names, key=_natural)

@@ -7,6 +7,7 @@ What a campaign does in a point follows from its seed and the point's number.
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ParamSpec
@@ -63,6 +64,16 @@ def tally(points: Iterator[Point]) -> Campaign:
     return Campaign(points=number, hung=hung, lost=lost, first=first)
 
 
+def tallied(points: Callable[_Of, Iterator[Point]]) -> Callable[_Of, Campaign]:
+    """The campaign whose points a generator yields."""
+
+    @wraps(points)
+    def campaign(*values: _Of.args, **named: _Of.kwargs) -> Campaign:
+        return tally(points(*values, **named))
+
+    return campaign
+
+
 def error_of(act: Callable[_Of, object], *values: _Of.args, **named: _Of.kwargs) -> VipError | None:
     """The error with which a run, or its check, ends; None: it ends without one."""
     try:
@@ -72,17 +83,16 @@ def error_of(act: Callable[_Of, object], *values: _Of.args, **named: _Of.kwargs)
     return None
 
 
-def engine_resets(config: PeConfig, points: int, seed: int, *, netlist: str = "") -> Campaign:
+@tallied
+def engine_resets(
+    config: PeConfig, points: int, seed: int, *, netlist: str = ""
+) -> Iterator[Point]:
     """Reset an engine and its memory while a random program is loaded, runs, or has just ended; the
     next random program must leave what the simulator says.
 
     Parameters:
         netlist: see :class:`sim_tb.cosim.engine.PeSimulation`.
     """
-    return tally(_engine_resets(config, points, seed, netlist))
-
-
-def _engine_resets(config: PeConfig, points: int, seed: int, netlist: str) -> Iterator[Point]:
     rng = random.Random(seed)
     size = 1 << config.address_bits
     with (
@@ -138,19 +148,16 @@ def engine_errors(config: PeConfig, points: int, seed: int) -> Campaign:
     return Campaign(points=met, hung=hung, lost=lost, first=first)
 
 
-def vault_resets(config: VaultTileConfig, job: KernelJob, points: int, seed: int) -> Campaign:
+@tallied
+def vault_resets(
+    config: VaultTileConfig, job: KernelJob, points: int, seed: int
+) -> Iterator[Point]:
     """Reset a vault, with its engines and its DRAM, in a kernel; the kernel, run again, must leave
     what its golden model says.
 
     Parameters:
         job: of one launch, for all engines of ``config``.
     """
-    return tally(_vault_resets(config, job, points, seed))
-
-
-def _vault_resets(
-    config: VaultTileConfig, job: KernelJob, points: int, seed: int
-) -> Iterator[Point]:
     rng = random.Random(seed)
     (launch,) = job.launches
     with VaultSimulation(config) as vault, DramImage(config.memory_bytes) as image:
@@ -193,7 +200,10 @@ _COUNTING = f"""
 """
 
 
-def line_damage(config: ChipConfig, divisor: int, rate: int, points: int, seed: int) -> Campaign:
+@tallied
+def line_damage(
+    config: ChipConfig, divisor: int, rate: int, points: int, seed: int
+) -> Iterator[Point]:
     """Damage a thousandth of the bytes of a board's serial line, now and then all of a second, or
     kill the host in the middle of a frame; no launch may be lost, performed twice, or wrong.
 
@@ -202,12 +212,6 @@ def line_damage(config: ChipConfig, divisor: int, rate: int, points: int, seed: 
         rate: of the line, bits per second.
         points: launches.
     """
-    return tally(_line_damage(config, divisor, rate, points, seed))
-
-
-def _line_damage(
-    config: ChipConfig, divisor: int, rate: int, points: int, seed: int
-) -> Iterator[Point]:
     rng = random.Random(seed)
     with BoardSimulation(config, divisor) as board, Terminal(board.terminal, rate) as terminal:
         line = DamagedLine(terminal, rng, _DAMAGED)

@@ -22,7 +22,7 @@ from soc.host.driver import Host
 from soc.host.register_map import CHIP
 from soc.host.transport import Blocking, BusError, run
 
-from .campaigns import Campaign, Point, error_of, tally
+from .campaigns import Point, error_of, tallied
 
 #: Copies blocks of bytes from the list at its page of the parameters: their number, then source,
 #: target and bytes of each. Every other block's first word goes through a register, too.
@@ -93,17 +93,14 @@ class ChipOfResets(ChipSimulation):
         return result
 
 
-def chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Campaign:
+@tallied
+def chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     """Reset a chip and its memory while the host writes a kernel's data, loads its program, waits
     for its end or reads its outputs; the kernel must then leave what its golden model says.
 
     Parameters:
         job: of one launch, for all engines of ``config``.
     """
-    return tally(_chip_resets(config, job, points, seed))
-
-
-def _chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     rng = random.Random(seed)
     with DramImage(config.memory_bytes) as image, ChipOfResets(config, image) as chip:
         wrong = error_of(_check_outputs, job, chip)
@@ -121,7 +118,8 @@ def _chip_resets(config: ChipConfig, job: KernelJob, points: int, seed: int) -> 
             wrong = None
 
 
-def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Campaign:
+@tallied
+def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     """A host that stalls a bus while a kernel runs. On the data port it hinders no engine; after a
     reset, in any case, the kernel leaves what its golden model says. A wrong ``wlast`` has no
     effect.
@@ -129,10 +127,6 @@ def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> C
     Parameters:
         job: of one launch, for all engines of ``config``, in the lower half of each vault.
     """
-    return tally(_chip_stalls(config, job, points, seed))
-
-
-def _chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> Iterator[Point]:
     rng = random.Random(seed)
     (launch,) = job.launches
     half = 1 << config.network.address_bits - 1
@@ -221,9 +215,10 @@ def _meet(start: int, size: int, columns: range) -> bool:
     return start < columns.stop and start + size > columns.start
 
 
+@tallied
 def chip_errors(
     config: ChipConfig, points: int, seed: int, machine: Callable[..., ChipSession] = ChipSimulation
-) -> Campaign:
+) -> Iterator[Point]:
     """Engines of a chip copy blocks between vaults while some columns of a memory on an AXI bus
     fail. Engines that meet these must fault, and all others, and what the host reads, be exact; so
     must be all, launched again without a reset, when no column fails.
@@ -231,12 +226,6 @@ def chip_errors(
     Parameters:
         machine: opens the chip with its DRAM.
     """
-    return tally(_chip_errors(config, points, seed, machine))
-
-
-def _chip_errors(
-    config: ChipConfig, points: int, seed: int, machine: Callable[..., ChipSession]
-) -> Iterator[Point]:
     rng = random.Random(seed)
     with DramImage(config.memory_bytes) as image, machine(config, image) as chip:
         for _ in range(points):

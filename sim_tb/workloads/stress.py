@@ -149,7 +149,7 @@ def run_stress(
     accesses: int,
     vaults: int,
     seed: int,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> StressRuns:
     """Run ``vaults`` random cases, with seeds from ``seed`` on, and at least ``accesses`` in all.
 
@@ -164,8 +164,7 @@ def run_stress(
     runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // vaults))
-        if progress is not None:
-            progress(_describe(case))
+        progress(_describe(case))
         try:
             runs += (
                 (case, result) for result in run_traffic(case.config, case.requesters, case.jobs)
@@ -185,34 +184,30 @@ def _describe(case: StressCase) -> str:
     )
 
 
-def _periods(engine_ps: int, memory_ps: int, jitter_ps: int = 0) -> Periods:
-    return Periods(engine_ps=engine_ps, memory_ps=memory_ps, jitter_ps=jitter_ps)
-
-
 #: 21 clock ratios from 1:8 to 8:1, including SCRATCH's 50:200 and 97:200 MHz, some of them with
 #: random jitter.
 RATIOS = (
-    _periods(1600, 200),
-    _periods(1400, 200),
-    _periods(1200, 200, 20),
-    _periods(1000, 200),
-    _periods(800, 200),
-    _periods(1200, 400),
-    _periods(1000, 400),
-    _periods(2000, 970),
-    _periods(1200, 800, 80),
-    _periods(1000, 900),
-    _periods(800, 800, 40),
-    _periods(900, 1000, 100),
-    _periods(800, 1200),
-    _periods(970, 2000),
-    _periods(400, 1000),
-    _periods(400, 1200, 120),
-    _periods(200, 800),
-    _periods(200, 1000),
-    _periods(200, 1200),
-    _periods(200, 1400),
-    _periods(200, 1600),
+    Periods(1600, 200),
+    Periods(1400, 200),
+    Periods(1200, 200, 20),
+    Periods(1000, 200),
+    Periods(800, 200),
+    Periods(1200, 400),
+    Periods(1000, 400),
+    Periods(2000, 970),
+    Periods(1200, 800, 80),
+    Periods(1000, 900),
+    Periods(800, 800, 40),
+    Periods(900, 1000, 100),
+    Periods(800, 1200),
+    Periods(970, 2000),
+    Periods(400, 1000),
+    Periods(400, 1200, 120),
+    Periods(200, 800),
+    Periods(200, 1000),
+    Periods(200, 1200),
+    Periods(200, 1400),
+    Periods(200, 1600),
 )
 
 #: Depths of the crossing's buffers.
@@ -262,7 +257,7 @@ def run_clock_stress(
     accesses: int,
     vaults: int,
     seed: int,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> StressRuns:
     """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
     ``accesses`` in all. Requesters offer and accept at random, so both sides of the crossing wait
@@ -279,8 +274,7 @@ def run_clock_stress(
     runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
-        if progress is not None:
-            progress(_describe_clocks(case))
+        progress(f"{_describe(case)}, {len(RATIOS)} ratios of clocks")
         for place, periods in enumerate(RATIOS):
             try:
                 runs.append((case, _run_at(case, place, periods)))
@@ -290,12 +284,3 @@ def run_clock_stress(
                     f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
                 ) from error
     return runs
-
-
-def _describe_clocks(case: StressCase) -> str:
-    config, clocks = case.config, clocks_of(case.seed)
-    return (
-        f"vault {case.seed}: {ports_of(case.requesters)} requesters, {config.banks} banks, "
-        f"{config.scheduler}, crossing {clocks.request_depth}/{clocks.response_depth} deep, "
-        f"{len(RATIOS)} ratios of clocks"
-    )

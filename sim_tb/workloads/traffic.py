@@ -10,7 +10,7 @@ from sim_tb.cosim.machine import Timed
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
-from sim_tb.timed.vault.traffic_model import run_traffic_model
+from sim_tb.timed.vault.vault_model import run_traffic_model
 
 #: Bytes accessed: many rows of every bank, so that random accesses rarely collide.
 _SPAN = 8 << 20

@@ -175,7 +175,7 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "cpu_seconds", lambda: next(seconds))
     monkeypatch.setattr(chip, "child_seconds", lambda: next(seconds))
     outcome = Anything(match=True, result=Anything())
-    for name in ("generate", "build_chip"):
+    for name in ("generate", "chip_design", "build"):
         monkeypatch.setattr(chip, name, lambda *_, **__: Anything())
     monkeypatch.setattr(chip, "run_on", lambda *_, **__: outcome)
     check("chip")

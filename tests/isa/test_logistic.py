@@ -73,11 +73,11 @@ def test_the_table_is_that_of_the_function() -> None:
         ends = [other.first for other in REGIONS[number + 1 :]] + [len(SEGMENTS)]
         for index in range(region.first, ends[0]):
             start = region.start + (index - region.first << region.shift)
-            segment = SEGMENTS[index]
-            assert min(segment.constant, segment.slope, segment.curve) >= 0
+            constant, slope, curve = SEGMENTS[index]
+            assert min(constant, slope, curve) >= 0
             for part in range(17):
                 t = Fraction(part, 16)
-                y = segment.constant + segment.slope * t - segment.curve * t * t
+                y = constant + slope * t - curve * t * t
                 u = (start + float(t * (1 << region.shift))) / 2**16
                 assert abs(float(y) / 2**18 - np.tanh(u)) < 3.1 / 2**18
 

@@ -60,6 +60,7 @@ def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elemen
 
 def train(digits: Digits, name: str) -> DigitNetwork:
     """A trained network, one of :data:`NETWORKS`."""
+    images, labels = digits
     convolutions, hidden, epochs = NETWORKS[name]
     rng = np.random.default_rng(_SEED)
     channels, side = 1, SIDE
@@ -80,9 +81,9 @@ def train(digits: Digits, name: str) -> DigitNetwork:
     moments = [(np.zeros_like(array), np.zeros_like(array)) for array in arrays]
     step = 0
     for _ in range(epochs):
-        for batch in _batches(len(digits.train_labels), _BATCH, rng):
+        for batch in _batches(len(labels), _BATCH, rng):
             step += 1
-            slopes = _gradient(network, digits.train_images[batch], digits.train_labels[batch])
+            slopes = _gradient(network, images[batch], labels[batch])
             for array, slope, (mean, square) in zip(arrays, slopes, moments, strict=True):
                 mean += (1 - _MEMORY[0]) * (slope - mean)
                 square += (1 - _MEMORY[1]) * (slope * slope - square)
@@ -156,9 +157,9 @@ def fit_nin(digits: Digits) -> tuple[Weights, ...]:
         weights=rng.normal(0, np.sqrt(2 / _FILTERS), (_FILTERS, 1, 1, _FILTERS)),
         bias=np.zeros(_FILTERS),
     )
-    values = nin_hidden((first, second), digits.train_images).mean(axis=(1, 2))
+    values = nin_hidden((first, second), digits[0]).mean(axis=(1, 2))
     values = np.column_stack([values, np.ones(len(values))])
-    targets = np.eye(CLASSES)[digits.train_labels] - 1 / CLASSES
+    targets = np.eye(CLASSES)[digits[1]] - 1 / CLASSES
     squares = values.T @ values + _RIDGE * np.eye(_FILTERS + 1)
     solution = np.linalg.solve(squares, values.T @ targets).T
     return (
@@ -190,5 +191,5 @@ def arrays(digits: Digits) -> dict[str, Elements]:
 
 if __name__ == "__main__":
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays(load_digits()))
+    np.savez_compressed(content, **arrays(load_digits()[0]))
     write_file(Path(sys.argv[1]), content.getvalue())

@@ -9,7 +9,7 @@ import pytest
 
 from microkernels.apps.digits import DigitNetwork
 from microkernels.bp.kernel import bp_program
-from microkernels.bp.levels import construct_program, copy_program
+from microkernels.bp.levels import between_program
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
@@ -94,9 +94,9 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         ),
         (lambda: BpProblem(zeros(2, 2, 257), zeros(257, 257)), "at most 256 fit in a vector"),
         (lambda: bp_program(257), "1 to 34 fit"),
-        (lambda: construct_program(257), "1 to 256 fit"),
-        (lambda: copy_program(300, 32), "1 to 128 fit"),
-        (lambda: construct_program(3, scratchpad_bytes=16), "none fit"),
+        (lambda: between_program("construct", 257), "1 to 256 fit"),
+        (lambda: between_program("copy", 300, 32), "1 to 128 fit"),
+        (lambda: between_program("construct", 3, scratchpad_bytes=16), "none fit"),
         (lambda: motorcycle(64, 48, 257), "labels must be from 2 to 54"),
         (lambda: MLP.scores(np.zeros((3, 9, 9, 1))), "the shape (count, 8, 8, 1), not (3, 9, 9"),
         (

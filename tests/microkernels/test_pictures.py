@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image, ImageOps
 
 from microkernels.common.errors import KernelError
-from microkernels.data.pictures import read_photographs, read_samples
+from microkernels.data.pictures import read_grey, read_photographs, read_samples
 
 RANDOM = np.random.default_rng(2)
 SHAPE = (5, 7)
@@ -85,9 +85,9 @@ def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
 )
 def test_samples_of_png(tmp_path: Path, bits: int, colour: int, channels: int, seen: int) -> None:
     samples = RANDOM.integers(0, 1 << bits, (*SHAPE, channels))
-    pixels = read_samples(written(tmp_path, png(samples, bits=bits, colour=colour)))
-    assert pixels.limit == (1 << bits) - 1
-    np.testing.assert_array_equal(pixels.values, samples[..., :seen])
+    pixels, most = read_samples(written(tmp_path, png(samples, bits=bits, colour=colour)))
+    assert most == (1 << bits) - 1
+    np.testing.assert_array_equal(pixels, samples[..., :seen])
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -120,11 +120,11 @@ def test_samples_of_tiff(
         byteorder=order,
         **more,
     )
-    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif"))
-    assert pixels.limit == {"u1": 255, "u2": 65535}.get(kind, 0)
+    pixels, most = read_samples(written(tmp_path, target.getvalue(), ".tif"))
+    assert most == {"u1": 255, "u2": 65535}.get(kind, 0)
     expected = values.reshape(*SHAPE, channels)[..., :3]
     np.testing.assert_array_equal(
-        pixels.values, 255 - expected if photometric == "miniswhite" else expected
+        pixels, 255 - expected if photometric == "miniswhite" else expected
     )
 
 
@@ -132,8 +132,8 @@ def test_dark_tiff_of_16_bits_is_inverted(tmp_path: Path) -> None:
     values = RANDOM.integers(0, 65536, SHAPE).astype(np.uint16)
     target = BytesIO()
     tifffile.imwrite(target, values, photometric="miniswhite", byteorder="<")
-    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif"))
-    np.testing.assert_array_equal(pixels.values[..., 0], 65535 - values)
+    pixels, _ = read_samples(written(tmp_path, target.getvalue(), ".tif"))
+    np.testing.assert_array_equal(pixels[..., 0], 65535 - values)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_samples_of_portable_maps(tmp_path: Path, head: bytes, kind: str, limit:
     values = RANDOM.integers(0, limit + 1, (*SHAPE, channels))
     text = b" # a comment\n".join(b" ".join(b"%d" % one for one in row.flat) for row in values)
     body = values.astype(kind).tobytes() if kind else text
-    pixels = read_samples(written(tmp_path, head + body, ".pgm"))
-    assert pixels.limit == limit
-    np.testing.assert_array_equal(pixels.values, values)
+    pixels, most = read_samples(written(tmp_path, head + body, ".pgm"))
+    assert most == limit
+    np.testing.assert_array_equal(pixels, values)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
@@ -165,7 +165,7 @@ def test_pictures_are_turned_upright(tmp_path: Path, kind: str, orientation: int
     exif = Image.Exif()
     exif[0x0112] = orientation
     content = encoded(image, kind, exif=exif)
-    pixels = read_samples(written(tmp_path, content)).values
+    pixels, _ = read_samples(written(tmp_path, content))
     with Image.open(BytesIO(content)) as opened:
         expected = np.asarray(ImageOps.exif_transpose(opened))
     np.testing.assert_array_equal(pixels, expected)
@@ -178,7 +178,7 @@ def test_deep_pictures_are_turned_once(tmp_path: Path, orientation: int) -> None
     target = BytesIO()
     tag = (274, "H", 1, orientation, True)
     tifffile.imwrite(target, values, photometric="rgb", extratags=[tag], metadata=None)
-    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif")).values
+    pixels, _ = read_samples(written(tmp_path, target.getvalue(), ".tif"))
     turned = {2: np.fliplr, 3: lambda one: np.rot90(one, 2), 4: np.flipud} | {
         5: lambda one: one.swapaxes(0, 1),
         6: lambda one: np.rot90(one, -1),
@@ -192,7 +192,7 @@ def test_colours_of_a_palette_are_read(tmp_path: Path) -> None:
     """Of grey levels in a palette, the levels, not their numbers."""
     image = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
     image.putpalette([level for grey in (7, 50, 200) for level in (grey,) * 3])
-    pixels = read_samples(written(tmp_path, encoded(image, "PNG"))).grey
+    pixels = read_grey(written(tmp_path, encoded(image, "PNG")))
     assert pixels is not None
     assert pixels.tolist() == [[7, 50, 200]]
     (photograph,) = read_photographs(written(tmp_path, encoded(image, "GIF"), ".gif"))

@@ -233,12 +233,12 @@ def test_what_can_not_be(make: object, message: str) -> None:
 
 
 def test_network_in_network_classifies_as_in_floating_point() -> None:
-    digits = load_digits()
+    _, (images, labels) = load_digits()
     layers = trained_nin()
-    hidden = nin_hidden(layers[:2], digits.test_images)
+    hidden = nin_hidden(layers[:2], images)
     scores = (hidden @ layers[2].weights[:, 0, 0].T + layers[2].bias).mean(axis=(1, 2))
-    assert np.mean(scores.argmax(axis=1) == digits.test_labels) >= 0.85
-    for image, exact in zip(digits.test_images[:12], scores, strict=False):
+    assert np.mean(scores.argmax(axis=1) == labels) >= 0.85
+    for image, exact in zip(images[:12], scores, strict=False):
         fixed = nin_fixed_scores(layers, image, lambda job: job.expected)
         assert abs(real_of(fixed, ACTIVATION_FRACTION) - exact).max() < 0.01
         assert fixed.argmax() == exact.argmax()

@@ -13,7 +13,6 @@ from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
 from microkernels.apps.digits import DigitNetwork
 from microkernels.apps.gauss import gauss_program
-from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
 from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_program
 from microkernels.apps.matrix_transpose import matrix_transpose_program
@@ -23,7 +22,7 @@ from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import LevelsLayout, coarse_base, construct_program, copy_program
+from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
@@ -120,7 +119,6 @@ INSTANCES: tuple[Any, ...] = (
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
-    KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
     plan_lstm(LSTM),
     MultiplyShape(rows=3, inner=4, columns=5),
@@ -253,8 +251,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
         {"problem": PROBLEM, "coarse_iterations": 1, "iterations": 1, "smoothness": None},
     ),
     (bp_program, {"labels": 4, "bits": 16, "slots": 8, "scratchpad_bytes": 4096}),
-    (construct_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
-    (copy_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
+    (between_program, {"name": "construct", "labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
     (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
     (line_program, {"layout": INSTANCES[-1]}),

@@ -28,14 +28,13 @@ def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.ndarray]]:
     """A folder with the CNN compiled, and the test digits."""
     folder = tmp_path_factory.mktemp("digits")
-    held = load_digits()
+    (train, _), (test, labels) = load_digits()
     (folder / "cnn.onnx").write_bytes(digits_model(trained("CNN")).SerializeToString())
-    images = held.train_images[:200].transpose(0, 3, 1, 2).astype(np.float32)
+    images = train[:200].transpose(0, 3, 1, 2).astype(np.float32)
     report = vip.compile_model(str(folder / "cnn.onnx"), images, str(folder / "cnn"))
     assert not report.saturated
     assert repr(report).startswith("CompileReport: vault, batch 1, 5 maps, ")
-    test = held.test_images.transpose(0, 3, 1, 2).astype(np.float32)
-    return folder, {"x": test, "y": held.test_labels}
+    return folder, {"x": test.transpose(0, 3, 1, 2).astype(np.float32), "y": labels}
 
 
 def test_accuracy_is_within_one_percent_of_floating_point(

@@ -277,8 +277,8 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
     """As accurate as in onnxruntime, and without a pass for each quantisation."""
     from onnxruntime.quantization import QuantType, quantize_static
 
-    digits = load_digits()
-    images = digits.train_images[:64].transpose(0, 3, 1, 2).astype(np.float32)
+    (train, _), (test, labels) = load_digits()
+    images = train[:64].transpose(0, 3, 1, 2).astype(np.float32)
     (tmp_path / "cnn.onnx").write_bytes(digits_model(trained("CNN")).SerializeToString())
 
     feeds = ({"x": image[np.newaxis]} for image in images)
@@ -291,8 +291,8 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
     )  # fmt: skip
     report = in_bytes(load(tmp_path / "quantized.onnx"), images, tmp_path)
     assert report.launches == (6 if symmetric else 7)
-    test = digits.test_images.transpose(0, 3, 1, 2).astype(np.float32)
-    found = vip.evaluate_model(tmp_path / "m", {"x": test, "y": digits.test_labels})
+    test = test.transpose(0, 3, 1, 2).astype(np.float32)
+    found = vip.evaluate_model(tmp_path / "m", {"x": test, "y": labels})
     assert found.accuracy is not None
     assert found.float_accuracy is not None
     assert found.accuracy >= found.float_accuracy - 0.005

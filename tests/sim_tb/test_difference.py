@@ -17,10 +17,9 @@ from pe.config import PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import FirstDifference, first_difference
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.cycles import TraceError, read_cycles
 from sim_tb.waves.pipeline import TracedInstruction
-from sim_tb.waves.saved import save_file, texts_of
+from sim_tb.waves.saved import cut_waves, save_file, texts_of
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble(
@@ -131,7 +130,7 @@ def test_a_register_that_differs_is_found_at_its_instruction() -> None:
     assert int.from_bytes(place.expected, "little") == 120
     assert int.from_bytes(place.got, "little") == 120 ^ 32
     (operand,) = found.operands
-    assert (operand.start, int.from_bytes(operand.content, "little")) == (9, 117)
+    assert (operand.start, int.from_bytes(operand.expected, "little")) == (9, 117)
     # As many runs as it takes to halve the cycles of the run, twice.
     assert found.runs < 30
 
@@ -149,7 +148,7 @@ def test_elements_of_a_vector_that_differ_are_found_with_the_operands() -> None:
     assert (place.space, place.start, place.bytes_each) == ("scratchpad", 0x202, 2)
     assert place.expected == b"\x04\x06\x08\x0a"
     assert place.got == bytes(0xFF - each for each in place.expected)
-    assert [each.content for each in found.operands if each.space == "scratchpad"] == [
+    assert [each.expected for each in found.operands if each.space == "scratchpad"] == [
         MEMORY[:8],
         MEMORY[:8],
     ]

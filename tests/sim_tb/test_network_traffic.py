@@ -1,6 +1,7 @@
 """The C++ traffic model of the network, before a network in Python that can be made to fail."""
 
 from collections import deque
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,6 @@ from sim_tb.harness.network import (
     Destinations,
     FlitJob,
     NetworkResult,
-    NetworkRun,
 )
 from sim_tb.harness.traffic import TrafficOutcome
 from tests.sim_tb.model_library import compiled
@@ -46,7 +46,7 @@ class PythonNetwork:
         self.returned = [0] * VAULTS
         self.now = [None] * VAULTS
         size = {name: getattr(CONFIG, name) for name in ("columns", "rows", "buffer_flits")}
-        NetworkRun(**vars(job), **size).start(model)
+        replace(job, **size).start(model)
 
     def run(self):
         for _ in range(100_000):

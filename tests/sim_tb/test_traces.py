@@ -11,8 +11,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.harness.traffic import Pattern, TracedAccess, TrafficJob, joined, parted, trace_end
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.timed.vault.traffic_model import run_traffic_model
-from sim_tb.timed.vault.vault_model import VaultModel, record_trace
+from sim_tb.timed.vault.vault_model import VaultModel, record_trace, run_traffic_model
 from sim_tb.workloads.stress import random_case
 from soc.generate.presets import tile_preset
 

@@ -4,6 +4,7 @@ import mmap
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from sim_tb.harness.traffic import (
     TrafficJob,
     TrafficOutcome,
     TrafficResult,
-    TrafficRun,
     Walk,
 )
 from tests.memory.port_traffic import PortMemory
@@ -54,8 +54,8 @@ class Bench:
 
     def run(self):
         self.path.write_bytes(bytes(SIZE))
-        TrafficRun(
-            **vars(self.job),
+        replace(
+            self.job,
             image=str(self.path),
             size=SIZE,
             limit=2 * SIZE,

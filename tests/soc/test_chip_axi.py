@@ -11,7 +11,8 @@ import pytest
 import soc
 from isa.image import DramImage
 from memory.model.device_model import DeviceSetup, device_setup
-from sim_tb.dut.chip import TOP, build_chip
+from sim_tb.dut.chip import TOP, chip_design
+from sim_tb.runner.build import build
 from sim_tb.runner.process import Runner
 from soc.generate.presets import chip_preset
 
@@ -21,7 +22,7 @@ ROOT = Path(soc.__file__).parent.parent
 def test_the_data_port_answers_as_documented(tmp_path):
     pytest.importorskip("cocotbext.axi")
     config = chip_preset("tiny")
-    folder = build_chip(config)
+    folder = build(chip_design(config))
     vault = 1 << config.network.address_bits
     content = random.Random(5).randbytes(config.memory_bytes)
     (tmp_path / "content").write_bytes(content)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from isa.image import DramImage
-from sim_tb.dut.engine import build_engine
+from sim_tb.dut.engine import engine_design
+from sim_tb.runner.build import build
 from soc.generate.presets import preset
 
 #: Stores a word into each of 1,024 pages of 4 KiB.
@@ -29,7 +30,7 @@ def test_a_simulation_ends_with_a_line(
     vip, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What building the simulator takes has more room.
-    build_engine(preset("pe"))
+    build(engine_design(preset("pe")))
     monkeypatch.setattr(tempfile, "tempdir", str(small))
     (tmp_path / "pages.s").write_text(PAGES)
     code, _, err = vip("cosim", "program", "pages.s")

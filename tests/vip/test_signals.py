@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from sim_tb.dut.engine import build_engine
+from sim_tb.dut.engine import engine_design
+from sim_tb.runner.build import build
 from soc.generate.presets import preset
 from support.cache import build_folder
 
@@ -112,7 +113,7 @@ LONG = ("cosim", "bp", "--preset", "pe", "--iterations", "1000", "--json", "x.js
 
 @pytest.fixture(scope="module")
 def long_run() -> Path:
-    build_engine(preset("pe"))
+    build(engine_design(preset("pe")))
     return build_folder()
 
 

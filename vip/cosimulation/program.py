@@ -21,10 +21,9 @@ from sim_tb.cosim.difference import (
 )
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.machine import On, open_machine
-from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
-from sim_tb.waves.saved import save_file, texts_of
+from sim_tb.waves.saved import cut_waves, save_file, texts_of
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.errors import Shown

@@ -133,9 +133,9 @@ def golden_outputs(
 
         def begins(name: str) -> None:
             nonlocal layer, before
-            if count.values > before and layer not in ignored:
-                saturated[layer] = saturated.get(layer, 0) + count.values - before
-            layer, before = name, count.values
+            if count() > before and layer not in ignored:
+                saturated[layer] = saturated.get(layer, 0) + count() - before
+            layer, before = name, count()
 
         state = zero_state(compiled, compiled.carry)
         step = 1 if compiled.carry else _AT_A_TIME

@@ -174,7 +174,7 @@ class _BpSolver:
                 labels = machine_labels(self._problem, outputs)
                 passed[-1] = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
         # The last two levels are one job, unless there is only one.
-        return [*passed[:-2], passed[-1]], energies, count.values
+        return [*passed[:-2], passed[-1]], energies, count()
 
     def _measure(
         self, job: KernelJob, golden: Callable[[], _Expected], progress: Progress

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.data.stereo import StereoError
-from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
+from microkernels.mrf.disparities import encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
 from support.errors import Shown
@@ -36,7 +36,7 @@ class MrfStereo(Shown):
         return self.field.disparities(self.run.labels)
 
     @property
-    def errors(self) -> dict[str, StereoErrors]:
+    def errors(self) -> dict[str, dict[str, float]]:
         """Errors against the ground truth, in pixels of the files; empty without one."""
         return self.field.errors(self.run.labels)
 
@@ -55,7 +55,7 @@ class MrfStereo(Shown):
         return {
             **self.run.to_json(),
             "options": asdict(self.field.options),
-            "errors": {name: one.to_json() for name, one in self.errors.items()},
+            "errors": self.errors,
             "png_levels_a_pixel": png_factor(self.disparities),
         }
 

@@ -6,7 +6,7 @@ lanes; with sums made one axis ahead, those of :mod:`microkernels.bp.shifts.sums
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -24,11 +24,8 @@ from .rhythm import Additions, Rhythm, dependences
 from .sums import SumMessages, SumShifts
 
 
-@dataclass(frozen=True, kw_only=True)
 class BlockShifts(LaneShifts):
     """The kernel on blocks of pixels, with :data:`BLOCK_LANES` lanes."""
-
-    lanes: int = BLOCK_LANES
 
     in_blocks: ClassVar[bool] = True
 

@@ -1,11 +1,12 @@
-"""The timing model of a vault with its engines, with the interface of its cosimulation.
+"""The timing model of a vault with its engines, with the interface of its cosimulation, and of its
+memory alone under traffic.
 
 It also records the accesses that an engine makes to the vault's memory.
 """
 
 import ctypes
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
 from functools import cache
@@ -21,6 +22,7 @@ from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
+from memory.timing import DramTiming
 from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.cosim.vault import (
     SETTLE_CYCLES,
@@ -30,7 +32,16 @@ from sim_tb.cosim.vault import (
     launched_engines,
     vault_result,
 )
-from sim_tb.harness.traffic import TRACE_WORD, WORD_BYTES
+from sim_tb.harness.models import Library
+from sim_tb.harness.traffic import (
+    REQUESTER,
+    TRACE_WORD,
+    TRAFFIC,
+    WORD_BYTES,
+    TrafficJob,
+    TrafficResult,
+)
+from sim_tb.harness.traffic_runs import traffic_through
 from sim_tb.timed.engine.engine_state import (
     EngineResult,
     EngineState,
@@ -45,6 +56,8 @@ from soc.tile.config import VaultTileConfig
 
 from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
+#: Sources of the DRAM's model.
+_DEVICE = [Path(memory.model.device_model.__file__).with_name(name) for name in DEVICE_SOURCES]
 #: Cycles between checks for signals.
 _AT_ONCE = 1 << 18
 _WHOLE = 64
@@ -52,10 +65,9 @@ _WHOLE = 64
 
 @cache
 def _library() -> ctypes.CDLL:
-    room = Path(memory.model.device_model.__file__).parent
     return compile_model(
         "vault/tile.cpp",
-        includes=[*(room / name for name in DEVICE_SOURCES), TRACE_WORD],
+        includes=[*_DEVICE, TRACE_WORD],
         generated={"vault.inc": vault_constants()},
         functions={
             "vip_tile_start": (
@@ -259,3 +271,60 @@ def record_trace(
             tile.pointer, launch.max_cycles, ctypes.cast(words, POINTER(c_uint64)), accesses
         )
     return bytes(memoryview(words).cast("B")[: count * WORD_BYTES])
+
+
+@cache
+def _memory_library() -> ctypes.CDLL:
+    return compile_model(
+        "../models/modelled_vault.cpp",
+        (TRAFFIC, REQUESTER),
+        compiled=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
+        includes=_DEVICE,
+        generated={"vault.inc": vault_constants()},
+        functions={
+            "vip_modelled_vault_new": (c_void_p, POINTER(VaultSizes), c_uint32, c_uint32),
+            "vip_modelled_vault_run": (c_bool, c_void_p, c_uint64),
+            "vip_modelled_vault_end": (None, c_void_p),
+        },
+    )
+
+
+def run_traffic_model(
+    config: VaultConfig,
+    requesters: int,
+    jobs: Sequence[TrafficJob],
+    *,
+    dram: DramTiming | None = None,
+) -> list[TrafficResult]:
+    """:func:`sim_tb.harness.traffic_runs.run_traffic` on the timing model: same requesters, DRAM
+    and checks, with the cycles of the Verilog.
+
+    The counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval to within
+    :data:`memory.controller.counters.LAG_CYCLES`.
+
+    Raises:
+        TrafficError: as in that function.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+
+    def perform(runs: Sequence[TrafficJob]) -> Iterator[TrafficResult]:
+        tags = config.tag_bits - max(requesters - 1, 0).bit_length()
+        library = _memory_library()
+        vault = None
+        try:
+            for run in runs:
+                started = time.perf_counter()
+                models = Library(library)
+                run.start(models)
+                # The next run resets and continues it, as in Verilog.
+                vault = vault or library.vip_modelled_vault_new(
+                    byref(VaultSizes.of(config, max(requesters, 1))), requesters, 1 << tags
+                )
+                while not library.vip_modelled_vault_run(vault, _AT_ONCE):
+                    pass
+                yield run.result(models, time.perf_counter() - started)
+        finally:
+            if vault:
+                library.vip_modelled_vault_end(vault)
+
+    return traffic_through(perform, config, requesters, jobs, dram=dram)

@@ -22,9 +22,8 @@ from microkernels.bp.golden import (
 )
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import LevelsLayout, coarse_base, copy_program
+from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.interleave import Together
@@ -78,7 +77,7 @@ def run(job: KernelJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, l
     count=st.sampled_from([3, 8, 16]),
     bits=st.sampled_from([8, 16, 32]),
     iterations=st.integers(0, 1),
-    cut=st.none() | st.builds(TileCut, st.integers(1, 4), st.integers(1, 4)),
+    cut=st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)),
 )
 def test_all_phases_equal_the_golden_model(
     grid: tuple[int, int, int],
@@ -88,7 +87,7 @@ def test_all_phases_equal_the_golden_model(
     count: int,
     bits: int,
     iterations: int,
-    cut: TileCut | None,
+    cut: tuple[int, int] | None,
 ) -> None:
     columns, rows, pes = grid
     problem = problem_of(seed, width, height, count, bits)
@@ -186,8 +185,8 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
     with pytest.raises(KernelError, match="a scratchpad of 256 bytes; 1 to 16 fit"):
-        copy_program(17, scratchpad_bytes=256)
-    assert copy_program(16, scratchpad_bytes=256).words
+        between_program("copy", 17, scratchpad_bytes=256)
+    assert between_program("copy", 16, scratchpad_bytes=256).words
 
 
 def test_a_smoothness_that_can_not_be_halved_is_refused() -> None:

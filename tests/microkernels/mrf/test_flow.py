@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from microkernels.common.errors import KernelError
+from microkernels.data.pictures import read_photographs
 from microkernels.mrf.disparities import encoded_flow
 from microkernels.mrf.matching import displacements, flow_costs, matching_costs
-from microkernels.mrf.pixels import flow_problem
 from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 COSTS: dict[str, Callable[[int, int], int]] = {
@@ -63,8 +63,9 @@ def test_motions_are_found_and_written(tmp_path: Path) -> None:
     moved = np.roll(scene, (1, -2), (0, 1))
     for name, content in (("a.png", scene), ("b.png", moved)):
         Image.fromarray(content).save(tmp_path / name)
-    problem = flow_problem(tmp_path / "a.png", tmp_path / "b.png", window=5)
-    motions = displacements(5)[problem.data_costs.argmin(axis=2)]
+    photographs = read_photographs(tmp_path / "a.png", tmp_path / "b.png")
+    costs = flow_costs(*photographs, window=5)
+    motions = displacements(5)[costs.argmin(axis=2)]
     assert (motions[:-1, 2:] == (-2, 1)).all()
     flo = encoded_flow(motions, ".flo")
     assert flo[:4] == np.array([202021.25], "<f4").tobytes()

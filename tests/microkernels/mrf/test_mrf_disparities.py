@@ -107,12 +107,12 @@ def test_a_coarser_grid_takes_the_nearest_value() -> None:
 def test_errors_count_known_pixels_alone() -> None:
     truth = np.array([[0.0, 4.0, 9.5], [np.inf, 2.0, np.nan]])
     errors = stereo_errors(MAP, truth)
-    assert errors.pixels == 4
-    assert (errors.bad_1, errors.bad_2) == (25.0, 25.0)
-    assert errors.mean == pytest.approx((0 + 1 + 2.5 + 0) / 4)
-    assert errors.rms == pytest.approx(np.sqrt((1 + 6.25) / 4))
+    assert errors["pixels"] == 4
+    assert (errors["bad_1"], errors["bad_2"]) == (25.0, 25.0)
+    assert errors["mean"] == pytest.approx((0 + 1 + 2.5 + 0) / 4)
+    assert errors["rms"] == pytest.approx(np.sqrt((1 + 6.25) / 4))
     masked = stereo_errors(MAP, truth, np.array([[0, 1, 0], [1, 1, 1]], bool))
-    assert (masked.pixels, masked.bad_1) == (2, 0.0)
+    assert (masked["pixels"], masked["bad_1"]) == (2, 0.0)
 
 
 def write(path: Path, content: bytes) -> Path:

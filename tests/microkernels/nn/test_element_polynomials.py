@@ -33,7 +33,7 @@ def test_every_hyperbolic_tangent_is_within_the_bound_and_none_saturates(fractio
         found = hyperbolic(ALL[1:], fraction) / 2.0**fraction
     error = np.abs(found - np.tanh(ALL[1:] / 2.0**fraction)).max()
     assert error <= 1.5e-4 + 2.0**-fraction
-    assert not count.values
+    assert not count()
 
 
 @pytest.mark.parametrize("fraction", [0, 9, 14])

@@ -80,7 +80,7 @@ def test_there_are_twenty_with_workloads_of_their_own() -> None:
 
 def test_host_and_engine_find_clusters_of_digits(engine: PeSimulation) -> None:
     """The loop as it is: what the engine assigned is what the host moves the centres by."""
-    images = (load_digits().train_images[:110] * 16).astype(np.int16).reshape(110, -1)
+    images = (load_digits()[0][0][:110] * 16).astype(np.int16).reshape(110, -1)
     points, centres = images[CLASSES:], images[:CLASSES] << FRACTION
 
     def rounds(count: int, centres: Elements) -> tuple[Elements, Elements]:

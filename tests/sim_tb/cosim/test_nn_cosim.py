@@ -169,7 +169,7 @@ def test_vector_unit_hardly_waits(
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_digits_are_known_as_in_floating_point(name: str) -> None:
-    digits, network = load_digits(), trained(name)
+    (_, digits), network = load_digits(), trained(name)
     # The scores of the engine are those of the golden model.
     assert engine_cycles(network, digits, PE, 8) > 0
     real, golden = known(network, digits)

@@ -35,7 +35,7 @@ def counters(result: HostResult) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def simulator() -> Path:
-    return build(engine_design(CONFIG, TRAFFIC))
+    return build(engine_design(CONFIG, netlist=TRAFFIC))
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_leaving_by_an_exception_kills_the_simulator(simulator: Path, endless: H
 
 
 def test_waveforms_appear_when_all_went_well(tmp_path: Path, job: HostJob) -> None:
-    traced = build(engine_design(CONFIG, TRAFFIC, "vcd"))
+    traced = build(engine_design(CONFIG, "vcd", netlist=TRAFFIC))
     wave = tmp_path / "wave.vcd"
     with Session(traced, TOP, trace=wave) as session:
         assert run(session, job).outcome is Outcome.ENDED
@@ -235,9 +235,9 @@ def test_waveforms_appear_when_all_went_well(tmp_path: Path, job: HostJob) -> No
 
 def test_builds_are_shared_by_content(simulator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert build(engine_design(CONFIG, TRAFFIC)) == simulator
+    assert build(engine_design(CONFIG, netlist=TRAFFIC)) == simulator
     with pytest.raises(BuildError, match=r"needs a C\+\+ compiler: 'c\+\+' is not on the path"):
-        build(engine_design(CONFIG, TRAFFIC + "\n"))
+        build(engine_design(CONFIG, netlist=TRAFFIC + "\n"))
 
 
 def test_refused_source_is_one_line_and_leaves_nothing(

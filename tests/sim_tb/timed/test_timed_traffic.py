@@ -10,7 +10,7 @@ from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from sim_tb.harness.traffic import Pattern, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.timed.vault.traffic_model import run_traffic_model
+from sim_tb.timed.vault.vault_model import run_traffic_model
 from sim_tb.workloads.stress import random_case
 from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, run_variant
 

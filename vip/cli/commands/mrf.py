@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
-from microkernels.data.pictures import need_decoder
+from microkernels.data.pictures import need_decoder, read_photographs
 from microkernels.graphs.problem import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
-from microkernels.mrf.matching import Cost, displacements
+from microkernels.mrf.matching import Cost, displacements, flow_costs
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
-    denoising_problem,
-    file_problem,
-    flow_problem,
+    denoising_costs,
     grey_levels,
-    segmentation_problem,
+    read_costs,
+    read_edges,
+    read_seeds,
+    segmentation_costs,
 )
-from microkernels.mrf.smoothness import coarse_costs
+from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 from sim_tb.runner.build import need_simulator
 from support.extras import need, together
 from support.files import write_atomically
@@ -274,9 +275,9 @@ def stereo(
     write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
-        rows[f"bad 1.0, {name} pixels"] = f"{errors.bad_1:.2f} %"
-        rows[f"bad 2.0, {name} pixels"] = f"{errors.bad_2:.2f} %"
-        rows[f"mean error, {name} pixels"] = f"{errors.mean:.2f}"
+        rows[f"bad 1.0, {name} pixels"] = f"{errors['bad_1']:.2f} %"
+        rows[f"bad 2.0, {name} pixels"] = f"{errors['bad_2']:.2f} %"
+        rows[f"mean error, {name} pixels"] = f"{errors['mean']:.2f}"
     _show(result.run, rows)
 
 
@@ -302,9 +303,9 @@ def denoise(
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
     _check_extras(solve, energies, output, noisy)
-    problem = denoising_problem(
-        noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
-    )
+    (photograph,) = read_photographs(noisy)
+    costs = denoising_costs(photograph, labels, cut)
+    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
     solve = _coarse(solve, labels, smooth, weight)
     _solve(problem, solve, energies, output, json, grey_levels(labels))
 
@@ -337,10 +338,11 @@ def segment(
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
     _check_extras(solve, energies, output, picture, seeds)
-    problem = segmentation_problem(
-        picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
-    )
-    solve = _coarse(solve, problem.labels, smooth, weight)
+    (photograph,) = read_photographs(picture)
+    costs = segmentation_costs(photograph, read_seeds(seeds), cut)
+    labels = costs.shape[2]
+    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
+    solve = _coarse(solve, labels, smooth, weight)
     _solve(problem, solve, energies, output, json)
 
 
@@ -381,17 +383,10 @@ def flow(
     """
     _check_extras(solve, energies, None, first, second)
     motions = displacements(window)
-    problem = flow_problem(
-        first,
-        second,
-        window=window,
-        cost=cost,
-        truncation=cut,
-        smooth=smooth,
-        weight=weight,
-        bits=bits,
-    )
-    solve = _coarse(solve, problem.labels, smooth, weight, window)
+    photographs = read_photographs(first, second)
+    costs = flow_costs(*photographs, window=window, cost=cost, truncation=cut)
+    problem = BpProblem(costs, smoothness_costs(len(motions), smooth, weight, window), bits)
+    solve = _coarse(solve, len(motions), smooth, weight, window)
     run = _solve(problem, solve, energies, None, json)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
@@ -427,8 +422,11 @@ def solve_costs(
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
     _check_extras(solve, energies, output)
-    problem = file_problem(costs, smooth=smooth, weight=weight, edges=edges, bits=bits)
-    solve = _coarse(solve, problem.labels, smooth, weight)
+    data_costs = read_costs(costs)
+    labels = data_costs.shape[2]
+    weights = None if edges is None else read_edges(edges)
+    problem = BpProblem(data_costs, smoothness_costs(labels, smooth, weight), bits, weights)
+    solve = _coarse(solve, labels, smooth, weight)
     _solve(problem, solve, energies, output, json)
 
 

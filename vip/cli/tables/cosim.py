@@ -5,7 +5,7 @@ from itertools import zip_longest
 from isa.run import RunResult
 from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
-from sim_tb.cosim.difference import Commit, Differing, FirstDifference, OperandContent
+from sim_tb.cosim.difference import Commit, Content, FirstDifference
 from sim_tb.cosim.machine import On
 from support.errors import counted
 from vip.cli.console import console, show_values, table, warn
@@ -40,30 +40,29 @@ def _source(commit: Commit) -> str:
     return "" if commit.source is None else f" ({commit.source.file}:{commit.source.line})"
 
 
-def _place(where: OperandContent | Differing) -> str:
+def _place(where: Content) -> str:
     return f"r{where.start}" if where.space == "register" else f"{where.space} {where.start:#x}"
 
 
-def _numbers(content: bytes, size: int) -> list[int]:
-    return [
+def _numbers(content: bytes, size: int) -> str:
+    """The signed elements of ``size`` bytes each."""
+    numbers = [
         int.from_bytes(content[at : at + size], "little", signed=True)
         for at in range(0, len(content), size)
     ]
-
-
-def _operand(operand: OperandContent) -> str:
-    if operand.space == "register":
-        (value,) = _numbers(operand.content, 8)
-        return f"{value:#x}" if value >= 0 else f"{value}"
-    numbers = _numbers(operand.content, operand.bytes_each)
     return " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
 
 
-def _show_place(place: Differing) -> None:
-    pairs = [_numbers(content, place.bytes_each) for content in (place.expected, place.got)]
-    for name, numbers in zip(("expected", "got"), pairs, strict=True):
-        text = " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
-        console.print(f"  {_place(place)}: {name:8} {text}")
+def _operand(operand: Content) -> str:
+    numbers = _numbers(operand.expected, operand.bytes_each)
+    if operand.space == "register" and not numbers.startswith("-"):
+        return f"{int(numbers):#x}"
+    return numbers
+
+
+def _show_place(place: Content) -> None:
+    for name, content in (("expected", place.expected), ("got", place.got or b"")):
+        console.print(f"  {_place(place)}: {name:8} {_numbers(content, place.bytes_each)}")
 
 
 def _show_commits(difference: FirstDifference) -> None:

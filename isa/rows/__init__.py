@@ -1,1 +1,0 @@
-"""Rows of the instruction table, one module per functional unit."""
