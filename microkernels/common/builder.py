@@ -111,6 +111,7 @@ class KernelBuilder:
 
     Attributes:
         zero: name of the register that contains 0.
+        far: that :meth:`offset` uses for large distances; "" until it allocates one.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class KernelBuilder:
         self._places: dict[str, tuple[int, int]] = {}
         self._listed: list[str] = []
         self._scratchpad_bytes = scratchpad_bytes
-        self._far = ""
+        self.far = ""
         numbers = {name: number for number, name in START_REGISTERS.items()}
         self.zero = "zero"
         self._names[self.zero] = (0, "0, as the launch leaves it")
@@ -417,9 +418,9 @@ class KernelBuilder:
         if distance in IMM14.range:
             self.op("add", result, base, distance, note=note)
         else:
-            self._far = self._far or self.register("far", "distance too large for an immediate")
-            self.op("li", self._far, distance)
-            self.op("add", result, base, self._far, note=note)
+            self.far = self.far or self.register("far", "distance too large for an immediate")
+            self.op("li", self.far, distance)
+            self.op("add", result, base, self.far, note=note)
 
     def swap(self, first: str, second: str, between: str) -> None:
         """Exchange two registers through a third."""

@@ -124,8 +124,7 @@ class _ConvKernel:
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # Pixels of several slices, with different thresholds, are in the pipeline unless outputs
-        # become bytes.
+        # Pixels of several slices, with different thresholds, meet unless outputs are bytes.
         limits = 0 if plan.slices == 1 else 3 if plan.narrow is None else 1
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         if plan.narrows_sums:
@@ -162,6 +161,9 @@ class _ConvKernel:
             described=self.described,
             groups=self.groups,
         )
+        if not w.registers_left:
+            # No temporary is in use where addresses in memory advance.
+            w.far = self.tmp
 
     def build(self) -> KernelBuilder:
         """Write the complete program."""
