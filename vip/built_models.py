@@ -1,6 +1,5 @@
 """The verb ``build_model``: from a trained model to the Verilog of a vault that runs it."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from .models.compile import Images, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
+from .trimming.runs import Sizes
 from .trimming.trim import TrimResult, need_tools
 
 #: Folders of the compiled model and of the vault's Verilog.
@@ -25,32 +25,31 @@ def build_model(
     output: Path | str,
     *,
     preset: str = "vault",
-    batch: int | None = None,
-    carry: Mapping[str, str] | None = None,
-    outputs: Sequence[str] = (),
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    budget: float | None = None,
     inputs: Images | None = None,
+    sizes: Sizes | None = None,
+    check: bool = True,
+    area: bool = True,
+    prove: bool = False,
     progress: Progress = silent,
-    **options: Any,
+    **compiling: Any,
 ) -> TrimResult:
     """Compile a model, and rebuild a vault with only what its programs need.
 
     Parameters:
-        model, calibration, preset, batch, carry, outputs, shapes, budget: as for
-            :func:`vip.compile_model`.
+        model, calibration, preset: as for :func:`vip.compile_model`.
         output: to write; it must not exist. It gets :data:`MODEL_FOLDER` and
             :data:`VERILOG_FOLDER`, or nothing if the vault must not be used.
         inputs: images for the runs, as for :func:`vip.trim_model`; None: those of the calibration.
+        sizes, check, area, prove: as for :func:`vip.trim_model`.
         progress: called with each stage.
-        options: the other parameters of :func:`vip.trim_model`.
+        compiling: the other parameters of :func:`vip.compile_model`.
 
     Raises:
         VipError: as those verbs.
         OSError: a file can't be read or written.
     """
     with together():
-        need_tools(check=options.get("check", True), synthesis=True)
+        need_tools(check=check, synthesis=True)
         need_onnx()
     folder = Path(output)
     check_new(folder)
@@ -59,25 +58,14 @@ def build_model(
     with owned_folder(folder.parent, f".{folder.name}-") as scratch:
         new = scratch / "new"
         new.mkdir()
+        of_model = new / MODEL_FOLDER
         compiled = compile_model(
-            model,
-            arrays,
-            new / MODEL_FOLDER,
-            preset=preset,
-            batch=batch,
-            carry=carry,
-            outputs=outputs,
-            shapes=shapes,
-            budget=budget,
-            progress=progress,
+            model, arrays, of_model, preset=preset, progress=progress, **compiling
         )
-        trimmed = trim_model(
-            new / MODEL_FOLDER,
-            new / VERILOG_FOLDER,
-            inputs=arrays if inputs is None else inputs,
-            progress=progress,
-            **options,
-        )
+        images = arrays if inputs is None else inputs
+        steps: dict[str, Any] = {"sizes": sizes, "check": check, "area": area, "prove": prove}
+        vault = new / VERILOG_FOLDER
+        trimmed = trim_model(of_model, vault, inputs=images, progress=progress, **steps)
         if not trimmed.failure:
             new.rename(folder)
     return replace(trimmed, compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
 from dataclasses import dataclass
 from functools import cache
-from operator import add
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -163,7 +162,7 @@ class Recording(Protocol):
 
 @dataclass(frozen=True)
 class CellActivity:
-    """Activity of a cell in the counted cycles; the sum of two covers both runs.
+    """Activity of a cell in the counted cycles.
 
     Attributes:
         inputs: its input pins without the clock; a flip-flop's state is the last one.
@@ -176,14 +175,10 @@ class CellActivity:
     states: Array
     causes: Mapping[str, Array]
 
-    def __add__(self, other: "CellActivity") -> "CellActivity":
-        causes = {pin: edges + other.causes[pin] for pin, edges in self.causes.items()}
-        return CellActivity(self.inputs, self.states + other.states, causes)
-
 
 @dataclass(frozen=True)
 class NetlistActivity:
-    """Activity of a design; the sum of two covers both runs.
+    """Activity of a design in the counted cycles of all runs.
 
     Attributes:
         cycles: number of cycles counted.
@@ -197,18 +192,6 @@ class NetlistActivity:
     toggles: Array
     cells: tuple[CellActivity | None, ...]
     accesses: Mapping[int, tuple[int, ...]]
-
-    def __add__(self, other: "NetlistActivity") -> "NetlistActivity":
-        cells = zip(self.cells, other.cells, strict=True)
-        return NetlistActivity(
-            cycles=self.cycles + other.cycles,
-            toggles=self.toggles + other.toggles,
-            cells=tuple(first + second if first and second else None for first, second in cells),
-            accesses={
-                place: tuple(map(add, ports, other.accesses[place]))
-                for place, ports in self.accesses.items()
-            },
-        )
 
 
 @dataclass(frozen=True)
@@ -326,8 +309,9 @@ class GateSimulation:
             next=table(state.next_state),
         )
 
-    def run(self, recording: Recording, *, what: str) -> NetlistActivity:
-        """Simulate from cycle 0, where every flip-flop and memory is 0.
+    def run(self, *recordings: Recording, what: str) -> NetlistActivity:
+        """The activity of all recordings, at least one. Each is simulated from its cycle 0, where
+        every flip-flop and memory is 0.
 
         From the first counted cycle on, outputs must be as recorded.
 
@@ -338,6 +322,13 @@ class GateSimulation:
             SynthesisError: an output differs, a port was not recorded, there is nothing to count,
                 or the simulator can't be compiled.
         """
+        counts = [self._count(recording, what) for recording in recordings]
+        cycles = sum(end - start for start, end in (one.running for one in recordings))
+        parts = zip(*counts, strict=True)
+        return self._activity(cycles, *(sum(part[1:], part[0]) for part in parts))
+
+    def _count(self, recording: Recording, what: str) -> tuple[Array, Array, Array, Array]:
+        """What :class:`Counts` has of a run."""
         start, end = recording.running
         recorded = min(map(len, recording.signals.values()), default=0)
         if not 0 <= start < end <= recorded:
@@ -351,8 +342,7 @@ class GateSimulation:
         for net, bit in self.netlist.constants.items():
             values[net] = bit
         models, keep = self._models, Arrays()
-        sizes = [1 << len(model.nets) for model in models]
-        bins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        bins = self._bins()
         pins = [len(model.outputs) for model in models]
         toggles = np.zeros(values.size, dtype=np.uint64)
         states = np.zeros(int(bins[-1]), dtype=np.uint64)
@@ -385,7 +375,12 @@ class GateSimulation:
                 f"{what}: the netlist behaves differently from its Verilog: in cycle {cycle},"
                 f" output bit {place} differs"
             )
-        return self._activity(end - start, toggles, states, bins, causes, used)
+        return toggles, states, causes, used
+
+    def _bins(self) -> Array:
+        """Index of each cell's first counter of states, and their number."""
+        sizes = [1 << len(model.nets) for model in self._models]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def _cells(self, keep: Arrays, bins: Array, pins: list[int]) -> Cells:
         """All cells in the simulator's format.
@@ -437,10 +432,10 @@ class GateSimulation:
         cycles: int,
         toggles: Array,
         states: Array,
-        bins: Array,
         causes: Array,
         used: Array,
     ) -> NetlistActivity:
+        bins = self._bins()
         activities: list[CellActivity | None] = [None] * len(self.netlist.gates)
         edges = causes / WHOLE_EDGE
         row = 0

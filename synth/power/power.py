@@ -5,8 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 
 import numpy as np
 
@@ -216,7 +215,7 @@ def measure_power(
     """
     check_energies(library)
     simulation = GateSimulation(netlist, library)
-    activity = reduce(add, (simulation.run(one, what=what) for one in recordings))
+    activity = simulation.run(*recordings, what=what)
     work: Counter[str] = Counter()
     for one in recordings:
         work.update(one.work)

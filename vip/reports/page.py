@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,13 @@ from synth.physical.devices import find_device, find_placed
 from synth.physical.nextpnr import need_nextpnr
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.configurations import Design, engine
-from vip.output import origin_line, provenance
+from vip.output import provenance
 from vip.progress import Progress, naming, silent
 from vip.synthesis.power import KERNELS
 
 from .collect import Report, collect
+from .run.charts import figure, table
+from .run.page import html_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,22 +153,6 @@ FIGURES: Mapping[str, Callable[[Report, Path], None]] = {
 }
 
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
-    "color:#222}img{max-width:100%}table{border-collapse:collapse;margin:1em 0}"
-    "td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}"
-    "td:first-child,th:first-child{text-align:left}footer{color:#777;font-size:13px}"
-)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><tr>{cells}</tr>{body}</table>"
-
-
 def _path(steps: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{unit} {ns:.2f} ns" for unit, ns in steps)
 
@@ -175,7 +160,7 @@ def _path(steps: Iterable[tuple[str, float]]) -> str:
 def _area(report: Report) -> str:
     rows = by_component(report.area)
     total = sum(row.values["area_um2"] for row in rows)
-    return _table(
+    return table(
         ("component", "Table 7.4, µm²", "ours, µm²", "of it memories", "share"),
         (
             (
@@ -197,12 +182,12 @@ def _netlists(report: Report) -> str:
         pins, wires = (netlist.corners[0].pins, netlist.corners[0].wires)
         clocks = (f"{path.fmax_mhz:,.0f}" for path in (pins, wires))
         rows.append((netlist.target, f"{netlist.logic_ge / 1000:.1f}", *clocks))
-    return _table(("netlist", "kGE", "MHz, pins alone", "MHz, the library's wires"), rows)
+    return table(("netlist", "kGE", "MHz, pins alone", "MHz, the library's wires"), rows)
 
 
 def _clock(report: Report) -> str:
     rows = [*(row for row in report.cells.rows if row.path), report.cells.total]
-    return _table(
+    return table(
         ("unit", "kGE", "MHz", "longest path"),
         (
             (
@@ -230,7 +215,7 @@ def _power(report: Report) -> str:
             )
         )
     head = ("kernel", "mW at 45 nm, 1 GHz", f"mW at 28 nm, {THESIS_MHZ:g} MHz", "energy at 28 nm")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _devices(report: Report) -> str:
@@ -242,7 +227,7 @@ def _devices(report: Report) -> str:
         clock = "not placed" if placement is None else f"{placement.fmax_mhz:.1f}"
         path = "" if placement is None else _path(placement.path)
         rows.append((find_device(name).part, str(number), clock, path))
-    return _table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
+    return table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
 
 
 def page(report: Report, figures: Mapping[str, bytes]) -> str:
@@ -251,38 +236,26 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     Parameters:
         figures: name -> PNG, of those of :data:`vip.reports.page.FIGURES`.
     """
-    pictures = {
+    drawn = {
         name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
         for name, png in figures.items()
     }
-    origin = provenance()
-    parts = [
-        "<h2>Area</h2>",
-        pictures["area"],
-        f"<p>{escape(MEASURES['area_um2'])}.</p>",
-        _area(report),
-        "<h2>Clock in standard cells</h2>",
-        "<p>Each row is a netlist of its own: none has both the least area and the highest clock. "
-        "The area above is of generic, the paths below are of nangate45.</p>",
-        _netlists(report),
-        pictures["clock"],
-        _clock(report),
-        "<h2>Power</h2>",
-        pictures["power"],
-        _power(report),
-        "<h2>Area over parameters</h2>",
-        pictures["scaling"],
-        "<p>The datapath's 64 bits are not a parameter.</p>",
-        "<h2>On FPGAs</h2>",
-        _devices(report),
-    ]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(report.name)}'
-        f"</title><style>{_STYLE}</style><h1>Engine {escape(report.name)}</h1>"
-        f"<pre>{escape(str(origin.get('command', '')))}</pre>"
-        + "\n".join(parts)
-        + f"<footer>{escape(origin_line(origin))}</footer></html>\n"
+    apart = (
+        "Each row is a netlist of its own: none has both the least area and the highest clock. "
+        "The area above is of generic, the paths below are of nangate45."
     )
+    sections = (
+        figure("Area", drawn["area"] + _area(report), f"{MEASURES['area_um2']}."),
+        figure(
+            "Clock in standard cells", _netlists(report) + drawn["clock"] + _clock(report), apart
+        ),
+        figure("Power", drawn["power"] + _power(report)),
+        figure(
+            "Area over parameters", drawn["scaling"], "The datapath's 64 bits are not a parameter."
+        ),
+        figure("On FPGAs", _devices(report)),
+    )
+    return html_page(f"Engine {report.name}", provenance(), sections)
 
 
 _PAGE = "index.html"

@@ -1,5 +1,6 @@
 """Programs that an engine is trimmed to, their runs on the full one, and the engine cut to both."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -129,7 +130,7 @@ def _prepared(job: KernelJob, memory: DramImage) -> bytes:
 
 def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> list[Loaded]:
     """The launches of jobs that have a vault with ``pes`` engines for themselves, one after the
-    other; of those that differ only in data, the first.
+    other, by names that differ; of those that differ only in data, the first.
 
     Parameters:
         engine: whose memory is the vault.
@@ -154,7 +155,11 @@ def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> lis
                 known=known,
             )
             launches.setdefault((tuple(launch.program.words), repr(known)), loaded)
-    return list(launches.values())
+    names = Counter(one.name for one in launches.values())
+    return [
+        one if names[one.name] == 1 else replace(one, name=f"{one.name}, launch {number}")
+        for number, one in enumerate(launches.values(), 1)
+    ]
 
 
 def load_subjects(

@@ -27,6 +27,7 @@ from vip.board.design import board_design, build_board
 from vip.board.run import run_over, simulate_board
 from vip.models.compile import compile_model
 from vip.trimming.models import find_work
+from vip.trimming.runs import launches_alone
 
 
 def test_memory_is_what_the_application_needs():
@@ -237,6 +238,11 @@ def test_damaged_bytes_at_the_pins_of_a_board(rng):
     assert all(result.match for result in results)
     assert damaged.damage.number > 20
     assert transport.resent > 5
+
+
+def test_launches_of_equal_layers_have_names_that_differ():
+    launches = launches_alone(find_work("cnn").jobs, preset("pe"), 1)
+    assert len({launch.name for launch in launches}) == len(launches) > 1
 
 
 def test_a_program_works_on_the_memory_beside_it(tmp_path):

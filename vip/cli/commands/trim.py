@@ -244,58 +244,43 @@ class MemoryOptions:
         """For each program what is declared about its memory.
 
         Raises:
-            UserError: a malformed declaration, or one for an unknown program.
+            UserError: a malformed text, one for an unknown program or, with several programs, for
+                an unnamed one.
         """
-        return _declarations(
-            programs, self.constant or (), self.range or (), self.slots or Declared().slots
-        )
+        slots = self.slots or Declared().slots
+        spans: dict[str, list[Span]] = {program: [] for program in programs}
+        numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
+        for option, texts, form, allowed in (
+            ("--constant", self.constant, _CONSTANT, "START:BYTES, such as 0x100:64"),
+            ("--range", self.range, _RANGE, "START:BYTES[/BITS]=LOW..HIGH, such as 0x140:8=1..256"),
+        ):
+            for text in texts or ():
+                match = form.fullmatch(text)
+                if match is None:
+                    raise UserError(f"{option} {text}: must be {allowed}")
+                owner = match["owner"] or programs[0]
+                if not match["owner"] and len(programs) > 1:
+                    raise UserError(
+                        f"{option} {text}: with several programs, put PROGRAM= before it"
+                    )
+                if owner not in spans:
+                    raise UserError(f"{option} {text}: {owner} is not one of the programs")
+                span = Span(_number(match["start"]), _number(match["size"]))
+                if form is _CONSTANT:
+                    spans[owner].append(span)
+                else:
+                    low, high = _number(match["low"]), _number(match["high"])
+                    numbers[owner].append(Numbers(span, low, high, int(match["width"] or 64)))
+        return {
+            program: Declared(
+                constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
+            )
+            for program in programs
+        }
 
 
 def _number(text: str) -> int:
     return int(text, 16 if "0x" in text else 10)
-
-
-def _declarations(
-    programs: Sequence[str], constants: Sequence[str], ranges: Sequence[str], slots: int
-) -> Mapping[str, Declared]:
-    """For each program what is declared about its memory.
-
-    Parameters:
-        programs: as the user names them. constants: ``[PROGRAM=]START:BYTES``, of the only
-            program without a name. ranges: ``[PROGRAM=]START:BYTES[/BITS]=LOW..HIGH``. slots: all
-            programs run in the slots below.
-
-    Raises:
-        UserError: a malformed text, one for an unknown program or, with several programs, for an
-            unnamed one.
-    """
-    spans: dict[str, list[Span]] = {program: [] for program in programs}
-    numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
-    for option, texts, form, allowed in (
-        ("--constant", constants, _CONSTANT, "START:BYTES, such as 0x100:64"),
-        ("--range", ranges, _RANGE, "START:BYTES[/BITS]=LOW..HIGH, such as 0x140:8=1..256"),
-    ):
-        for text in texts:
-            match = form.fullmatch(text)
-            if match is None:
-                raise UserError(f"{option} {text}: must be {allowed}")
-            owner = match["owner"] or programs[0]
-            if not match["owner"] and len(programs) > 1:
-                raise UserError(f"{option} {text}: with several programs, put PROGRAM= before it")
-            if owner not in spans:
-                raise UserError(f"{option} {text}: {owner} is not one of the programs")
-            span = Span(_number(match["start"]), _number(match["size"]))
-            if form is _CONSTANT:
-                spans[owner].append(span)
-            else:
-                low, high = _number(match["low"]), _number(match["high"])
-                numbers[owner].append(Numbers(span, low, high, int(match["width"] or 64)))
-    return {
-        program: Declared(
-            constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
-        )
-        for program in programs
-    }
 
 
 #: Options that a model does not take.

@@ -1,7 +1,7 @@
 """The verb ``report_run``: a page on a result."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -105,21 +105,30 @@ def run_page(name: str, content: Mapping[str, Any], folder: Path = Path()) -> st
     """
     origin = content.get("provenance")
     origin = origin if isinstance(origin, dict) else {}
-    command, about = str(origin.get("command", "")), origin_line(origin)
     entries = {key: value for key, value in content.items() if key != "provenance"}
     if isinstance(content.get("picture"), str):
         entries["picture"] = str(folder / content["picture"])
     sections = [section for draw in FIGURES if (section := _drawn(draw, entries))]
     source = escape(json.dumps(content, indent=1))
+    sections.append(f"<details><summary>All data</summary><pre>{source}</pre></details>")
+    return html_page(name, origin, sections)
+
+
+def html_page(name: str, origin: Mapping[str, Any], sections: Iterable[str]) -> str:
+    """A page of ``sections`` (:mod:`vip.reports.run.charts`) that needs no other file.
+
+    Parameters:
+        name: its title. origin: where its content comes from (:func:`vip.output.provenance`).
+    """
+    command = escape(str(origin.get("command", "")))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{escape(name)}</title><style>{STYLE}</style></head>'
         f"<body><h1>{escape(name)}</h1>\n"
-        + (f"<pre>{escape(command)}</pre>\n" if command else "")
+        + (f"<pre>{command}</pre>\n" if command else "")
         + "\n".join(sections)
-        + f"\n<details><summary>All data</summary><pre>{source}</pre></details>"
-        + f'<footer>{escape(about)}</footer><div id="tip" role="status"></div>'
+        + f'\n<footer>{escape(origin_line(origin))}</footer><div id="tip" role="status"></div>'
         + f"<script>{SCRIPT}</script></body></html>\n"
     )
 
