@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hdl.emission import Emission
 from hdl.yosys import run_yosys
-from soc.board.boards import FpgaBoard
+from soc.board.boards import FpgaBoard, with_block_rams
 from soc.board.design import PLL, TOP, constraints, top_verilog
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder, scratch_folder
@@ -88,6 +88,7 @@ def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> tuple[Path, M
         raise SynthesisError(
             f"{label}: it does not fit: it needs {used['brams']:g} block RAMs of "
             f"{board.block_rams} ({used['brams'] - board.block_rams:g} too many)"
+            f"{with_block_rams(used['brams'])}"
         )
     assert mapped.netlist is not None
     return mapped.netlist, used
