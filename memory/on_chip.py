@@ -107,7 +107,9 @@ class OnChipMemory(Component):
         waiting, done, last, free = Signal(), Signal(), Signal(), Signal()
         words = Signal(range(COLUMN_WORDS))
         answer: Any = Signal.like(response.payload, name="answer")
-        valid, taken = Signal(), Signal()
+        valid, taken = Signal(name="valid"), response.ready
+        if self.registered:
+            valid, taken = Signal(), Signal()
         inside = beat.address < self.size
         m.d.comb += [
             request.ready.eq(~waiting | done),
@@ -116,7 +118,7 @@ class OnChipMemory(Component):
         ]
         with m.If(request.ready):
             m.d.sync += [waiting.eq(request.valid), beat.eq(request.payload)]
-        responds = waiting & (~beat.write | beat.last)
+        ends_beat = waiting & (~beat.write | beat.last)
         word = Signal(range((1 << self.address_bits) // _BYTES))
         # What the banks perform, and what is answered.
         access, place, fails = beat, word, ~inside
@@ -127,11 +129,11 @@ class OnChipMemory(Component):
             acts = waiting & moves
             with m.If(moves):
                 m.d.sync += [access.eq(beat), place.eq(word), fails.eq(~inside)]
-                m.d.sync += [performs.eq(waiting & inside), answers.eq(responds), ends.eq(last)]
+                m.d.sync += [performs.eq(waiting & inside), answers.eq(ends_beat), ends.eq(last)]
             active, answered = performs & moves, answers & free
         else:
-            acts = waiting & (free | ~responds)
-            active, answered, ends = acts & inside, responds & free, last
+            acts = waiting & (free | ~ends_beat)
+            active, answered, ends = acts & inside, ends_beat & free, last
         m.d.comb += done.eq(acts & last)
         with m.If(acts & ~beat.write):
             m.d.sync += words.eq(Mux(last, 0, words + 1))
@@ -144,23 +146,19 @@ class OnChipMemory(Component):
             ]
         with m.Elif(taken):
             m.d.sync += valid.eq(0)
-        m.d.comb += word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
-        data = self._banks(m, active, access, place, platform)
+        begins = word.eq(beat.address[_WORD_ADDRESS_BITS:] + words)
+        m.d.comb += begins if self.registered else []
+        responds = [
+            response.valid.eq(valid),
+            response.payload.eq(answer),
+            response.payload.data.eq(self._banks(m, active, access, place, platform)),
+        ]
         if self.registered:
             m.d.comb += taken.eq(~response.valid | response.ready)
             with m.If(taken):
-                m.d.sync += [
-                    response.valid.eq(valid),
-                    response.payload.eq(answer),
-                    response.payload.data.eq(data),
-                ]
+                m.d.sync += responds
         else:
-            m.d.comb += [
-                taken.eq(response.ready),
-                response.valid.eq(valid),
-                response.payload.eq(answer),
-                response.payload.data.eq(data),
-            ]
+            m.d.comb += [begins, *responds]
         return m
 
     def _banks(self, m: Module, acts: Value, beat: Any, word: Signal, platform: object) -> Signal:

@@ -34,7 +34,7 @@ from noc.ports import flit
 from pe.config import PAIRS, PeConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import preset
-from soc.tile.config import VaultTileConfig
+from soc.tile.config import VaultBackEnd
 from support.errors import VipError
 from synth.power.power import THESIS_NM, THESIS_VOLTS
 from synth.sram import access_fj
@@ -88,7 +88,8 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
             for name in ("LINE_HITS", "LINE_MERGED", "LINE_FILLS")
         }
         done["line_buffer_words"] = _COLUMN_WORDS * sum(lines.values())
-    if _preload_bytes(config):
+    back_end = _back_end(config)
+    if back_end is not None and back_end.preload_bytes:
         words = (engines["BYTES_LOADED"] + engines["BYTES_STORED"]) // _WORD_BYTES
         # The others are those of the DRAM's columns.
         done["preload_words"] = max(0, words - _COLUMN_WORDS * sum(columns.values()))
@@ -104,7 +105,8 @@ def energy_uj(config: Configuration, done: Mapping[str, float]) -> dict[str, flo
     Raises:
         VipError: there are no power data for the engines of ``config``, or its memory is unknown.
     """
-    if isinstance(config, PeConfig):
+    back_end = _back_end(config)
+    if back_end is None:
         raise VipError("no energy: what the memory of an engine alone takes is not known")
     cycles = _cycle_pj(config.pe)
     pj = {
@@ -114,17 +116,18 @@ def energy_uj(config: Configuration, done: Mapping[str, float]) -> dict[str, flo
     if config.lines:
         words = SramGeometry(_COLUMN_WORDS * config.lines, WORD_BITS, 1, 1)
         pj["line buffer"] = _access_pj(words) * done["line_buffer_words"]
-    if _preload_bytes(config):
-        byte = SramGeometry(_preload_bytes(config) // _WORD_BYTES, 8, 1, 1)
+    if back_end.preload_bytes:
+        byte = SramGeometry(back_end.preload_bytes // _WORD_BYTES, 8, 1, 1)
         pj["preload"] = _WORD_BYTES * _access_pj(byte) * done["preload_words"]
     if "flits" in done:
         pj["network"] = 2 * _access_pj(_link_buffer(config)) * done["flits"]
     return {part: value / 1e6 for part, value in pj.items()}
 
 
-def _preload_bytes(config: Any) -> int:
-    tile: VaultTileConfig = getattr(config, "tile", config)
-    return 0 if isinstance(config, PeConfig) else tile.vault.preload_bytes
+def _back_end(config: Any) -> VaultBackEnd | None:
+    """Of each vault; None: of an engine alone."""
+    back_end: VaultBackEnd | None = getattr(getattr(config, "tile", config), "vault", None)
+    return back_end
 
 
 def _link_buffer(config: Any) -> SramGeometry:

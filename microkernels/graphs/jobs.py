@@ -14,7 +14,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
 from .kernel import WINDOW, Item, graph_program
-from .problem import Graph, GraphState, Step, ordered
+from .problem import Graph, Step, ordered, propagate
 from .soft import CONSTANTS, MOST_BELOW, padded
 
 _ALIGN = 8
@@ -78,8 +78,8 @@ def graph_job(
     soft: bool = False,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
-    """Every message of a graph ``iterations`` times, on one engine; outputs are those of
-    :meth:`microkernels.graphs.problem.GraphState.elements`.
+    """Every message of a graph ``iterations`` times, on one engine; outputs are all beliefs, then
+    all messages, of :func:`microkernels.graphs.problem.propagate`.
 
     Parameters:
         soft: messages are those of sum-product (:mod:`microkernels.graphs.soft`).
@@ -134,8 +134,5 @@ def graph_job(
 
 
 def _golden(graph: Graph, order: Sequence[Step | None], soft: bool) -> Elements:
-    state = GraphState.initial(graph)
-    for step in order:
-        if step is not None:
-            state.update(graph, step, soft=soft)
-    return state.elements()
+    beliefs, messages = propagate(graph, order, soft=soft)
+    return np.concatenate([*beliefs, *messages.values()]).astype(np.int16)

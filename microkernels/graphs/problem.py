@@ -19,7 +19,7 @@ variables; ``pairs``: costs of all edges, one after the other, each a row for ea
 first variable.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -127,40 +127,30 @@ class Graph:
         return (*there, *(Step(edge, True) for edge in reversed(range(count))))
 
 
-@dataclass(eq=False)
-class GraphState:
-    """Beliefs by variable, and messages by step, from costs and 0 on."""
+def propagate(
+    graph: Graph, order: Iterable[Step | None], *, soft: bool = False
+) -> tuple[list[Elements], dict[Step, Elements]]:
+    """Beliefs by variable, and messages by step, after the messages of ``order``; at first they are
+    the costs, and 0.
 
-    beliefs: list[Elements]
-    messages: dict[Step, Elements]
-
-    @classmethod
-    def initial(cls, graph: Graph) -> "GraphState":
-        """The state before the first message."""
-        beliefs = [costs.astype(np.int16) for costs in graph.costs]
-        sizes = {step: len(graph.costs[graph.ends(step)[1]]) for step in graph.steps}
-        return cls(beliefs, {step: np.zeros(size, np.int16) for step, size in sizes.items()})
-
-    def update(self, graph: Graph, step: Step, *, soft: bool = False) -> None:
-        """Replace a message, and the belief of the variable to which it goes.
-
-        Parameters:
-            soft: by the soft minimum.
-        """
+    Parameters:
+        soft: by the soft minimum.
+    """
+    beliefs: list[Elements] = [costs.astype(np.int16) for costs in graph.costs]
+    messages: dict[Step, Elements] = {
+        step: np.zeros(len(graph.costs[graph.ends(step)[1]]), np.int16) for step in graph.steps
+    }
+    for step in filter(None, order):
         source, target = graph.ends(step)
-        total = self.beliefs[source] - self.messages[Step(step.edge, not step.back)]
+        total = beliefs[source] - messages[Step(step.edge, not step.back)]
         if soft:
             raw = soft_minima(graph.matrix(step).T, total)
         else:
             raw = (graph.matrix(step) + total).min(axis=1)
         message = raw - raw[0]
-        self.beliefs[target] = self.beliefs[target] - self.messages[step] + message
-        self.messages[step] = message
-
-    def elements(self) -> Elements:
-        """All beliefs, then all messages, one after the other."""
-        parts = [*self.beliefs, *self.messages.values()]
-        return np.concatenate(parts).astype(np.int16)
+        beliefs[target] = beliefs[target] - messages[step] + message
+        messages[step] = message
+    return beliefs, messages
 
 
 #: Steps among which the next one is looked for.

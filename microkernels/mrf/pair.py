@@ -15,7 +15,7 @@ from microkernels.data.stereo import read_pair
 from support.errors import clipped
 from support.extras import need
 
-from .disparities import Disparities, read_mask, read_truth, sampled, stereo_errors
+from .disparities import Disparities, read_mask, read_truth, sampled
 from .matching import Cost, matching_costs
 from .smoothness import smoothness_costs
 
@@ -92,38 +92,6 @@ class PairOptions:
     bits: int = 16
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StereoField:
-    """A pair with its problem.
-
-    Attributes:
-        problem: the Markov random field of the scaled pair.
-        options: from which it was created.
-        truth: true disparities at the problem's pixels, in pixels of the files; None: unknown.
-        visible: pixels visible in both pictures; None: unknown.
-    """
-
-    problem: BpProblem
-    options: PairOptions
-    truth: Disparities | None
-    visible: NDArray[np.bool_] | None
-
-    def disparities(self, labels: NDArray[np.integer]) -> Disparities:
-        """``[y, x]``: each label's disparity, in pixels of the scaled pair."""
-        return labels.astype(np.float64) + self.options.first
-
-    def errors(self, labels: NDArray[np.integer]) -> dict[str, dict[str, float]]:
-        """Errors in pixels of the files: ``all`` for all pixels with known truth, ``visible`` for
-        those of them visible in both pictures; empty without truth."""
-        if self.truth is None:
-            return {}
-        in_files = self.disparities(labels) / self.options.scale
-        result = {"all": stereo_errors(in_files, self.truth)}
-        if self.visible is not None:
-            result["visible"] = stereo_errors(in_files, self.truth, self.visible)
-        return result
-
-
 def stereo_field(
     left: Path,
     right: Path,
@@ -132,8 +100,9 @@ def stereo_field(
     truth: Path | None = None,
     truth_factor: float | None = None,
     mask: Path | None = None,
-) -> StereoField:
-    """The Markov random field of two rectified photographs.
+) -> tuple[BpProblem, Disparities | None, NDArray[np.bool_] | None]:
+    """The Markov random field of two rectified photographs, at its pixels the true disparities in
+    pixels of the files, and which pixels are visible in both photographs; None: unknown.
 
     Parameters:
         left, right: image files of equal size, both grey or both in colour.
@@ -172,11 +141,10 @@ def stereo_field(
     )
     in_both = None if mask is None else _fitting(mask, read_mask(mask), size)
     grid = (problem.height, problem.width)
-    return StereoField(
-        problem=problem,
-        options=options,
-        truth=None if disparities is None else sampled(disparities, grid),
-        visible=None if in_both is None else sampled(in_both, grid),
+    return (
+        problem,
+        None if disparities is None else sampled(disparities, grid),
+        None if in_both is None else sampled(in_both, grid),
     )
 
 

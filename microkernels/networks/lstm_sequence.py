@@ -5,30 +5,37 @@ The layer's cells and outputs are divided into *parts*
 part share the batch. If a batch has fewer sequences than a vault has engines, more parts keep all
 engines busy.
 
-Inputs are stored in chunks. Each chunk of y and of the projection's inputs is in the vault whose
-part computes its first element, so most vaults read it over the network; kernels load chunks in
-advance. Every step has its own inputs x and outputs y in memory, so one barrier after each phase is
-sufficient: until then, no engine reads what another writes in the phase. Two things are overwritten
-in each step: c, of which an engine reads and writes only its own part, and the projection's inputs,
-which all engines have read when they pass the barrier after the projection.
+Inputs are stored in chunks. Each chunk of y and of the projection's inputs is in the vaults whose
+parts compute it, an engine's vectors in one of them, so most vaults read it over the network;
+kernels load chunks in advance. There is no barrier: beside each chunk a flag of each part that
+computes a piece of it (:class:`ChunkFlags`) contains the number of the last step whose piece is in
+memory, and an engine looks at a chunk's flags before it loads the chunk. It begins with chunks that
+are there already: x, and of the projection's inputs its own part's, if these are whole chunks.
+Engines read and write the vectors of engines with their own number in other parts alone.
+
+Every step has its own inputs x and outputs y in memory. Two things are overwritten in each step: c,
+of which an engine reads and writes only its own part, and the projection's inputs. All engines have
+read these when an engine overwrites them: it has loaded all of y, and each part's y was marked
+after that part's projection.
 
 An engine's part of the parameter block::
 
     0  address of the weights    1  of the initial sums    2  of the peepholes   3  of its part of c
     4  time steps                5  address of the common lists
-    6  words of the barrier (:class:`microkernels.runtime.barrier.ChipFlags`)
-       then for each step the addresses, for the engine's first vector, of each chunk of the inputs
-       and of each block of its outputs in y
-       common lists: of each block of its cells in the inputs of the projection, of each chunk of
-       these; empty without a projection; one word more
+       then for each step the addresses, for the engine's first vector: of each chunk of the inputs
+       and of the chunk's flags, of each block of its outputs in y, of each flag that it marks then
+       common lists: of each block of its cells in the inputs of the projection, of each flag that
+       it marks then, of each chunk of these inputs and of the chunk's flags; without a projection
+       these are empty; two words more
 
 The phases of a step are those of :mod:`microkernels.nn.lstm_kernel`. The stream of weights
 continues from step to step: after the last block come the first ones again, so the ring is full
-when the next step begins. A barrier of all engines of the chip ends each phase.
+when the next step begins.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -56,12 +63,12 @@ from microkernels.nn.lstm_shape import (
     lstm_step,
     plan_lstm,
 )
-from microkernels.runtime.barrier import ChipBarrierCode, ChipFlags
+from microkernels.runtime.barrier import ALWAYS_FULL, FLAG_BYTES, FLAG_GROUP
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 from support.errors import counted
 
-#: Words of an engine's part before those of the barrier.
+#: Words of an engine's part before its lists.
 _FIXED_WORDS = 6
 #: Rows between the data of two parts of a vault, so that engines in lockstep use different banks.
 _BANKS, _SKEW_ROWS = 16, 4
@@ -110,6 +117,68 @@ def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int
         raise failure
     _, parts, plan = min(options, key=lambda option: option[:2])
     return plan, parts
+
+
+class ChunkFlags:
+    """Flags of the chunks of a phase's inputs, at the same offsets in each vault; those in the
+    chunk's vault are used. For each chunk and engine of a part there is one for each part that
+    computes a piece of the chunk.
+
+    Parameters:
+        plan: of a part. share: elements that a part computes. chunks: number of chunks.
+        base: offset of the first flag; a multiple of 32. initial: what flags contain at first.
+
+    Attributes:
+        count: flags to read for a chunk. marks: flags that an engine marks after a phase.
+    """
+
+    def __init__(self, plan: LstmPlan, share: int, chunks: int, *, base: int, initial: int) -> None:
+        self.share, self.base, self._initial = share, base, initial
+        self._sharers = plan.sharers
+        parts = range(plan.vaults)
+        self._parts = [
+            [part for part in parts if part * share < end and (part + 1) * share > end - plan.chunk]
+            for end in range(plan.chunk, (chunks + 1) * plan.chunk, plan.chunk)
+        ]
+        self.count = max(map(len, self._parts), default=0)
+        self._places = self.count if self.count <= FLAG_GROUP else round_up(self.count, FLAG_GROUP)
+        self.marks = max(len(self._chunks(part)) for part in parts)
+
+    def _chunks(self, part: int) -> list[int]:
+        return [chunk for chunk, parts in enumerate(self._parts) if part in parts]
+
+    def offset(self, chunk: int, member: int) -> int:
+        """Offset of the first flag of an engine's vectors in a chunk."""
+        return self.base + (chunk * self._sharers + member) * self._places * FLAG_BYTES
+
+    def of_part(self, part: int, member: int) -> list[tuple[int, int]]:
+        """Chunk and offset of each flag that an engine of a part marks; the last one again if
+        others mark more."""
+        flags = [
+            (chunk, self.offset(chunk, member) + self._parts[chunk].index(part) * FLAG_BYTES)
+            for chunk in self._chunks(part)
+        ]
+        return flags + flags[-1:] * (self.marks - len(flags))
+
+    @property
+    def full(self) -> int:
+        """Offset of flags that are always full, as many as for a chunk."""
+        return self.offset(len(self._parts), 0)
+
+    @property
+    def end(self) -> int:
+        """First offset after all flags."""
+        return self.offset(len(self._parts), 1)
+
+    def contents(self) -> bytes:
+        """Initial flags of a vault. Those that no part marks are always full."""
+        words = np.zeros(
+            (len(self._parts) + 1, self._sharers, self._places, FLAG_BYTES // 8), "<i8"
+        )
+        words[..., 0] = ALWAYS_FULL
+        for chunk, parts in enumerate(self._parts):
+            words[chunk, :, : len(parts), 0] = self._initial
+        return words.tobytes()[: self.end - self.base]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,30 +234,39 @@ class SequenceLayout:
     @property
     def step_words(self) -> int:
         """Words of a step's lists."""
-        return self.plan.input_chunks + self._blocks[1]
+        return 2 * self.plan.input_chunks + self._blocks[1] + self.y_flags.marks
 
     @property
     def _common_words(self) -> int:
         plan = self.plan
-        lists = self._blocks[0] + plan.cell_chunks if plan.shape.projected else 0
-        return lists + 1
+        if not plan.shape.projected:
+            return 2
+        return self._blocks[0] + self.m_flags.marks + 2 * plan.cell_chunks + 2
 
     @property
     def _words(self) -> int:
         """Words of an engine's part of the parameter block."""
-        return _FIXED_WORDS + self.flags.words + self.steps * self.step_words + self._common_words
+        return _FIXED_WORDS + self.steps * self.step_words + self._common_words
 
     # Offsets in every vault.
 
-    @property
-    def flags(self) -> ChipFlags:
-        """Flags of the barrier."""
-        return ChipFlags(0, self.engines.pes, self.engines.ring)
+    @cached_property
+    def y_flags(self) -> ChunkFlags:
+        """Flags of the chunks of y, which count the steps that they precede."""
+        plan = self.plan
+        return ChunkFlags(plan, plan.outputs, plan.y_chunks, base=0, initial=1)
+
+    @cached_property
+    def m_flags(self) -> ChunkFlags:
+        """Flags of the chunks of the projection's inputs, which count steps."""
+        plan = self.plan
+        chunks = plan.cell_chunks if plan.shape.projected else 0
+        return ChunkFlags(plan, plan.cells, chunks, base=self.y_flags.end, initial=0)
 
     @property
     def parameters(self) -> int:
         """Offset of the parameter block."""
-        return round_up(self.flags.end, ROW_BYTES)
+        return round_up(self.m_flags.end, ROW_BYTES)
 
     @property
     def _y(self) -> int:
@@ -226,32 +304,39 @@ class SequenceLayout:
 
     # Chunks.
 
-    def _home(self, element: int, share: int) -> int:
-        """The vault of the part that computes ``element``, with this many elements per part."""
-        return min(element // share, self.plan.vaults - 1) // self.parts
+    def _place(self, vault: int, offset: int, member: int) -> int:
+        """Address of a member's vectors in the chunk at ``offset`` of ``vault``."""
+        shift = member * self.plan.vectors * self.plan.chunk_bytes
+        return self.engines.ring.address(vault, offset + shift)
 
-    def _y_chunk(self, step: int, number: int) -> int:
+    def _home(self, number: int, share: int, member: int) -> int:
+        """The vault of a member's vectors in chunk ``number``: of the parts that compute the
+        chunk, with ``share`` elements each, the members take one after the other."""
+        plan = self.plan
+        element = number * plan.chunk + member * plan.chunk // plan.sharers
+        return min(element // share, plan.vaults - 1) // self.parts
+
+    def _y_chunk(self, step: int, number: int, member: int) -> int:
         plan = self.plan
         offset = self._y + (step * plan.y_chunks + number) * self._slot_bytes
-        return self.engines.ring.address(self._home(number * plan.chunk, plan.outputs), offset)
+        return self._place(self._home(number, plan.outputs, member), offset, member)
 
-    def _x_chunk(self, step: int, number: int) -> int:
+    def _x_chunk(self, step: int, number: int, member: int) -> int:
         plan = self.plan
         count = plan.input_chunks - plan.y_chunks
-        vault = number * self.engines.ring.vaults // count
-        offset = self._x + (step * count + number) * self._slot_bytes
-        return self.engines.ring.address(vault, offset)
+        piece = number * plan.sharers + member
+        vault = piece * self.engines.ring.vaults // (count * plan.sharers)
+        return self._place(vault, self._x + (step * count + number) * self._slot_bytes, member)
 
-    def _m_chunk(self, number: int) -> int:
-        plan = self.plan
+    def _m_chunk(self, number: int, member: int) -> int:
         offset = self._m + number * self._slot_bytes
-        return self.engines.ring.address(self._home(number * plan.chunk, plan.cells), offset)
+        return self._place(self._home(number, self.plan.cells, member), offset, member)
 
-    def _input_chunk(self, step: int, number: int) -> int:
+    def _input_chunk(self, step: int, number: int, member: int) -> int:
         first = self.plan.y_chunks
         if number < first:
-            return self._y_chunk(step, number)
-        return self._x_chunk(step, number - first)
+            return self._y_chunk(step, number, member)
+        return self._x_chunk(step, number - first, member)
 
     # Contents.
 
@@ -264,7 +349,8 @@ class SequenceLayout:
         """
         ring, plan = self.engines.ring, self.plan
         for vault in range(ring.vaults):
-            memory.write(ring.address(vault, 0), self.flags.contents())
+            for flags in (self.y_flags, self.m_flags):
+                memory.write(ring.address(vault, flags.base), flags.contents())
             base = ring.address(vault, self.parameters)
             words = [self._of_engine(vault, slot) for slot in range(self.engines.pes)]
             memory.write(base, block_bytes(base, words))
@@ -276,11 +362,11 @@ class SequenceLayout:
             if step == 0:
                 values[:, : y.shape[1]] = y
             for chunk in range(plan.y_chunks):
-                self._store_chunk(memory, self._y_chunk(step, chunk), values, chunk)
+                self._store_chunk(memory, partial(self._y_chunk, step, chunk), values, chunk)
             values[:] = 0
         for chunk in range(plan.cell_chunks if plan.shape.projected else 0):
             empty = np.zeros((1, plan.cell_chunks * plan.chunk), ELEMENT)
-            self._store_chunk(memory, self._m_chunk(chunk), empty, chunk)
+            self._store_chunk(memory, partial(self._m_chunk, chunk), empty, chunk)
 
     def store_inputs(self, memory: Writable, x: Elements) -> None:
         """Write steps x batch x inputs elements to ``memory``."""
@@ -289,29 +375,32 @@ class SequenceLayout:
         for step, values in enumerate(x):
             filled = np.pad(values, ((0, 0), (0, count * plan.chunk - values.shape[1])))
             for chunk in range(count):
-                self._store_chunk(memory, self._x_chunk(step, chunk), filled, chunk)
+                self._store_chunk(memory, partial(self._x_chunk, step, chunk), filled, chunk)
 
-    def _store_chunk(self, memory: Writable, address: int, values: Elements, number: int) -> None:
+    def _store_chunk(
+        self, memory: Writable, place: Callable[[int], int], values: Elements, number: int
+    ) -> None:
+        """Write a chunk, member by member, to the addresses that ``place`` gives."""
         chunk = self.plan.chunk
         part = values[:, number * chunk : (number + 1) * chunk]
         filled = np.pad(part, ((0, self._vectors - len(part)), (0, 0)))
-        memory.write(address, np.ascontiguousarray(filled, ELEMENT).tobytes())
+        for member, vectors in enumerate(np.split(filled, self.plan.sharers)):
+            memory.write(place(member), np.ascontiguousarray(vectors, ELEMENT).tobytes())
 
     def outputs(self, memory: Readable) -> Elements:
         """y after each step: steps x batch x outputs elements."""
         plan = self.plan
-        size = self._vectors * self.plan.chunk_bytes
-        values = []
-        for step in range(1, self.steps + 1):
-            chunks = [
-                np.frombuffer(memory.read(self._y_chunk(step, chunk), size), ELEMENT).reshape(
-                    self._vectors, plan.chunk
-                )
-                for chunk in range(plan.y_chunks)
-            ]
-            y = np.concatenate(chunks, axis=1)
-            values.append(y[: plan.shape.batch, : plan.shape.outputs])
-        return np.stack(values)
+        size = plan.vectors * plan.chunk_bytes
+        values = [
+            memory.read(self._y_chunk(step, chunk, member), size)
+            for step in range(1, self.steps + 1)
+            for member in range(plan.sharers)
+            for chunk in range(plan.y_chunks)
+        ]
+        pieces = np.frombuffer(b"".join(values), ELEMENT)
+        by_chunk = pieces.reshape(self.steps, plan.sharers, plan.y_chunks, plan.vectors, plan.chunk)
+        y = by_chunk.transpose(0, 1, 3, 2, 4).reshape(self.steps, self._vectors, -1)
+        return y[:, : plan.shape.batch, : plan.shape.outputs]
 
     def cells(self, memory: Readable) -> Elements:
         """c after the last step: batch x cells elements."""
@@ -323,11 +412,10 @@ class SequenceLayout:
         inside, member = divmod(slot, plan.sharers)
         number = vault * self.parts + inside
         part = self.part(number)
-        shift = member * plan.vectors * plan.chunk_bytes
         cell_blocks, output_blocks = self._blocks
 
         def block(address: int, place: int) -> int:
-            return address + place % plan.chunk * ELEMENT_BYTES + shift
+            return address + place % plan.chunk * ELEMENT_BYTES
 
         words = [
             part.weights,
@@ -336,23 +424,39 @@ class SequenceLayout:
             part.state_of(member),
             self.steps,
             0,
-            *self.flags.parameters(vault, slot),
         ]
+        ring, full = self.engines.ring, self.engines.ring.address(vault, self.y_flags.full)
+        y_marks, m_marks = (
+            [
+                ring.address(self._home(chunk, flags.share, member), offset)
+                for chunk, offset in flags.of_part(number, member)
+            ]
+            for flags in (self.y_flags, self.m_flags)
+        )
+
+        def chunk_flags(flags: ChunkFlags, chunk: int) -> int:
+            offset = flags.offset(chunk, member)
+            return ring.address(self._home(chunk, flags.share, member), offset)
+
         for step in range(self.steps):
-            order = plan.order(number, plan.input_chunks)
-            words += [self._input_chunk(step, chunk) + shift for chunk in order]
+            for chunk in plan.input_order(number):
+                words.append(self._input_chunk(step, chunk, member))
+                known = chunk >= plan.y_chunks
+                words.append(full if known else chunk_flags(self.y_flags, chunk))
             for index in range(output_blocks):
                 place = number * plan.outputs + index * plan.block
-                words.append(block(self._y_chunk(step + 1, place // plan.chunk), place))
+                words.append(block(self._y_chunk(step + 1, place // plan.chunk, member), place))
+            words += y_marks
         start = self.parameters + 8 * (self.engines.pes + slot * self._words)
-        words[_FIXED_WORDS - 1] = self.engines.ring.address(vault, start + 8 * len(words))
+        words[_FIXED_WORDS - 1] = ring.address(vault, start + 8 * len(words))
         if plan.shape.projected:
             for index in range(cell_blocks):
                 place = number * plan.cells + index * plan.block
-                words.append(block(self._m_chunk(place // plan.chunk), place))
-            order = plan.order(number, plan.cell_chunks)
-            words += [self._m_chunk(chunk) + shift for chunk in order]
-        return [*words, 0]
+                words.append(block(self._m_chunk(place // plan.chunk, member), place))
+            words += m_marks
+            for chunk in plan.order(number, plan.cell_chunks):
+                words += [self._m_chunk(chunk, member), chunk_flags(self.m_flags, chunk)]
+        return [*words, full, full]
 
 
 @CHECK.arguments
@@ -386,27 +490,43 @@ class _Sequence(LstmCode):
         self._layout = layout
         w = self.writer
         self._steps = w.register("steps", "time steps left")
-        self._table = w.register("table", "words of the barrier")
+        self._table = w.register("table", "its part of the parameter block")
         self._record = w.register("record", "lists of the step")
         self._lists = w.register("lists", "lists of all steps")
-        self._chip = ChipBarrierCode(
-            w,
-            flags=self.barrier,
-            rounds=layout.flags.rounds,
-            table=self._table,
-            scratch=(self.cursor, self.address, self.chunks),
-        )
+
+    def read_chunk(self) -> None:
+        super().read_chunk()
+        self.writer.read(self.flags, self.cursor)
+
+    def _flags(self, name: str) -> ChunkFlags:
+        return self._layout.m_flags if name == "projection" else self._layout.y_flags
+
+    def request_chunk(self, name: str) -> None:
+        self.barrier.request(self.flags, self._flags(name).count)
+
+    def await_chunk(self, name: str) -> None:
+        self.barrier.wait_requested(self.flags, self._flags(name).count, self.flags_end)
+
+    def _mark(self, flags: ChunkFlags) -> None:
+        """Tell the readers of what a phase has stored; the addresses are next in the list."""
+        w = self.writer
+        for first in range(0, flags.marks, len(self.at)):
+            at = self.at[: flags.marks - first]
+            for flag in at:
+                w.read(flag, self.results)
+            for flag in at:
+                self.barrier.mark(flag)
 
     def build(self) -> KernelBuilder:
         """Write the complete program."""
         w, plan, layout = self.writer, self.plan, self._layout
         words = (self.weights, self.starts, self.peepholes, self.state, self._steps, self._lists)
-        w.start(words, self._table, vault_bits=self.vault_bits)
-        self._chip.resume()
+        w.start(words, self._record, vault_bits=self.vault_bits)
+        w.offset(self._table, self._record, -_FIXED_WORDS * WORD_BYTES)
+        w.op("li", self.event, 1)
         w.op("li", self.at[0], self.weight_fraction)
         w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
-        w.offset(self._record, self._table, layout.flags.words * WORD_BYTES)
         self.fill_ring()
         w.note("A time step.")
         with w.loop("step", self._steps):
@@ -414,18 +534,17 @@ class _Sequence(LstmCode):
             if plan.shape.projected:
                 w.op("mov", self.results, self._lists)
                 self.cells_phase()
-                w.note("All inputs of the projection are there.")
-                self._chip.wait()
+                self._mark(layout.m_flags)
                 w.op("mov", self.inputs, self.results)
-                w.offset(self.results, self._record, plan.input_chunks * WORD_BYTES)
+                w.offset(self.results, self._record, 2 * plan.input_chunks * WORD_BYTES)
                 self.projection_phase()
             else:
-                w.offset(self.results, self._record, plan.input_chunks * WORD_BYTES)
+                w.offset(self.results, self._record, 2 * plan.input_chunks * WORD_BYTES)
                 self.cells_phase("y")
-            w.note("All outputs of the step are there.")
-            self._chip.wait()
+            self.barrier.count()
+            self._mark(layout.y_flags)
             w.offset(self._record, self._record, layout.step_words * WORD_BYTES)
-            w.offset(self.cursor, self._table, -_FIXED_WORDS * WORD_BYTES)
+            w.op("mov", self.cursor, self._table)
             for word in (self.weights, self.starts, self.peepholes, self.state):
                 w.read(word, self.cursor)
             w.offset(self.weights, self.weights, (plan.slots - 1) * plan.block_bytes)

@@ -99,7 +99,7 @@ class LstmCode:
         self.flag = reg("flag", "address of this PE's flag")
         self.flags = reg("flags", "first flag of the barrier")
         self.flags_end = reg("flags_end", "end of its flags")
-        self.event = reg("event", "number of the barrier")
+        self.event = reg("event", "number of the barrier, or of the step")
         self.inputs = reg("inputs", "list of the chunks of inputs")
         self.results = reg("results", "list of places for results, the next one")
         self.cursor = reg("cursor", "chunk after the next one, in its list")
@@ -129,7 +129,7 @@ class LstmCode:
         self.barrier = FlagCode(
             w,
             event=self.event,
-            scratch=(first, second, third, fourth, fifth, sixth),
+            scratch=(second, third, fourth, fifth, sixth, first),
             one=self.one,
         )
 
@@ -167,28 +167,43 @@ class LstmCode:
         w.op("li", self.groups, plan.output_groups)
         with w.loop("outputs", self.groups):
             self._start_sums(plan.output_blocks * plan.block * plan.vectors)
-            self._multiply("projection", plan.cell_chunks, plan.output_blocks)
+            own = plan.cells % plan.chunk == 0
+            self._multiply("projection", plan.cell_chunks, plan.output_blocks, own=own)
             self._store("y", 0, plan.output_blocks)
             w.op("memfence")
+
+    def read_chunk(self) -> None:
+        """Read the list's words for a chunk."""
+        self.writer.read(self.address, self.cursor)
+
+    def request_chunk(self, name: str) -> None:
+        """Begin to look whether the next chunk of a phase's inputs is there."""
+
+    def await_chunk(self, name: str) -> None:
+        """Wait until it is there."""
 
     def _start_sums(self, elements: int) -> None:
         w = self.writer
         w.op("li", self.at[0], elements)
         w.load(w.zero, self.starts, self.at[0], note="sums to begin with")
 
-    def _multiply(self, name: str, chunks: int, blocks: int) -> None:
-        """Add the products of all chunks to the sums; ends with a ``v.drain``."""
+    def _multiply(self, name: str, chunks: int, blocks: int, *, own: bool = True) -> None:
+        """Add the products of all chunks to the sums; ends with a ``v.drain``. ``own``: the first
+        chunk is there already."""
         w, plan = self.writer, self.plan
         further, pair, turn, loop = (
             f"{name}_{part}" for part in ("there", "pair", "turn", "chunk")
         )
         w.note("The first chunk; no products yet.")
         w.op("mov", self.cursor, self.inputs)
-        w.read(self.address, self.cursor)
+        self.read_chunk()
+        if not own:
+            self.request_chunk(name)
+            self.await_chunk(name)
         w.op("li", self.now, plan.work)
         w.op("li", self.then, plan.work + plan.vectors * plan.chunk_bytes)
         w.load(self.now, self.address, self.chunk_all, note="chunk of inputs")
-        w.read(self.address, self.cursor)
+        self.read_chunk()
         w.op("li", self.made, plan.products)
         w.op("li", self.ready, plan.products + plan.product_bytes)
         w.op("set.vl", self.block)
@@ -197,6 +212,7 @@ class LstmCode:
         w.op("mov", self.previous, w.zero)
         w.op("li", self.chunks, chunks)
         w.label(loop)
+        self.request_chunk(name)
         w.op("mov", self.total, w.zero)
         w.op("li", self.blocks, blocks)
         w.note("A block's turn.")
@@ -222,8 +238,9 @@ class LstmCode:
         w.op("li", self.at[0], blocks)
         w.op("bne", self.blocks, self.at[0], further)
         w.op("beq", self.chunks, self.one, further)
+        self.await_chunk(name)
         w.load(self.then, self.address, self.chunk_all, note="chunk of inputs")
-        w.read(self.address, self.cursor)
+        self.read_chunk()
         w.label(further)
         w.op("sub", self.blocks, self.blocks, 1)
         w.op("bne", self.blocks, w.zero, turn)

@@ -287,30 +287,30 @@ class LstmLayout:
         """Blocks of weights in order of use."""
         plan, outputs = self.plan, self.plan.shape.outputs
         matrix = plan.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
-        gates = [self._blocks(rows, plan.cells, plan.input_chunks, plan.groups) for rows in matrix]
+        inputs = plan.input_order(self.vault)
+        gates = [self._blocks(rows, plan.cells, inputs, plan.groups) for rows in matrix]
         if not plan.shape.projected:
             return np.stack(gates, axis=2).ravel()
+        cells = plan.order(self.vault, plan.cell_chunks)
         projection = self._blocks(
-            plan.cell_inputs(weights.projection), plan.outputs, plan.cell_chunks, plan.output_groups
+            plan.cell_inputs(weights.projection), plan.outputs, cells, plan.output_groups
         )
         return np.concatenate([np.stack(gates, axis=2).ravel(), projection.ravel()])
 
-    def _blocks(self, rows: Elements, size: int, chunks: int, groups: int) -> Elements:
+    def _blocks(self, rows: Elements, size: int, order: list[int], groups: int) -> Elements:
         """The vault's weights: group, chunk, block, row of the block, input."""
         plan = self.plan
         part = rows[self.vault * size : (self.vault + 1) * size]
         part = np.pad(part, ((0, size - len(part)), (0, 0)))
-        split = part.reshape(groups, -1, plan.block, chunks, plan.chunk)
-        return split[:, :, :, plan.order(self.vault, chunks)].transpose(0, 3, 1, 2, 4)
+        split = part.reshape(groups, -1, plan.block, len(order), plan.chunk)
+        return split[:, :, :, order].transpose(0, 3, 1, 2, 4)
 
     def _words(self, member: int) -> list[int]:
         plan, flags = self.plan, self.flags
         shift = member * self.plan.vectors * self.plan.chunk_bytes
 
-        def chunks(base: int, count: int) -> list[int]:
-            return [
-                base + number * self._slot_bytes + shift for number in plan.order(self.vault, count)
-            ]
+        def chunks(base: int, order: list[int]) -> list[int]:
+            return [base + number * self._slot_bytes + shift for number in order]
 
         def blocks(base: int, size: int) -> list[int]:
             first = self.vault * size
@@ -329,9 +329,9 @@ class LstmLayout:
             self.state_of(member),
             flags.arrival(member),
             *flags.everyone,
-            *chunks(self.inputs, plan.input_chunks),
+            *chunks(self.inputs, plan.input_order(self.vault)),
             *blocks(self.cell_inputs, plan.cells),
-            *chunks(self.cell_inputs, plan.cell_chunks),
+            *chunks(self.cell_inputs, plan.order(self.vault, plan.cell_chunks)),
             *blocks(self.outputs, plan.outputs),
             0,
         ]

@@ -233,6 +233,13 @@ class LstmPlan:
         places = range(1 << (chunks - 1).bit_length())
         return [place ^ first for place in places if place ^ first < chunks]
 
+    def input_order(self, vault: int) -> list[int]:
+        """The order in which ``vault`` processes the chunks of x, then those of y, which other
+        vaults may compute in the meantime."""
+        first = self.y_chunks
+        x = self.order(vault, self.input_chunks - first)
+        return [*(first + chunk for chunk in x), *self.order(vault, first)]
+
     def inputs(self, y: Elements, x: Elements) -> Elements:
         """y and x as stored in the chunks: the last axis has all positions."""
         return np.concatenate(
@@ -378,7 +385,7 @@ def lstm_step(
     cells = []
     for vault in range(plan.vaults):
         part = slice(vault * plan.cells, (vault + 1) * plan.cells)
-        order = plan.order(vault, plan.input_chunks)
+        order = plan.input_order(vault)
         f, i, g, o = (
             _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
             for gate in range(GATES)

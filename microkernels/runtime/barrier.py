@@ -33,43 +33,29 @@ any vault; :class:`FlagTable` lays them out. The host clears them before the fir
 (:meth:`FlagCode.resume`) and need no clearing, provided that the previous launch ended on all
 engines.
 
-*Chip barrier*, for all engines. An engine signals its arrival in its own vault. The engine in slot
-0, the vault's *leader*, gathers the arrivals. Then the leaders meet in rounds (a dissemination
-barrier): in round ``r`` the leader of vault ``v`` marks a flag in vault ``v + 2**r`` (modulo the
-number of vaults) and waits until its own flag of the round is full. After all rounds it has heard
-from every vault, directly or indirectly, and marks a flag that releases the engines of its own.
-
-An engine completes its stores before it signals, and continues only after every engine has
-signalled, so all engines see after the barrier what any engine stored before it.
-
-Flags count barriers, so they are never emptied. A leader that runs ahead may mark a flag for the
-next barrier before its owner has passed this one: the flag then contains a larger number, which is
-also full for this one. Each flag has one writer, and every engine reads only flags of its own
-vault.
-
-Cost: a round is one store to another vault plus the read that sees it; the number of rounds is
-``log2`` of the vaults, rounded up.
+*Flags of data*: each engine that writes a part of some data has a flag beside them, in the vault of
+the data. It counts how often the data have been written. Engines of any vault read it before they
+load the data, which orders more finely than a barrier (:mod:`microkernels.networks.lstm_sequence`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from isa.declared import Numbers, Span
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
-
-from .ring import VaultRing
+from microkernels.common.feature_map import round_up
 
 #: Each flag has its own DRAM column, so accesses to it are not ordered with any others.
 FLAG_BYTES = 32
 #: Iterations of an empty loop (4 cycles each) before a flag is read again.
 PAUSE = 2
 #: Number of flags read at a time.
-_GROUP = 4
+FLAG_GROUP = 4
 #: Maximum events that a flag counts, over all launches since it was cleared.
 _MOST_EVENTS = 1 << 18
-_ALWAYS_FULL = np.iinfo(np.int64).max
+ALWAYS_FULL = np.iinfo(np.int64).max
 _WIDE = "[64-bit]"
 
 
@@ -111,7 +97,7 @@ class FlagTable:
     def _range(self, number: int) -> tuple[int, int]:
         """First and end address of range ``number``: whole groups, as :meth:`FlagCode.gather`
         reads."""
-        sizes = [-(-count // _GROUP) * _GROUP * FLAG_BYTES for count in self._groups]
+        sizes = [-(-count // FLAG_GROUP) * FLAG_GROUP * FLAG_BYTES for count in self._groups]
         first = self.base + sum(sizes[:number])
         return first, first + sizes[number]
 
@@ -182,7 +168,7 @@ class FlagTable:
         words = np.zeros((self.end - self.base) // 8, "<i8")
         for number, count in enumerate(self._groups):
             first, end = ((address - self.base) // 8 for address in self._range(number))
-            words[first:end].reshape(-1, FLAG_BYTES // 8)[count:, 0] = _ALWAYS_FULL
+            words[first:end].reshape(-1, FLAG_BYTES // 8)[count:, 0] = ALWAYS_FULL
         return words.tobytes()
 
     @property
@@ -197,7 +183,7 @@ class FlagTable:
             first, end = self._range(number)
             used = first + count * FLAG_BYTES
             rings += flags(first, used, 0, _MOST_EVENTS)
-            rings += flags(used, end, _ALWAYS_FULL, _ALWAYS_FULL)
+            rings += flags(used, end, ALWAYS_FULL, ALWAYS_FULL)
         return tuple(sorted(rings))
 
 
@@ -221,8 +207,8 @@ class FlagCode:
     ) -> None:
         self._writer = writer
         self._event = event
-        self._values = scratch[:_GROUP]
-        self._pointer, self._count = scratch[_GROUP:]
+        self._values = scratch[:FLAG_GROUP]
+        self._pointer, self._count = scratch[FLAG_GROUP:]
         self._one = one
 
     def resume(self, own: str) -> None:
@@ -267,6 +253,24 @@ class FlagCode:
         """Mark the event in the flag at address ``flag``, without waiting for earlier accesses."""
         self._writer.op(f"st.reg {_WIDE}", flag, self._event)
 
+    def request(self, first: str, count: int) -> None:
+        """Begin to read up to four of ``count`` flags from address ``first`` on;
+        :meth:`wait_requested` waits for all. In between, ``scratch`` is not free."""
+        w = self._writer
+        for number, value in enumerate(self._values[:count]):
+            w.op("add", self._pointer, first, number * FLAG_BYTES)
+            w.op(f"ld.reg {_WIDE}", value, self._pointer)
+
+    def wait_requested(self, first: str, count: int, end: str) -> None:
+        """Wait until ``count`` flags from ``first`` on, and those that fill up their groups of
+        four, are full for the event. ``end``: a register that is free."""
+        for number, value in enumerate(self._values[:count]):
+            self._until_full(value, first, number * FLAG_BYTES)
+        if count > FLAG_GROUP:
+            self._writer.offset(end, first, round_up(count, FLAG_GROUP) * FLAG_BYTES)
+            self._writer.offset(self._pointer, first, FLAG_GROUP * FLAG_BYTES)
+            self.collect(self._pointer, end)
+
     def collect(self, first: str, end: str) -> None:
         """Wait until all flags from ``first`` up to ``end`` are full for the event.
 
@@ -281,7 +285,7 @@ class FlagCode:
             w.op(f"ld.reg {_WIDE}", value, self._pointer)
             w.op("add", self._pointer, self._pointer, FLAG_BYTES)
         for number, value in enumerate(self._values):
-            self._until_full(value, self._pointer, (number - _GROUP) * FLAG_BYTES)
+            self._until_full(value, self._pointer, (number - FLAG_GROUP) * FLAG_BYTES)
         w.op("bne", self._pointer, end, group)
         w.label(done)
 
@@ -299,137 +303,3 @@ class FlagCode:
         w.op(f"ld.reg {_WIDE}", value, self._count)
         w.op("jmp", check)
         w.label(full)
-
-
-@dataclass(frozen=True)
-class ChipFlags:
-    """Flags of the chip barrier, at the same offset in each vault.
-
-    Attributes:
-        base: offset of the first flag; a multiple of 32.
-        members: engines of each vault that take part, at least 1.
-        ring: of the vaults; the default is one vault.
-
-    Raises:
-        KernelError: a value out of range.
-    """
-
-    base: int
-    members: int
-    ring: VaultRing = field(default_factory=VaultRing)
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        if self.base < 0 or self.base % FLAG_BYTES:
-            raise KernelError(f"base must be a multiple of {FLAG_BYTES}, not {self.base}")
-        CHECK.at_least("members", self.members, 1)
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds in which the leaders meet."""
-        return (self.ring.vaults - 1).bit_length()
-
-    @property
-    def words(self) -> int:
-        """Number of words of :meth:`parameters`."""
-        return 5 + 2 * self.rounds
-
-    def _arrivals(self, vault: int) -> FlagTable:
-        return FlagTable(base=self.ring.address(vault, self.base), members=self.members)
-
-    def _round(self, vault: int, number: int) -> int:
-        """Address of the flag of ``vault`` for round ``number``; after the last round: its
-        release."""
-        return self._arrivals(vault).end + number * FLAG_BYTES
-
-    @property
-    def end(self) -> int:
-        """First offset after all flags."""
-        return self._round(0, self.rounds + 1) - self.ring.address(0, 0)
-
-    def contents(self) -> bytes:
-        """Initial flags of a vault, to be written at :attr:`base` before the first launch: no
-        barrier has been passed."""
-        arrivals = self._arrivals(0).words()
-        return arrivals + bytes(self.end - self.base - len(arrivals))
-
-    def parameters(self, vault: int, member: int) -> list[int]:
-        """Words that give an engine's program its flags: its arrival, its vault's release, first
-        and end of the arrivals that it gathers, 1 for the leader, then for each round the flag that
-        it marks and the flag that it waits for."""
-        arrivals = self._arrivals(vault)
-        leads = member == 0
-        first, end = arrivals.everyone if leads else (0, 0)
-        words = [arrivals.arrival(member), self._round(vault, self.rounds), first, end, int(leads)]
-        for number in range(self.rounds):
-            other = (vault + (1 << number)) % self.ring.vaults
-            words += [self._round(other, number), self._round(vault, number)]
-        return words
-
-
-class ChipBarrierCode:
-    """Code of the chip barrier.
-
-    Parameters:
-        writer: the builder to write to.
-        flags: signals and waits; its event is reserved for this code.
-        rounds: of :class:`ChipFlags`.
-        table: register with the address of the words of :meth:`ChipFlags.parameters`.
-        scratch: three registers, besides those of ``flags``, that are free where :meth:`wait` is
-            used.
-    """
-
-    def __init__(
-        self,
-        writer: KernelBuilder,
-        *,
-        flags: FlagCode,
-        rounds: int,
-        table: str,
-        scratch: tuple[str, str, str],
-    ) -> None:
-        self._writer = writer
-        self._flags = flags
-        self._rounds = rounds
-        self._table = table
-        self._pointer, self._first, self._second = scratch
-
-    def resume(self) -> None:
-        """Set the event's number; call it before the first :meth:`wait` of a launch."""
-        self._writer.op("mov", self._pointer, self._table)
-        self._writer.read(self._first, self._pointer)
-        self._flags.resume(self._first)
-
-    def wait(self) -> None:
-        """Wait until every engine of the chip has arrived."""
-        w, flags = self._writer, self._flags
-        follows, done = w.new_label("follows"), w.new_label("together")
-        w.op("mov", self._pointer, self._table)
-        w.read(self._first, self._pointer)
-        flags.signal(self._first)
-        w.op("add", self._pointer, self._pointer, 8)
-        w.read(self._first, self._pointer)
-        w.read(self._second, self._pointer)
-        flags.collect(self._first, self._second)
-        w.read(self._first, self._pointer)
-        w.op("beq", self._first, w.zero, follows)
-        if self._rounds:
-            again = w.new_label("round")
-            w.op("li", self._second, self._rounds)
-            w.label(again)
-            w.read(self._first, self._pointer)
-            flags.mark(self._first)
-            w.read(self._first, self._pointer)
-            flags.wait_for(self._first)
-            w.op("sub", self._second, self._second, 1)
-            w.op("bne", self._second, w.zero, again)
-        w.op("add", self._pointer, self._table, 8)
-        w.read(self._first, self._pointer)
-        flags.mark(self._first)
-        w.op("jmp", done)
-        w.label(follows)
-        w.op("add", self._pointer, self._table, 8)
-        w.read(self._first, self._pointer)
-        flags.wait_for(self._first)
-        w.label(done)
-        flags.count()

@@ -33,15 +33,9 @@ from .reference import same_place, simulator_of
 _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
 
 
-@dataclass(frozen=True)
-class _Access:
-    """Bytes of the DRAM that a load or store accesses, and the scratchpad address or register
-    loaded, if any."""
-
-    store: bool
-    dram: range
-    scratchpad: int | None
-    register: int | None
+#: Bytes of the DRAM that a load or store accesses, and the scratchpad address or register loaded;
+#: a store loads neither.
+_Access = tuple[range, int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -203,6 +197,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
         word = program.words[pc] if 0 <= pc < len(program.words) else 0
         row = find(word)
         access = None if row is None else _access(row, word, simulator.registers)
+        dram, scratchpad, register = access or (range(0), None, None)
         start = None
         if row is not None and row.unit in (Unit.VECTOR, Unit.LOAD_STORE):
             start = _Place(machine().copy(), before, pc, failing)
@@ -213,22 +208,19 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
             return
         before = pc
         if start is not None:
-            dispatched, target = start, None if access is None else access.register
+            dispatched, target = start, register
         elif row is not None and row.opcode in _FENCES:
             dispatched = None
-        bad = range(0)
-        if access is not None:
-            dram = access.dram
-            bad = range(max(dram.start, errors.start), min(dram.stop, errors.stop))
-        if access is not None and bad:
+        bad = range(max(dram.start, errors.start), min(dram.stop, errors.stop))
+        if bad:
             failing += 1
-            if access.store:
-                memory.write(errors.start, failed_columns)
-            elif access.register is not None:
-                unknown_registers.add(access.register)
-            elif access.scratchpad is not None:
-                first = access.scratchpad + bad.start - access.dram.start
+            if register is not None:
+                unknown_registers.add(register)
+            elif scratchpad is not None:
+                first = scratchpad + bad.start - dram.start
                 unknown[first : first + len(bad)] = True
+            else:
+                memory.write(errors.start, failed_columns)
         yield from places(False)
 
 
@@ -245,9 +237,9 @@ def _access(row: Instruction, word: int, registers: list[int]) -> _Access | None
     dram = values[0 if store else 1]
     if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
         register = None if store else fields[0]
-        return _Access(store, range(dram, dram + row.width.bytes), None, register)
+        return range(dram, dram + row.width.bytes), None, register
     scratchpad = None if store else values[0]
-    return _Access(store, range(dram, dram + values[2] * row.width.bytes), scratchpad, None)
+    return range(dram, dram + values[2] * row.width.bytes), scratchpad, None
 
 
 def _bytes(image: DramImage, start: int, size: int) -> NDArray[np.uint8]:

@@ -148,11 +148,7 @@ class SerialHost(Component):
                         m.next = "LINK"
             self._registers(m, decode, word, writes, address, answer, result)
             self._memory(m, receiver, word, address, answer, result)
-            with m.State("LINK"):
-                m.d.sync += [result.eq(self._link(receiver, address)), answer.eq(_OKAY)]
-                with m.If(writes | (receiver.operation[1:OPERATION_BITS] != Space.LINK)):
-                    m.d.sync += answer.eq(_SLVERR)
-                m.next = "NEXT"
+            self._link(m, receiver, address, answer, result)
             with m.State("NEXT"):
                 m.d.comb += [
                     write.enable.eq(~writes),
@@ -256,8 +252,10 @@ class SerialHost(Component):
                 ]
                 m.next = "NEXT"
 
-    def _link(self, receiver: FrameReceiver, address: Signal) -> Value:
-        """The register of the port itself at ``address``; 0 beyond."""
+    def _link(
+        self, m: Module, receiver: FrameReceiver, address: Signal, answer: Signal, result: Signal
+    ) -> None:
+        """The state of an access to a register of the port itself; 0 beyond."""
         values: dict[int, Value] = {
             LinkRegister.IDENTITY: Const(LINK_IDENTITY, _WORD_BITS),
             LinkRegister.DIGEST_LOW: Const(self.digest & ((1 << _WORD_BITS) - 1), _WORD_BITS),
@@ -267,4 +265,9 @@ class SerialHost(Component):
         }
         bits = (len(values) - 1).bit_length()
         rows = [values.get(number, Const(0)) for number in range(1 << bits)]
-        return Array(rows)[address[_BYTE_BITS : _BYTE_BITS + bits]]
+        with m.State("LINK"):
+            place = address[_BYTE_BITS : _BYTE_BITS + bits]
+            m.d.sync += [result.eq(Array(rows)[place]), answer.eq(_OKAY)]
+            with m.If(receiver.operation[0] | (receiver.operation[1:OPERATION_BITS] != Space.LINK)):
+                m.d.sync += answer.eq(_SLVERR)
+            m.next = "NEXT"

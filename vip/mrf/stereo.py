@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.data.stereo import StereoError
-from microkernels.mrf.disparities import encoded, png_factor
-from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
+from microkernels.mrf.disparities import Disparities, encoded, png_factor, stereo_errors
+from microkernels.mrf.pair import PairOptions, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
 from support.errors import Shown
 from support.files import write_atomically
@@ -24,21 +24,33 @@ class MrfStereo(Shown):
     """Disparities of a pair.
 
     Attributes:
-        field: the pair with its Markov random field. run: its solution.
+        run: the solution of its Markov random field.
+        options: from which that was created.
+        truth: true disparities at the problem's pixels, in pixels of the files; None: unknown.
+        visible: pixels visible in both pictures; None: unknown.
     """
 
-    field: StereoField
     run: MrfRun
+    options: PairOptions
+    truth: Disparities | None
+    visible: NDArray[np.bool_] | None
 
     @property
     def disparities(self) -> NDArray[np.float64]:
         """``[y, x]``, in pixels of the scaled pair."""
-        return self.field.disparities(self.run.labels)
+        return self.run.labels.astype(np.float64) + self.options.first
 
     @property
     def errors(self) -> dict[str, dict[str, float]]:
-        """Errors against the ground truth, in pixels of the files; empty without one."""
-        return self.field.errors(self.run.labels)
+        """Errors against the ground truth, in pixels of the files: ``all`` for all pixels with
+        known truth, ``visible`` for those of them visible in both pictures; empty without one."""
+        if self.truth is None:
+            return {}
+        in_files = self.disparities / self.options.scale
+        result = {"all": stereo_errors(in_files, self.truth)}
+        if self.visible is not None:
+            result["visible"] = stereo_errors(in_files, self.truth, self.visible)
+        return result
 
     def save(self, path: Path | str) -> None:
         """Write the disparities; the ending of ``path`` chooses the format
@@ -54,7 +66,7 @@ class MrfStereo(Shown):
         """The numbers of the run as plain JSON data."""
         return {
             **self.run.to_json(),
-            "options": asdict(self.field.options),
+            "options": asdict(self.options),
             "errors": self.errors,
             "png_levels_a_pixel": png_factor(self.disparities),
         }
@@ -86,15 +98,15 @@ def mrf_stereo(
     for one in (left, right):
         if not isinstance(one, Path | str):
             raise StereoError(f"a photograph is a file, not of type {type(one).__name__}")
-    field = stereo_field(
+    pair, solve = options or PairOptions(), solve or MrfOptions()
+    problem, true_disparities, visible = stereo_field(
         Path(left),
         Path(right),
-        options or PairOptions(),
+        pair,
         truth=None if truth is None else Path(truth),
         truth_factor=truth_factor,
         mask=None if mask is None else Path(mask),
     )
-    pair, solve = field.options, solve or MrfOptions()
     coarse = coarse_costs(pair.labels, pair.smooth, pair.weight, solve.levels)
-    run = solve_mrf(field.problem, replace(solve, coarse_smoothness=coarse), progress=progress)
-    return MrfStereo(field=field, run=run)
+    run = solve_mrf(problem, replace(solve, coarse_smoothness=coarse), progress=progress)
+    return MrfStereo(run=run, options=pair, truth=true_disparities, visible=visible)

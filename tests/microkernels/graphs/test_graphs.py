@@ -12,7 +12,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import HIGHEST
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.kernel import WINDOW
-from microkernels.graphs.problem import Edge, Graph, GraphState, energy, ordered, read_graph
+from microkernels.graphs.problem import Edge, Graph, energy, ordered, propagate, read_graph
 from microkernels.graphs.soft import UNIT, probabilities, soft_minimum
 from microkernels.runtime.job import simulate
 from sim_tb.cosim.kernels import run_on
@@ -36,13 +36,10 @@ def random_graph(
 
 def test_on_a_tree_beliefs_are_least_energies() -> None:
     graph = random_graph(3, 7, 4, 1, tree=True)
-    state = GraphState.initial(graph)
-    for step in ordered(graph, 7 * graph.steps, WINDOW):
-        if step is not None:
-            state.update(graph, step)
+    beliefs, _ = propagate(graph, ordered(graph, 7 * graph.steps, WINDOW))
     choices = list(product(*(range(len(costs)) for costs in graph.costs)))
     energies = np.array([energy(graph, labels) for labels in choices])
-    for variable, belief in enumerate(state.beliefs):
+    for variable, belief in enumerate(beliefs):
         least = [
             energies[[labels[variable] == label for labels in choices]].min()
             for label in range(len(belief))
@@ -62,13 +59,10 @@ def test_the_soft_minimum_is_within_an_element() -> None:
 
 def test_on_a_tree_beliefs_are_marginals() -> None:
     graph = random_graph(3, 7, 4, 1, tree=True)
-    state = GraphState.initial(graph)
-    for step in ordered(graph, 7 * graph.steps, WINDOW):
-        if step is not None:
-            state.update(graph, step, soft=True)
+    beliefs, _ = propagate(graph, ordered(graph, 7 * graph.steps, WINDOW), soft=True)
     choices = list(product(*(range(len(costs)) for costs in graph.costs)))
     weights = np.exp(-np.array([energy(graph, labels) for labels in choices]) / UNIT)
-    for variable, belief in enumerate(state.beliefs):
+    for variable, belief in enumerate(beliefs):
         shares = np.zeros(len(belief))
         np.add.at(shares, [labels[variable] for labels in choices], weights / weights.sum())
         assert probabilities(belief) == pytest.approx(shares, abs=0.01)
