@@ -2,7 +2,6 @@
 content of their inputs."""
 
 import gzip
-import hashlib
 import json
 import re
 import shutil
@@ -13,6 +12,7 @@ from hdl.emission import Emission
 from hdl.yosys import run_yosys
 from soc.board.boards import FpgaBoard, with_block_rams
 from soc.board.design import PLL, TOP, constraints, top_verilog
+from support.cache import content_key
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder, scratch_folder
 from synth.errors import SynthesisError
@@ -161,5 +161,4 @@ def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[by
 
 
 def _key(*parts: str) -> str:
-    content = json.dumps([_FORMAT, nextpnr_version(), *parts])
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
+    return content_key(_FORMAT, nextpnr_version(), *parts)
