@@ -267,7 +267,7 @@ def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "load_digits", lambda: None)
+    monkeypatch.setattr(digits, "load_digits", lambda: (None, None))
     monkeypatch.setattr(digits, "trained", lambda _: None)
     monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
