@@ -118,18 +118,18 @@ _Panels = Mapping[tuple[str, str], Mapping[str, tuple[float, float]]]
 def _draw(panels: _Panels, of: str, path: Path) -> None:
     """Draw bandwidth as bars and time as points, as the thesis's Figure 7.2."""
     with picture(*_INCHES, path) as drawing:
-        axes = drawing.subplots(1, len(panels), squeeze=False).flat
+        axes = drawing.subplots(1, len(panels), squeeze=False, sharey=True).flat
         for axis, ((title, unit), values) in zip(axes, panels.items(), strict=True):
             axis.barh(
                 list(values), [gbs for gbs, _ in values.values()], color=tint(COLOURS[0], 0.5)
             )
             axis.set(title=title, xlabel=f"GB/s of {of} (bars)")
-            axis.invert_yaxis()
             moments = [time for _, time in values.values()]
             times = axis.twiny()
             times.plot(moments, list(values), MARKERS[1], color=COLOURS[3])
             times.set(xlabel=f"{unit} (squares)", xlim=(0, 1.1 * max(moments)))
             times.spines["top"].set_visible(True)
+        drawing.axes[0].invert_yaxis()
 
 
 @experiment(presets=("vault",), tools=SIMULATION, minutes=20)
