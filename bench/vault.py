@@ -1,7 +1,7 @@
 """A vault's memory: bandwidth and latency, kernels on its variants, random vaults."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +16,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_stress, stress_totals
 from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
+from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
 from support.picture import COLOURS, MARKERS, picture, tint
 from vip.cli.commands.option_groups.machine import TimedOption
@@ -33,7 +34,8 @@ from .harness.experiment import (
     figure,
     say,
 )
-from .harness.runs import LaunchRun, exact
+from .harness.runs import exact
+from .networks import measure_network
 
 _TILE = "vault"
 #: The thesis's tile (6.1) and labels, one iteration.
@@ -99,43 +101,41 @@ def _kind(layer: TileLayer) -> str:
     return "pooling" if layer.conv is None else "convolution"
 
 
-def _full_hd(vault: VaultConfig) -> LaunchRun:
-    """An iteration of BP-M on full HD on the thesis's chip, with another memory."""
+def _chip(vault: VaultConfig) -> ChipConfig:
+    """The thesis's chip with another memory."""
     config = chip_preset("thesis")
     vault = replace(vault, tag_bits=config.tile.dram.tag_bits)
-    (run,) = measure_full_hd(
-        "flat", replace(config, tile=replace(config.tile, vault=vault))
-    ).values()
-    return run
+    return replace(config, tile=replace(config.tile, vault=vault))
 
 
 _INCHES = (11.0, 4.2)
 
 
-def _draw(bars: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
+#: Title and unit of time of a panel -> variant -> GB/s, time.
+_Panels = Mapping[tuple[str, str], Mapping[str, tuple[float, float]]]
+
+
+def _draw(panels: _Panels, of: str, path: Path) -> None:
     """Draw bandwidth as bars and time as points, as the thesis's Figure 7.2."""
-    titles = (("BP-M", "cycles per update"), ("VGG-16", "ms"))
     with picture(*_INCHES, path) as drawing:
-        for number, axis in enumerate(drawing.subplots(1, 2, sharey=True)):
-            title, unit = titles[number]
-            values = [pair[number] for pair in bars.values()]
-            axis.barh(list(bars), [gbs for gbs, _ in values], color=tint(COLOURS[0], 0.5))
-            axis.set(title=title, xlabel="GB/s of a vault (bars)")
+        axes = drawing.subplots(1, len(panels), squeeze=False).flat
+        for axis, ((title, unit), values) in zip(axes, panels.items(), strict=True):
+            axis.barh(
+                list(values), [gbs for gbs, _ in values.values()], color=tint(COLOURS[0], 0.5)
+            )
+            axis.set(title=title, xlabel=f"GB/s of {of} (bars)")
+            axis.invert_yaxis()
+            moments = [time for _, time in values.values()]
             times = axis.twiny()
-            times.plot([time for _, time in values], list(bars), MARKERS[1], color=COLOURS[3])
-            times.set(xlabel=f"{unit} (squares)", xlim=(0, 1.1 * max(t for _, t in values)))
+            times.plot(moments, list(values), MARKERS[1], color=COLOURS[3])
+            times.set(xlabel=f"{unit} (squares)", xlim=(0, 1.1 * max(moments)))
             times.spines["top"].set_visible(True)
-            if not number:
-                axis.invert_yaxis()
 
 
 @experiment(presets=("vault",), tools=SIMULATION, minutes=20)
 def memory_variants(
     only: NamesOption = None,
     on: TimedOption = "model",
-    chip: Annotated[
-        bool, typer.Option("--chip", help="Also BP-M on full HD, on the thesis's whole chip.")
-    ] = False,
     drawing: PictureOption = None,
 ) -> Iterator[Measurement]:
     """BP-M and VGG-16 with each variant of a vault's memory (Figure 7.2 of the thesis).
@@ -152,7 +152,8 @@ def memory_variants(
     # The program with the most memory traffic.
     belief = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
     layers = [(_kind(layer), job) for layer in LAYERS for job in layer_jobs(layer, pes=tile.pes)]
-    bars: dict[str, list[tuple[float, float]]] = {}
+    belief_bars: dict[str, tuple[float, float]] = {}
+    network_bars: dict[str, tuple[float, float]] = {}
     for variant in _figure_7_2(only):
         say(variant.name)
         machine = replace(tile, vault=variant.config)
@@ -176,14 +177,48 @@ def memory_variants(
         yield Measurement(f"vgg_{key}_ms", ns / 1e6, "ms", 0.01)
         for kind, count in kinds.items():
             yield Measurement(f"vgg_{key}_{kind}_cycles", count, "cycles", 0.01)
-        bars[variant.text] = [(result.gbs, cycles), (moved / ns, ns / 1e6)]
-        if chip:
-            run_of_chip = _full_hd(variant.config)
-            ms = run_of_chip.cycles * run_of_chip.tck_ns / 1e6
-            yield Measurement(f"chip_{key}_ms", ms, "ms", 0.01)
-            yield Measurement(f"chip_{key}_gbs", run_of_chip.gbs, "GB/s", 0.01, True)
+        belief_bars[variant.text] = result.gbs, cycles
+        network_bars[variant.text] = moved / ns, ns / 1e6
     if drawing is not None:
-        _draw(bars, drawing)
+        panels = {("BP-M", "cycles per update"): belief_bars, ("VGG-16", "ms"): network_bars}
+        _draw(panels, "a vault", drawing)
+
+
+#: Variants of VGG-16 on the whole chip, which takes ten minutes each.
+_WHOLE = ("open-page", "closed-page", "banks-fewer")
+
+
+@experiment(presets=("thesis",), tools=SIMULATION, minutes=60)
+def chip_variants(only: NamesOption = None, drawing: PictureOption = None) -> Iterator[Measurement]:
+    """Full HD and VGG-16 on the thesis's chip with variants of its memory (Figure 7.2).
+
+    On the timing model of 128 engines, every output exact: an iteration of BP-M on 1920 x 1080
+    pixels with all variants, and VGG-16 with open and closed pages and with 4 banks, moves between
+    vaults included. An interrupted run goes on.
+
+    Example: vip bench chip_variants --only open-page --only closed-page --picture chip.png
+    """
+    panels: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
+        ("BP-M, full HD, an iteration", "ms"): {},
+        ("VGG-16", "ms"): {},
+    }
+    belief, network = panels.values()
+    for variant in _figure_7_2(only):
+        say(variant.name)
+        key, config = figure(variant.name), _chip(variant.config)
+        (run,) = measure_full_hd("flat", config).values()
+        belief[variant.text] = run.gbs, run.cycles * run.tck_ns / 1e6
+        if variant.name in _WHOLE:
+            images = measure_network("vgg16", config)
+            gbs = sum(step.gbs * step.ms for step in images.steps) / images.ms
+            network[variant.text] = gbs, images.ms
+        for name, bars in (("bp", belief), ("vgg", network)):
+            if variant.text in bars:
+                gbs, ms = bars[variant.text]
+                yield Measurement(f"{name}_{key}_gbs", gbs, "GB/s", 0.01, True)
+                yield Measurement(f"{name}_{key}_ms", ms, "ms", 0.01)
+    if drawing is not None:
+        _draw({title: bars for title, bars in panels.items() if bars}, "the chip", drawing)
 
 
 #: Batches of the thesis's Table 7.3, and layers that VGG-19 has twice.

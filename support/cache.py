@@ -1,5 +1,7 @@
 """The cache folder: simulators, synthesis results, proofs."""
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -33,3 +35,8 @@ def build_folder() -> Path:
         return Path.home() / ".cache" / "vip"
     except RuntimeError:
         raise CacheError(f"no home folder for the cache; set {FOLDER_VARIABLE} to one") from None
+
+
+def content_key(*parts: object) -> str:
+    """A hash of plain data that decides a cached result, as 24 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]

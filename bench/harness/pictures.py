@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         name: ("bench", name, "--picture", FILE)
         for name in (
             *("bp_energies", "instruction_types", "memory_variants", "mrf_energies", "scaling"),
-            "stereo",
+            *("chip_variants", "stereo"),
         )
     },
     "motorcycle": (

@@ -182,6 +182,12 @@ BOARDS: Mapping[str, FpgaBoard] = {
 }
 
 
+def with_block_rams(number: float) -> str:
+    """The end of a message: the boards with so many block RAMs; "" if there is none."""
+    names = [board.name for board in BOARDS.values() if board.block_rams >= number]
+    return f"; {' or '.join(names)} would do" if names else ""
+
+
 def find_board(name: str) -> FpgaBoard:
     """The board called ``name``, or the one in the TOML file ``name``, which ends in ``.toml`` and
     has the fields of :class:`FpgaBoard` without ``name``, ``platform`` and ``loader``.

@@ -68,15 +68,7 @@ class ChipTile(Component):
         config = self.config
         pes = config.tile.pes
         control = TileControl(pe=config.pe, pes=pes)
-        memory = VaultMemory(
-            config=config.tile.vault,
-            requesters=config.tile.requesters,
-            # A node, if there is one, is between the engines and the crossbar.
-            always_ready=0 if config.remote else config.tile.always_ready,
-            line_buffer=config.tile.line_buffer,
-            line_merges=config.tile.line_merges,
-            clocks=config.tile.clocks,
-        )
+        memory = VaultMemory.of_tile(config.tile, beyond_node=config.remote)
         m.submodules.control = shared_instance(control, platform)
         m.submodules.memory = shared_instance(memory, platform)
         for name in memory_member(config.tile.vault):

@@ -68,14 +68,7 @@ class VaultTile(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        memory = VaultMemory(
-            config=config.vault,
-            requesters=config.requesters,
-            always_ready=config.always_ready,
-            line_buffer=config.line_buffer,
-            line_merges=config.line_merges,
-            clocks=config.clocks,
-        )
+        memory = VaultMemory.of_tile(config)
         m.submodules.memory = shared_instance(memory, platform)
         for slot in range(config.pes):
             pe = Pe(config.pe)

@@ -27,7 +27,7 @@ from memory.on_chip import OnChipConfig, RegisteredMemory
 from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
-from .config import ClockConfig, VaultBackEnd
+from .config import ClockConfig, VaultBackEnd, VaultTileConfig
 
 
 def memory_member(config: VaultBackEnd) -> dict[str, Member]:
@@ -126,6 +126,19 @@ class VaultMemory(Component):
                 "counter_index": In(INDEX_BITS),
                 "counter_value": Out(COUNTER_BITS),
             }
+        )
+
+    @classmethod
+    def of_tile(cls, tile: VaultTileConfig, *, beyond_node: bool = False) -> "VaultMemory":
+        """The memory of ``tile``; ``beyond_node``: a node of a network is between it and the
+        engines, which are not always ready then."""
+        return cls(
+            config=tile.vault,
+            requesters=tile.requesters,
+            always_ready=0 if beyond_node else tile.always_ready,
+            line_buffer=tile.line_buffer,
+            line_merges=tile.line_merges,
+            clocks=tile.clocks,
         )
 
     def elaborate(self, platform: object) -> Elaboratable:

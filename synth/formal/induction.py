@@ -1,7 +1,6 @@
 """Proof that a relation of two designs is inductive, with cached results."""
 
 import gzip
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from time import monotonic
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
-from support.cache import build_folder
+from support.cache import build_folder, content_key
 from support.files import write_atomically, write_file
 from support.scratch import scratch_folder
 
@@ -217,8 +216,7 @@ def _graph(text: str, top: str) -> AndGraph:
 
 
 def _key(*content: str) -> str:
-    every = json.dumps([_FORMAT, yosys_version(), *content])
-    return hashlib.sha256(every.encode()).hexdigest()[:24]
+    return content_key(_FORMAT, yosys_version(), *content)
 
 
 def _read(path: Path) -> bool:

@@ -2,7 +2,6 @@
 content of their inputs."""
 
 import gzip
-import hashlib
 import json
 import re
 import shutil
@@ -11,8 +10,9 @@ from pathlib import Path
 
 from hdl.emission import Emission
 from hdl.yosys import run_yosys
-from soc.board.boards import FpgaBoard
+from soc.board.boards import FpgaBoard, with_block_rams
 from soc.board.design import PLL, TOP, constraints, top_verilog
+from support.cache import content_key
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder, scratch_folder
 from synth.errors import SynthesisError
@@ -88,6 +88,7 @@ def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> tuple[Path, M
         raise SynthesisError(
             f"{label}: it does not fit: it needs {used['brams']:g} block RAMs of "
             f"{board.block_rams} ({used['brams'] - board.block_rams:g} too many)"
+            f"{with_block_rams(used['brams'])}"
         )
     assert mapped.netlist is not None
     return mapped.netlist, used
@@ -160,5 +161,4 @@ def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[by
 
 
 def _key(*parts: str) -> str:
-    content = json.dumps([_FORMAT, nextpnr_version(), *parts])
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
+    return content_key(_FORMAT, nextpnr_version(), *parts)

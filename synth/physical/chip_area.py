@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hdl.component import Component
+from hdl.config import SramKind
 from hdl.emission import emit
 from noc.node.node import Node
 from soc.chip.config import ChipConfig
@@ -39,8 +40,7 @@ def chip_area(config: ChipConfig, target: str, progress: Progress | None = None)
         SynthesisError: the target is unknown, or Yosys refuses a design.
     """
     one = synthesise(config.pe, target, progress=progress).total
-    times = {name: value * config.pes for name, value in one.values.items()}
-    rows = (AreaRow(ENGINE, times, {}), *parts_area(config, target))
+    rows = (_engines(one, config.pes), *parts_area(config, target))
     return AreaReport(target=target, rows=rows, total=sum_rows(rows))
 
 
@@ -52,31 +52,20 @@ def design_area(config: Configuration, target: str, progress: Progress | None = 
     one = synthesise(config.pe, target, progress=progress).total
     if not isinstance(config, VaultTileConfig):
         return one
-    times = {name: value * config.pes for name, value in one.values.items()}
-    return sum_rows([AreaRow(ENGINE, times, {}), _memory_area(config, target)])
+    return sum_rows([_engines(one, config.pes), _memory_area(config, target)])
+
+
+def _engines(one: AreaRow, number: int) -> AreaRow:
+    return AreaRow(ENGINE, {name: value * number for name, value in one.values.items()}, {})
 
 
 def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
     """The parts of a vault besides its engines."""
     chosen = find_target(target)
-    emissions = []
-    for kind in (chosen.sram, "macro"):
-        tile = config.with_sram(kind)
-        part = _vault_memory(tile, tile.always_ready)
-        emissions.append(emit(part, "part"))
+    kinds: tuple[SramKind, ...] = (chosen.sram, "macro")
+    emissions = [emit(VaultMemory.of_tile(config.with_sram(kind)), "part") for kind in kinds]
     unit = EngineUnit("memory", ((emissions[0].top, 1),))
     return measure_unit(unit, chosen, *emissions)
-
-
-def _vault_memory(tile: VaultTileConfig, always_ready: int) -> VaultMemory:
-    return VaultMemory(
-        config=tile.vault,
-        requesters=tile.requesters,
-        always_ready=always_ready,
-        line_buffer=tile.line_buffer,
-        clocks=tile.clocks,
-        line_merges=tile.line_merges,
-    )
 
 
 def parts_area(
@@ -112,7 +101,7 @@ def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Compon
         return TileControl(pe=config.pe, pes=tile.pes)
 
     def memory() -> Component:
-        return _vault_memory(tile, 0 if config.remote else tile.always_ready)
+        return VaultMemory.of_tile(tile, beyond_node=config.remote)
 
     def network() -> Component:
         if config.remote:

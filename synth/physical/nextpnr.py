@@ -2,7 +2,6 @@
 of each clock, and the paths between clocks."""
 
 import gzip
-import hashlib
 import json
 import re
 import subprocess
@@ -13,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from support.cache import content_key
 from support.extras import need
 from support.files import write_atomically, write_file
 from support.processes import run_tool
@@ -229,8 +229,8 @@ def run_packaged(name: str, options: Sequence[str], folder: Path, makes: str, *,
 
 
 def _kept(netlist: Path, device: Device, seed: int, aims: Mapping[str, float]) -> Path:
-    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(aims)]
-    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+    name = netlist.parent.name
+    key = content_key(_FORMAT, nextpnr_version(), name, device.name, seed, dict(aims))
     return cache_folder() / f"{key}.placed.json"
 
 

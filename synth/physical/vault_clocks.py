@@ -36,16 +36,7 @@ _TOP = "vault_memory"
 def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
     if not config.clocks.two:
         raise SynthesisError("a vault with one clock has one rate (clocks.domains must be 'two')")
-    tile = config.with_sram(sram)
-    part = VaultMemory(
-        config=tile.vault,
-        requesters=tile.requesters,
-        always_ready=tile.always_ready,
-        line_buffer=tile.line_buffer,
-        line_merges=tile.line_merges,
-        clocks=tile.clocks,
-    )
-    return emit(part, _TOP)
+    return emit(VaultMemory.of_tile(config.with_sram(sram)), _TOP)
 
 
 def _of_memory(config: VaultTileConfig, port: str) -> bool:

@@ -1,7 +1,6 @@
 """Synthesis runs in Yosys, cached by the content of the inputs."""
 
 import gzip
-import hashlib
 import json
 import re
 import shutil
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
-from support.cache import build_folder
+from support.cache import build_folder, content_key
 from support.files import write_file
 from support.scratch import owned_folder, plain_folder
 from synth.errors import SynthesisError
@@ -58,9 +57,9 @@ class Run:
             name: re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
             for name, text in self.sources.items()
         }
-        content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
-        content += [dict(self.files), self.liberty, *_KEYS[self.netlist], *self.cells]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+        content = (self.top, sources, self.boxes, self.commands, dict(self.files), self.liberty)
+        further = (*_KEYS[self.netlist], *self.cells)
+        return content_key(_FORMAT, yosys_version(), *content, *further)
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,19 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     check("clock_rates")
 
 
+def test_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    design = SimpleNamespace(mhz=50.0, chip=SimpleNamespace(vault_bytes=1))
+    used = {"luts": 1.0, "brams": 1.0}
+    built = SimpleNamespace(seeds={1: 60.0, 2: 75.0, 3: 55.0}, used=used)
+    work = SimpleNamespace(jobs=(SimpleNamespace(end=7),))
+    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(("bp", "digits"), ("", lambda: work)))
+    monkeypatch.setattr(trim, "board_design", lambda *_, **__: design)
+    monkeypatch.setattr(trim, "build_board", lambda *_, **__: built)
+    found = check("boards")
+    assert found["bp_margin"] == pytest.approx(0.2)
+    assert (found["bp_mhz"], found["digits_least_mhz"]) == (60, 55)
+
+
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"flits": 1, "packets": 1, "cycles": 1, "longest": 1}
     monkeypatch.setattr(network, "_stress_row", lambda *_: row)
@@ -254,7 +267,7 @@ def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "load_digits", lambda: None)
+    monkeypatch.setattr(digits, "load_digits", lambda: (None, None))
     monkeypatch.setattr(digits, "trained", lambda _: None)
     monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)

@@ -1,6 +1,7 @@
 """Belief propagation and VGG-16 on the variants of a vault's memory."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from microkernels.nn.pool_shape import PoolShape
 from sim_tb.cosim.engine import CosimError
 from sim_tb.workloads.tiles import TileLayer
 from sim_tb.workloads.traffic import Variant
+from soc.chip.config import ChipConfig
 from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
@@ -39,6 +41,30 @@ def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatc
     assert figures["bp_beyond_100_ns_cycles_per_update"] > figures["bp_base_cycles_per_update"]
     assert figures["vgg_beyond_100_ns_ms"] > figures["vgg_base_ms"]
     assert not any("crossbar" in name for name in figures)
+
+
+def test_variants_of_a_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Figures of runs, which a picture shows; VGG-16 is run for some variants."""
+    base = replace(BASE, config=tile_preset("vault").dram)
+    other = replace(base, name="open-page", text="open")
+    monkeypatch.setattr(experiments, "VARIANTS", [base, other])
+    sizes: list[int] = []
+
+    def full_hd(name: str, config: ChipConfig) -> dict[str, SimpleNamespace]:
+        sizes.append(config.tile.dram.size_bytes)
+        return {"fine": SimpleNamespace(gbs=200.0, cycles=5_000_000, tck_ns=0.8)}
+
+    steps = (SimpleNamespace(gbs=100.0, ms=3.0), SimpleNamespace(gbs=300.0, ms=1.0))
+    run = SimpleNamespace(steps=steps, ms=4.0)
+    monkeypatch.setattr(experiments, "measure_full_hd", full_hd)
+    monkeypatch.setattr(experiments, "measure_network", lambda *_: run)
+    path = tmp_path / "chip.png"
+    figures = {item.name: item.value for item in experiments.chip_variants(drawing=path)}
+    assert path.stat().st_size > 1000
+    assert figures["bp_base_ms"] == 4.0
+    assert figures["vgg_open_page_gbs"] == 150.0
+    assert "vgg_base_gbs" not in figures
+    assert sizes == [base.config.size_bytes] * 4
 
 
 def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from microkernels.common.feature_map import round_up
 from noc.config import NetworkConfig
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
-from soc.board.boards import BOARDS, BoardError, FpgaBoard, find_board
+from soc.board.boards import BoardError, FpgaBoard, find_board, with_block_rams
 from soc.board.design import board_verilog
 from soc.board.terminal import line_rate
 from soc.chip.config import ChipConfig
@@ -106,7 +106,7 @@ def board_design(
     if least > most:
         raise BoardError(
             f"{work.name} on {chosen.name}: its data need {needed:,} bytes, and all block RAM of "
-            f"the device has {most:,}: {needed - most:,} too many{_larger(least // 2048)}"
+            f"the device has {most:,}: {needed - most:,} too many{with_block_rams(least // 2048)}"
         )
     if not least <= size <= most or size % BANK_BYTES:
         raise BoardError(
@@ -128,12 +128,6 @@ def board_design(
         rate=rate,
         divisor=divisor,
     )
-
-
-def _larger(block_rams: float) -> str:
-    """Advice: the boards that have ``block_rams``."""
-    names = [board.name for board in BOARDS.values() if board.block_rams >= block_rams]
-    return f"; {' or '.join(names)} would do" if names else ""
 
 
 def board_chip(engine: PeConfig, size: int) -> ChipConfig:

@@ -73,6 +73,7 @@ _PARTS = {
     "network": "4x4",
     "networks": "little",
     "vault": "open-page",
+    "chip_variants": "open-page",
     "memory_variants": "open-page",
 }
 #: Parameter -> names that it knows; any other is bad.
