@@ -232,7 +232,9 @@ class Conv(SumLayer, _Filter):
         return [replace(cut, strips=strips) for cut in plans for strips in (False, True)]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
-        (width, height), channels = self.taps, self.shape(plan.input).group_channels
+        # Planning asks for tens of thousands; a shape takes longer.
+        channels = plan.input.channels if self.inner is None else self.inner // self.packed
+        width, height = self.taps
         products = width * height * channels * plan.tile.elements * self.packed
         return plan.rounds(work.batch) * products / (LANES * work.engines.pes) + LAUNCH_CYCLES
 

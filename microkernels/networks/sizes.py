@@ -110,7 +110,7 @@ class MapRegion(NamedTuple):
         width = min(self.x + self.width, other.x + other.width) - x
         height = min(self.y + self.height, other.y + other.height) - y
         channels = min(self.channel + self.channels, other.channel + other.channels) - channel
-        return MapRegion(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
+        return MapRegion(x, y, channel, width, height, channels)
 
     def without(self, other: "MapRegion") -> "list[MapRegion]":
         """Rectangles with the pixels of this region outside ``other``, each pixel once, with all

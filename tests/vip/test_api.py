@@ -22,7 +22,7 @@ from soc.generate.presets import PRESETS, preset
 from support.errors import VipError
 from synth.errors import CoverageError, SynthesisError, TrimError
 from vip.programs import DumpError
-from vip.reports import write
+from vip.reports import page
 
 VERBS = [name for name in vip.__all__ if name.islower()]
 #: Adds 1 to the number at the address of the parameter block.
@@ -338,9 +338,9 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.page.name == "index.html"
         path.write_bytes(path.name.encode())
 
-    monkeypatch.setattr(write, "collect", collect)
-    monkeypatch.setattr(write, "FIGURES", {"area": draw})
-    monkeypatch.setattr(write, "page", lambda found, figures: repr(figures))
+    monkeypatch.setattr(page, "collect", collect)
+    monkeypatch.setattr(page, "FIGURES", {"area": draw})
+    monkeypatch.setattr(page, "page", lambda found, figures: repr(figures))
     shown = Shown()
     written = vip.report(SMALL, tmp_path / "page", progress=shown)
     assert written.page.read_text() == repr({"area": b"area.png"})
