@@ -124,13 +124,13 @@ def run_tool(
 
 
 @contextmanager
-def workers(count: int) -> Iterator[ThreadPoolExecutor]:
+def workers(count: int | None = None) -> Iterator[ThreadPoolExecutor]:
     """A thread pool for work that runs tools; an exception that leaves the block kills the tools.
 
     Parameters:
-        count: of threads, at least 1.
+        count: of threads, at least 1; None: one per processor that this process may use.
     """
-    pool = ThreadPoolExecutor(max_workers=count)
+    pool = ThreadPoolExecutor(max_workers=count or len(os.sched_getaffinity(0)))
     try:
         yield pool
     except BaseException:

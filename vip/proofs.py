@@ -1,6 +1,5 @@
 """The verb ``prove``: proof that trimmed engines are equivalent to the full one."""
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
@@ -69,7 +68,7 @@ def prove(
         proof = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))
         return ProofReport(proofs={name: proof})
     proofs: dict[str, Proof] = {}
-    with workers(len(os.sched_getaffinity(0))) as pool:
+    with workers() as pool:
         tasks = {
             pool.submit(_proof, _full_for(name, full), each): name
             for name, each in launches.items()

@@ -1,7 +1,6 @@
 """The netlists of a processing engine: each unit mapped separately, and all of them joined."""
 
 import gzip
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -82,7 +81,7 @@ def each_unit(
             progress(unit.name, done, len(chosen))
         return result
 
-    with workers(jobs or os.cpu_count() or 1) as pool:
+    with workers(jobs) as pool:
         futures = [pool.submit(measured, unit) for unit in chosen]
         return tuple(future.result() for future in futures)
 

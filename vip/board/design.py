@@ -192,7 +192,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     step is cached by the content of its inputs; equal designs give equal bytes.
 
     Parameters:
-        seeds: placements, with seeds from 1 on, side by side; the fastest is packed.
+        seeds: placements, with seeds from 1 on, one per processor at a time; the fastest is packed.
         progress: called with each stage.
 
     Raises:
@@ -209,7 +209,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     stage = f"placing {design.what}"
     progress(stage, 0, seeds)
     numbers = range(1, seeds + 1)
-    with workers(seeds) as pool:
+    with workers() as pool:
         place = partial(bit_file, netlist, design.board, design.mhz)
         files = dict(zip(numbers, pool.map(place, numbers), strict=True))
     rates = {seed: mhz for seed, (_, mhz) in files.items()}
