@@ -75,8 +75,13 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
     waiting = min(waiting, running - busy)
     products = "products_of_bytes" if PAIRS in config.pe.instructions else "products"
     done = {
-        "read_bytes": _COLUMN_BYTES * columns["READS"] or engines["BYTES_LOADED"],
-        "written_bytes": _COLUMN_BYTES * columns["WRITES"] or engines["BYTES_STORED"],
+        # An engine alone has a memory that counts no columns.
+        "read_bytes": _COLUMN_BYTES * columns["READS"]
+        if result.vaults
+        else engines["BYTES_LOADED"],
+        "written_bytes": (
+            _COLUMN_BYTES * columns["WRITES"] if result.vaults else engines["BYTES_STORED"]
+        ),
         products: busy,
         "waiting": waiting,
         "moving": running - busy - waiting,

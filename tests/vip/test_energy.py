@@ -13,7 +13,7 @@ from isa.run import EngineEnd, RunResult
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.kernels import chip_bp_job, run_on
 from soc.chip.config import ChipConfig
-from soc.generate.presets import chip_preset, tile_preset
+from soc.generate.presets import chip_preset, preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from support.errors import VipError
 from tests.onnx_models.graphs import model
@@ -70,6 +70,13 @@ def test_parts_of_a_machine() -> None:
     assert done["line_buffer_words"] == 4 * 8
     # Less than a thousandth of a column of DRAM for each word.
     assert 0 < energy_uj(lines, done)["line buffer"] < 32 * 2.56e-3
+    # All that is loaded may come from a memory on the chip; an engine alone has no other figure.
+    run = replace(launch(4), vaults=({**VAULT, "READS": 0, "WRITES": 0},))
+    done = work(chip_preset("edge-int8"), run)
+    assert (done["read_bytes"], done["written_bytes"]) == (0, 0)
+    assert done["preload_words"] == 4 * (96 + 32) // 8
+    done = work(preset("pe-int8"), replace(run, vaults=()))
+    assert (done["read_bytes"], done["written_bytes"]) == (4 * 96, 4 * 32)
     chip = chip_preset("thesis")
     run = replace(launch(4), network=(dict.fromkeys(_LINKS, 1),))
     assert energy_uj(chip, work(chip, run))["network"] > 0
