@@ -21,8 +21,8 @@ from sim_tb.workloads.chip_campaigns import ChipOfResets, chip_errors
 from soc.host.driver import HostTimeout
 
 #: Points in ``make test``. Resets of vaults, and resets and stalls of chips, take 20 to 30 s for a
-#: few points, as whole chips are compiled; all of them are in ``make test-slow`` and ``vip bench
-#: campaigns``.
+#: few points, as whole chips are compiled; all of them, and what shows that they find a fault, are
+#: in ``make test-slow`` and ``vip bench campaigns``.
 SOME = {
     "engine_resets": 10,
     "timing_model_errors": 10,
@@ -72,6 +72,7 @@ class _Forgetful(ChipOfResets):
             self.cycles = self._all - self._before
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_reset_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chip_campaigns, "ChipOfResets", _Forgetful)
     campaign = chip_campaigns.chip_resets(experiment.TINY, experiment.on_chip(), 2, SEED)

@@ -30,8 +30,8 @@ def cases(draw: st.DrawFn) -> tuple[ConvShape, dict[str, int]]:
     inner, groups, filters = (draw(st.integers(1, most)) for most in (19, 4, 8))
     try:
         shape = ConvShape(
-            width=draw(st.integers(4, 23)),
-            height=draw(st.integers(4, 15)),
+            width=draw(st.integers(4, 19)),
+            height=draw(st.integers(4, 10)),
             channels=inner * groups,
             filters=filters * groups,
             kernel=draw(st.integers(1, 4)),

@@ -42,7 +42,7 @@ def test_random_programs(tmp_path: Path) -> None:
     _agrees(KERNEL, 150, tmp_path)
     found: Counter[str] = Counter()
     with PeSimulation(KERNEL) as simulation, DramImage(1 << KERNEL.address_bits) as image:
-        for seed in range(60):
+        for seed in range(40):
             program = random_program(seed, KERNEL)
             for address, content in program.windows:
                 image.write(address, content)
