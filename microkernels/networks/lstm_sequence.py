@@ -8,10 +8,11 @@ engines busy.
 Inputs are stored in chunks. Each chunk of y and of the projection's inputs is in the vaults whose
 parts compute it, an engine's vectors in one of them, so most vaults read it over the network;
 kernels load chunks in advance. There is no barrier: beside each chunk a flag of each part that
-computes a piece of it (:class:`ChunkFlags`) contains the number of the last step whose piece is in
-memory, and an engine looks at a chunk's flags before it loads the chunk. It begins with chunks that
-are there already: x, and of the projection's inputs its own part's, if these are whole chunks.
-Engines read and write the vectors of engines with their own number in other parts alone.
+computes a piece of it (:mod:`microkernels.networks.chunk_flags`) contains the number of the last
+step whose piece is in memory, and an engine looks at a chunk's flags before it loads the chunk. It
+begins with chunks that are there already: x, and of the projection's inputs its own part's, if
+these are whole chunks. Engines read and write the vectors of engines with their own number in other
+parts alone.
 
 Every step has its own inputs x and outputs y in memory. Two things are overwritten in each step: c,
 of which an engine reads and writes only its own part, and the projection's inputs. All engines have
@@ -63,10 +64,11 @@ from microkernels.nn.lstm_shape import (
     lstm_step,
     plan_lstm,
 )
-from microkernels.runtime.barrier import ALWAYS_FULL, FLAG_BYTES, FLAG_GROUP
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 from support.errors import counted
+
+from .chunk_flags import ChunkFlags
 
 #: Words of an engine's part before its lists.
 _FIXED_WORDS = 6
@@ -117,68 +119,6 @@ def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int
         raise failure
     _, parts, plan = min(options, key=lambda option: option[:2])
     return plan, parts
-
-
-class ChunkFlags:
-    """Flags of the chunks of a phase's inputs, at the same offsets in each vault; those in the
-    chunk's vault are used. For each chunk and engine of a part there is one for each part that
-    computes a piece of the chunk.
-
-    Parameters:
-        plan: of a part. share: elements that a part computes. chunks: number of chunks.
-        base: offset of the first flag; a multiple of 32. initial: what flags contain at first.
-
-    Attributes:
-        count: flags to read for a chunk. marks: flags that an engine marks after a phase.
-    """
-
-    def __init__(self, plan: LstmPlan, share: int, chunks: int, *, base: int, initial: int) -> None:
-        self.share, self.base, self._initial = share, base, initial
-        self._sharers = plan.sharers
-        parts = range(plan.vaults)
-        self._parts = [
-            [part for part in parts if part * share < end and (part + 1) * share > end - plan.chunk]
-            for end in range(plan.chunk, (chunks + 1) * plan.chunk, plan.chunk)
-        ]
-        self.count = max(map(len, self._parts), default=0)
-        self._places = self.count if self.count <= FLAG_GROUP else round_up(self.count, FLAG_GROUP)
-        self.marks = max(len(self._chunks(part)) for part in parts)
-
-    def _chunks(self, part: int) -> list[int]:
-        return [chunk for chunk, parts in enumerate(self._parts) if part in parts]
-
-    def offset(self, chunk: int, member: int) -> int:
-        """Offset of the first flag of an engine's vectors in a chunk."""
-        return self.base + (chunk * self._sharers + member) * self._places * FLAG_BYTES
-
-    def of_part(self, part: int, member: int) -> list[tuple[int, int]]:
-        """Chunk and offset of each flag that an engine of a part marks; the last one again if
-        others mark more."""
-        flags = [
-            (chunk, self.offset(chunk, member) + self._parts[chunk].index(part) * FLAG_BYTES)
-            for chunk in self._chunks(part)
-        ]
-        return flags + flags[-1:] * (self.marks - len(flags))
-
-    @property
-    def full(self) -> int:
-        """Offset of flags that are always full, as many as for a chunk."""
-        return self.offset(len(self._parts), 0)
-
-    @property
-    def end(self) -> int:
-        """First offset after all flags."""
-        return self.offset(len(self._parts), 1)
-
-    def contents(self) -> bytes:
-        """Initial flags of a vault. Those that no part marks are always full."""
-        words = np.zeros(
-            (len(self._parts) + 1, self._sharers, self._places, FLAG_BYTES // 8), "<i8"
-        )
-        words[..., 0] = ALWAYS_FULL
-        for chunk, parts in enumerate(self._parts):
-            words[chunk, :, : len(parts), 0] = self._initial
-        return words.tobytes()[: self.end - self.base]
 
 
 @dataclass(frozen=True, kw_only=True)
