@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate
     from soc.generate.generate import Generated
+    from synth.analysis.contents import Subject
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import build_model
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
-    from .trimming.runs import Launches, Sizes, Subject
+    from .trimming.runs import Sizes, subject
     from .trimming.trim import TrimResult, trim
 
 __all__ = [
@@ -60,7 +61,6 @@ __all__ = [
     "Generated",
     "GraphRun",
     "KernelBuilder",
-    "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
     "ModelCheck",
@@ -104,6 +104,7 @@ __all__ = [
     "solve_graph",
     "solve_mrf",
     "stereo_pair",
+    "subject",
     "sweep",
     "synth",
     "timing",
@@ -121,6 +122,7 @@ _MODULES = {
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "soc.generate.generate": ("Generated",),
+    "synth.analysis.contents": ("Subject",),
     "vip.designs": ("generate",),
     "vip.diagrams.draw": ("Diagram", "diagram"),
     "microkernels.common.builder": ("KernelBuilder",),
@@ -147,7 +149,7 @@ _MODULES = {
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
+    "vip.trimming.runs": ("Sizes", "subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 

@@ -10,9 +10,9 @@ from hdl.config import SramKind
 from hdl.yosys import need_yosys
 from memory.on_chip import BANK_BYTES, OnChipConfig
 from microkernels.common.feature_map import round_up
+from microkernels.suite import Application
 from noc.config import NetworkConfig
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application
 from soc.board.boards import BoardError, FpgaBoard, find_board, with_block_rams
 from soc.board.design import board_verilog
 from soc.board.terminal import line_rate
