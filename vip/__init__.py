@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
     from .designs import generate
-    from .diagrams.draw import Diagram, diagram
+    from .diagrams.draw import diagram
+    from .diagrams.links import Diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
     from .models.evaluate import Evaluation, evaluate_model
@@ -124,7 +125,8 @@ _MODULES = {
     "soc.generate.generate": ("Generated",),
     "synth.analysis.contents": ("Subject",),
     "vip.designs": ("generate",),
-    "vip.diagrams.draw": ("Diagram", "diagram"),
+    "vip.diagrams.draw": ("diagram",),
+    "vip.diagrams.links": ("Diagram",),
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.graph": ("GraphRun", "solve_graph"),

@@ -173,7 +173,8 @@ class Subject:
         name: for messages; "" if there is only one.
         memories: contents of the memory from address 0 on, one per run. Without any the program
             runs on zeros, and this run is not used as a profile.
-        declared: what is fixed in memory, and the slots; all else is data, and may be anything.
+        declared: what is fixed in memory, and the slots; everything else is data, and may be
+            anything.
         parameters: DRAM address of the parameter block (r5), fixed with the program; None: any.
         one_vault: the machine is one vault with as many engines as there are slots.
     """
