@@ -190,9 +190,9 @@ class WireLoad:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellLibrary:
-    """A library.
+    """A library; equal only to itself.
 
     Attributes:
         name: in the file.

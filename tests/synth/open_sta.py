@@ -20,7 +20,8 @@ from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.registers import RegisterCell, port_register
-from synth.timing.sta import CLOCK_SLEW_NS, Path
+from synth.timing.sta import Path
+from synth.timing.timer import CLOCK_SLEW_NS
 
 #: Its command.
 OPEN_STA = "sta"

@@ -17,7 +17,8 @@ from synth.timing.cell_library import (
     parse_library,
     read_library,
 )
-from synth.timing.sta import CLOCK_SLEW_NS, longest_paths, net_states
+from synth.timing.sta import longest_paths, net_states
+from synth.timing.timer import CLOCK_SLEW_NS
 from tests.synth.small_library import LIBRARY
 
 
