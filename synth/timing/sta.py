@@ -46,8 +46,8 @@ class Path:
 
 
 class NetState(NamedTuple):
-    """A net: the load of the pins that it drives and of its wire, in fF, and the mean slew of its
-    two edges in ns."""
+    """A net: the load of the pins that it drives and of its wire, in fF, and its slew in ns, both
+    the mean of the two edges."""
 
     load: float
     slew: float
@@ -113,6 +113,8 @@ def net_states(
 ) -> Mapping[int, NetState]:
     """State of each net; parameters and errors as for :func:`longest_paths`."""
     timer = Timer(netlist, library, macros, wires)
-    slews = (timer.slew[:-1:2] + timer.slew[1::2]) / 2
-    states = list(map(NetState, timer.load.tolist(), slews.tolist()))
+    loads, slews = (
+        np.reshape(of[: timer.clock], (-1, 2)).mean(1) for of in (timer.load, timer.slew)
+    )
+    states = list(map(NetState, loads.tolist(), slews.tolist()))
     return {bit: states[place] for bit, place in timer.nets.items()}

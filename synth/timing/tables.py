@@ -57,9 +57,9 @@ class CellTables:
     Attributes:
         number: of each cell, by its name.
         arcs, checks: of each cell, by its number.
-        inputs: fF of the inputs of all cells, one cell after the other; delays, slews, setups:
-            numbers of the tables of their arcs and checks. first_input, first_arc, first_check:
-            where those of each cell begin.
+        inputs: fF of the inputs of all cells at both edges, one cell after the other.
+        delays, slews, setups: numbers of the tables of their arcs and checks.
+        first_input, first_arc, first_check: where those of each cell begin.
     """
 
     def __init__(self, library: CellLibrary) -> None:
@@ -69,9 +69,9 @@ class CellTables:
         self.number = {cell.name: place for place, cell in enumerate(cells)}
         self.arcs = [tuple(self._arcs(cell)) for cell in cells]
         self.checks = [tuple(self._checks(cell)) for cell in cells]
-        loads = [[cell.pins[pin].capacitance for pin in cell.inputs] for cell in cells]
+        loads = [[cell.pins[pin].edge_loads for pin in cell.inputs] for cell in cells]
         self.inputs, self.first_input = (
-            np.array([ff for one in loads for ff in one]),
+            np.array([ff for one in loads for ff in one]).reshape(-1, 2),
             _firsts(loads),
         )
         self.first_arc, self.first_check = _firsts(self.arcs), _firsts(self.checks)

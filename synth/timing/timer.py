@@ -70,7 +70,7 @@ class Timer:
         cell: number of each gate's cell in ``tables``, -1 for a memory; after a change,
             :meth:`run` brings all times up to date.
         nets: bit of the netlist -> place of its net.
-        load: of each net, in fF.
+        load: of each node, in fF.
         arrival, slew: of each node, in ns; before an edge arrives, -inf and the clock's slew.
         arc_gate, arc_slot, arc_from, arc_to: gate and nodes of each arc, and its place in the list
             of the cell's arcs. arc_ns: its delay. levels: where those of each level begin.
@@ -164,7 +164,8 @@ class Timer:
         of_memories = np.bincount(self._reads, minlength=count)
         pins = np.bincount(self.pin_net, minlength=count) + of_memories
         by_pins = np.array([wires.load(number) for number in range(pins.max(initial=0) + 1)])
-        self._fixed = by_pins[pins] + of_memories * data.cell.pins[data.data].capacitance
+        loads = np.array(data.cell.pins[data.data].edge_loads)
+        self._fixed = by_pins[pins][:, None] + of_memories[:, None] * loads
 
     def _sort(self, begins: Callable[[Gate], bool] | None) -> None:
         """Order the arcs by level, and within it by the node to which they lead."""
@@ -222,17 +223,19 @@ class Timer:
         """
         tables, count = self.tables, len(self.nets)
         pins = tables.first_input[self.cell[self.pin_gate]] + self.pin_slot
-        self.load = self._fixed + np.bincount(self.pin_net, tables.inputs[pins], count)
+        loads = tables.inputs[pins]
+        of_pins = [np.bincount(self.pin_net, loads[:, edge], count) for edge in (0, 1)]
+        self.load = (self._fixed + np.stack(of_pins, 1)).ravel()
         self.arrival = np.full(2 * count + 1, -np.inf)
         self.slew = np.full(2 * count + 1, CLOCK_SLEW_NS)
         self.arrival[self.clock] = 0.0
         for _, net, access in self._driven.T.tolist():
             nodes = slice(2 * int(net), 2 * int(net) + 2)
-            drive = self._macros.drive(access, float(self.load[int(net)]))
-            self.arrival[nodes], self.slew[nodes] = drive
+            drives = [self._macros.drive(access, load) for load in self.load[nodes].tolist()]
+            self.arrival[nodes], self.slew[nodes] = zip(*drives, strict=True)
         places = tables.first_arc[self.cell[self.arc_gate]] + self.arc_slot
         delays, slews = tables.delays[places], tables.slews[places]
-        load = self.load[self.arc_to // 2]
+        load = self.load[self.arc_to]
         self.arc_ns = np.empty(len(places))
         for (first, last), groups in zip(pairwise(self.levels), self._groups, strict=True):
             at = slice(first, last)
