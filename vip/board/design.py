@@ -11,9 +11,9 @@ from hdl.yosys import need_yosys
 from memory.axi.layout import AxiConfig
 from memory.on_chip import BANK_BYTES, OnChipConfig
 from microkernels.common.feature_map import round_up
+from microkernels.suite import Application
 from noc.config import NetworkConfig
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application
 from soc.board.boards import BoardError, FpgaBoard, find_board, with_block_rams, with_sdram
 from soc.board.design import board_verilog
 from soc.board.sdram import SDRAM_ADDRESS_BITS, SDRAM_PHASES, need_litedram
