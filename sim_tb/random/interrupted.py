@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.run import EngineEnd
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
 from pe.config import PeConfig
@@ -127,7 +127,7 @@ def interruption(
 
 
 def _contradiction(
-    place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: Outcome
+    place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: EngineEnd
 ) -> str:
     """Why an engine that ended at ``place`` can't report ``end``; "" if it can."""
     stopped = program.stop_after is not None and end.elapsed_cycles >= program.stop_after
@@ -201,7 +201,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
         start = None
         if row is not None and row.unit in (Unit.VECTOR, Unit.LOAD_STORE):
             start = _Place(machine().copy(), before, pc, failing)
-        if simulator.step().state != "limit":
+        if simulator.step().state != "running":
             if row is not None and row.opcode == Opcode.HALT:
                 before = pc
             yield from places(True)
