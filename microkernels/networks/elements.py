@@ -126,7 +126,7 @@ class ElementWise(PixelLayer, ElementConstants):
 
     @property
     def scales(self) -> bool:
-        return self.function in ("affine", "curve")
+        return self.shifts or self.function == "curve"
 
     @property
     def output_limits(self) -> tuple[int, int] | None:

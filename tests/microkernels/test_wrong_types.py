@@ -116,7 +116,6 @@ INSTANCES: tuple[Any, ...] = (
     WindowShape(height=9, width=9, down=3, across=3),
     *LAYERS.layers,
     ElementWise(name="sum", function="add", other="conv"),
-    ElementWise(name="product", function="multiply", other="conv", fraction=8),
     ElementWise(name="relu", function="relu"),
     LAYERS,
     ENGINES,
