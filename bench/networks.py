@@ -200,9 +200,7 @@ def _measured(
     def begins(launch: str) -> None:
         say(f"{launch}, {launches.index(launch)} of {len(launches)}")
 
-    outcome = run_on(
-        job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
-    )
+    outcome = run_on(job, config, on=on, preload=True, checkpoint=checkpoint, begins=begins)
     if not outcome.match:
         expected = job.of_layers(job.expected)
         outputs = job.of_layers(outcome.outputs)

@@ -14,7 +14,8 @@ from microkernels.apps.digits_onnx import write_digits
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.applications import Application, choose
+from microkernels.suite import Application
+from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset

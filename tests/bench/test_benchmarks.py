@@ -272,7 +272,7 @@ def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
     check("digits")
-    found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
+    found = {name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for name in suite()}
     monkeypatch.setattr(trim, "prove", lambda **_: SimpleNamespace(proofs=found))
     check("proofs")
 
