@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate
     from soc.generate.generate import Generated
+    from synth.analysis.contents import Subject
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import build_model
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
     from .designs import generate
-    from .diagrams.draw import Diagram, diagram
+    from .diagrams.draw import diagram
+    from .diagrams.links import Diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
     from .models.evaluate import Evaluation, evaluate_model
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
-    from .trimming.runs import Launches, Sizes, Subject
+    from .trimming.runs import Sizes, subject
     from .trimming.trim import TrimResult, trim
 
 __all__ = [
@@ -60,7 +62,6 @@ __all__ = [
     "Generated",
     "GraphRun",
     "KernelBuilder",
-    "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
     "ModelCheck",
@@ -104,6 +105,7 @@ __all__ = [
     "solve_graph",
     "solve_mrf",
     "stereo_pair",
+    "subject",
     "sweep",
     "synth",
     "timing",
@@ -121,8 +123,10 @@ _MODULES = {
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "soc.generate.generate": ("Generated",),
+    "synth.analysis.contents": ("Subject",),
     "vip.designs": ("generate",),
-    "vip.diagrams.draw": ("Diagram", "diagram"),
+    "vip.diagrams.draw": ("diagram",),
+    "vip.diagrams.links": ("Diagram",),
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.graph": ("GraphRun", "solve_graph"),
@@ -147,7 +151,7 @@ _MODULES = {
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
+    "vip.trimming.runs": ("Sizes", "subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 

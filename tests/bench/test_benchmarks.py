@@ -149,7 +149,7 @@ def test_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {"luts": 1.0, "brams": 1.0}
     built = SimpleNamespace(seeds={1: 60.0, 2: 75.0, 3: 55.0}, used=used)
     work = SimpleNamespace(jobs=(SimpleNamespace(end=7),))
-    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(("bp", "digits"), ("", lambda: work)))
+    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(trim._PLACED, ("", lambda: work, {})))
     monkeypatch.setattr(trim, "board_design", lambda *_, **__: design)
     monkeypatch.setattr(trim, "build_board", lambda *_, **__: built)
     found = check("boards")
@@ -272,7 +272,7 @@ def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
     check("digits")
-    found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
+    found = {name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for name in suite()}
     monkeypatch.setattr(trim, "prove", lambda **_: SimpleNamespace(proofs=found))
     check("proofs")
 

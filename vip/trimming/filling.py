@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from microkernels.suite import Application
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application
+from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.trim_check import Measured, measure
@@ -188,7 +189,7 @@ def fit_application(application: Application, device: Device, step: Step) -> Fit
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
-    runs = [measure(work, counted, slower=SLOWER) for work in application.workloads]
+    runs = [measure(work, counted, slower=SLOWER) for work in workloads(application)]
     cut = proved_cut(known_launches([application], full), full, runs)
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), device, runs, step)
 

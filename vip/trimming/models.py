@@ -18,8 +18,9 @@ from microkernels.common.memory import Readable
 from microkernels.networks.jobs import NetworkJob
 from microkernels.onnx_models.errors import ModelError
 from microkernels.runtime.job import Golden, KernelJob, simulate
+from microkernels.suite import Application, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
+from sim_tb.cosim.applications import ApplicationError
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
@@ -69,13 +70,13 @@ def work_files(names: Sequence[str] | None) -> list[Path]:
     Raises:
         ApplicationError: one looks like the name of an application and is none.
     """
-    known, files = [application.name for application in applications()], []
+    files = []
     for name in names or ():
         path = Path(name)
-        if name in known:
+        if name in suite():
             continue
         if not (path.suffix or path.parent.name or path.exists()):
-            raise ApplicationError(f"no such file, and {unknown('application', name, known)}")
+            raise ApplicationError(f"no such file, and {unknown('application', name, suite())}")
         files.append(manifest_of(path))
     return files
 
@@ -121,8 +122,8 @@ def find_work(
     if is_model(name):
         compiled = load_folder(path)
         return _model_application(manifest_of(path).parent.name, compiled, inputs, all_of=True)
-    if name in {application.name for application in applications()}:
-        return choose([name])[0]
+    if name in suite():
+        return suite()[name]
     return Application(
         name=path.stem, summary=f"the program {path}", make=partial(_program_jobs, path)
     )

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from microkernels.suite import Application, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application, applications, choose
+from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import job_key, run_work
 from sim_tb.cosim.recorded import record_workload
@@ -61,7 +62,7 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
     # Only the profiled launches have counters, which give the number of bytes moved.
     counted = preset(members[0].preset)
     full = replace(counted, counters=False)
-    works = [work for item in members for work in item.workloads]
+    works = [work for item in members for work in workloads(item)]
     runs = [measure(work, counted, slower=SLOWER) for work in works]
     before = [measure(run.work, full, watched=False) for run in runs]
     cut = proved_cut(known_launches(members, full), full, runs)
@@ -138,8 +139,7 @@ def run_row(task: Task) -> dict[str, Any]:
 
 
 def _members(names: Sequence[str]) -> list[Application]:
-    suite = {item.name: item for item in applications()}
-    return [suite[name] for name in names]
+    return [suite()[name] for name in names]
 
 
 def measure_trims(

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from isa.assembly.assembler import assemble
-from sim_tb.cosim.applications import applications, choose
+from microkernels.suite import suite
+from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.trim_check import Workload
 from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
@@ -168,7 +169,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
 
 
 def test_windows_hold_the_data_of_every_application():
-    most = max(len(work.contents) for item in applications() for work in item.workloads)
+    most = max(len(work.contents) for item in suite().values() for work in workloads(item))
     assert (1 << (WINDOW_BITS - 1)) < most <= 1 << WINDOW_BITS
 
 

@@ -11,7 +11,7 @@ import typer
 import vip
 from isa.declared import Declared, Numbers, Span
 from microkernels.onnx_models.read import need_onnx
-from sim_tb.cosim.applications import applications
+from microkernels.suite import suite
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError
 from soc.generate.presets import preset
@@ -132,13 +132,14 @@ def _launches(
     allow_fault: Annotated[
         bool, typer.Option("--allow-fault", help="If a program faults, compare up to the fault.")
     ] = False,
-) -> vip.Launches:
-    return vip.Launches(
-        parameters=parameters,
-        behaviour=MemoryBehaviour(latency=latency),
-        max_cycles=limit,
-        allow_fault=allow_fault,
-    )
+) -> dict[str, Any]:
+    """Settings of the runs, by parameter of :func:`vip.trim`."""
+    return {
+        "parameters": parameters,
+        "behaviour": MemoryBehaviour(latency=latency),
+        "max_cycles": limit,
+        "allow_fault": allow_fault,
+    }
 
 
 def _steps(
@@ -159,7 +160,7 @@ def _steps(
 
 
 SizesOption = Annotated[vip.Sizes, _sizes]
-LaunchesOption = Annotated[vip.Launches, _launches]
+LaunchesOption = Annotated[dict[str, Any], _launches]
 StepsOption = Annotated[dict[str, bool], _steps]
 
 
@@ -209,7 +210,7 @@ class MemoryOptions:
         Raises:
             UserError: one is given.
         """
-        named = {application.name for application in applications()} & set(programs)
+        named = suite().keys() & set(programs)
         if named and (self.constant or self.range or self.memory or self.slots):
             raise UserError(
                 f"{min(named)} is an application and declares its memory itself: --memory, "
@@ -390,7 +391,7 @@ def trimmed_to(
     *,
     sizes: vip.Sizes,
     memory: MemoryOptions,
-    launches: vip.Launches,
+    launches: dict[str, Any],
     model: dict[str, Any],
     device: str | None = None,
     steps: Mapping[str, bool],
@@ -420,7 +421,7 @@ def trimmed_to(
     _check_programs(programs, preset_name, sizes)
     memories = memory.memories(programs, file_arguments(context))
     subjects = _subjects(memories, memory.declared(programs))
-    settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
+    settings = {"sizes": sizes, "fit": device, **launches, **steps}
     return _trim_programs(subjects, preset_name, output, **settings)
 
 
@@ -459,12 +460,11 @@ def _subjects(
     memories: Mapping[str, list[Path]], declared: Mapping[str, Declared]
 ) -> list[vip.Subject]:
     """The programs, by names that differ."""
-    suite = {application.name: application for application in applications()}
     short = {Path(program).name for program in memories}
     subjects = []
     for program, files in memories.items():
-        if program in suite:
-            subjects += subjects_of(suite[program])
+        if program in suite():
+            subjects += subjects_of(suite()[program])
             continue
         path = Path(program)
         if not files:
@@ -474,9 +474,7 @@ def _subjects(
                 style="dim",
             )
         name = path.name if len(short) == len(memories) else program
-        subjects.append(
-            vip.Subject(program=path, memories=files, name=name, declared=declared[program])
-        )
+        subjects.append(vip.subject(path, files, name=name, declared=declared[program]))
     return subjects
 
 
