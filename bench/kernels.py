@@ -7,9 +7,8 @@ group of filters of an engine; two rounds are run.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import coarse_problem
 from microkernels.runtime.job import KernelJob
 from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     BELIEF,
@@ -48,7 +46,7 @@ from .harness.experiment import (
     experiment,
     say,
 )
-from .harness.runs import cached, exact
+from .harness.runs import launch_runs, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,28 +130,16 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
     jobs, operations, updates = _work(name, batch, config)
     phase = BELIEF.get(name, "")
 
-    def measure(job: KernelJob) -> dict[str, Any]:
-        results = exact(run_on(job, config, on=on), name).results
-        result = results[phase] if phase else next(iter(results.values()))
-        cycles = result.cycles
-        return {
-            "cycles": cycles,
-            "ns": cycles * result.tck_ns,
-            "bytes": result.bytes_moved,
-            "busy": sum(pe.counters["VECTOR_BUSY"] for pe in result.engines),
-        }
-
-    parts = [
-        cached("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
-    ]
-    total = {key: sum(part[key] for part in parts) for key in ("cycles", "ns", "bytes", "busy")}
+    launches = [launch_runs(job, config, name, on=on) for job in jobs]
+    run = together(runs[phase] if phase else next(iter(runs.values())) for runs in launches)
+    ns = run.cycles * run.tck_ns
     return KernelRun(
         name=name,
         batch=batch,
-        cycles=total["cycles"],
-        gbs=total["bytes"] / total["ns"],
-        gops=operations / total["ns"],
-        busy=total["busy"] / (total["cycles"] * config.pes),
+        cycles=run.cycles,
+        gbs=COLUMN_BYTES * (run.vaults["READS"] + run.vaults["WRITES"]) / ns,
+        gops=operations / ns,
+        busy=run.counters["VECTOR_BUSY"] / (run.cycles * config.pes),
         updates=updates,
         engines=config.pes,
     )

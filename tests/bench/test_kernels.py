@@ -13,7 +13,9 @@ from matplotlib.text import Text
 from PIL import Image
 
 from bench import kernels as experiments
+from bench.harness import runs as harness
 from bench.kernels import KernelRun, draw_roofline, roof, run_kernel
+from isa.run import EngineEnd, RunResult
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import tile_preset
 
@@ -26,16 +28,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
 
 
-def result(cycles: int, *, busy: int) -> Any:
-    engines = [SimpleNamespace(counters={"VECTOR_BUSY": busy}) for _ in range(4)]
-    return SimpleNamespace(engines=engines, cycles=cycles, bytes_moved=32 * 10, tck_ns=0.8)
+def result(cycles: int, *, busy: int) -> RunResult:
+    counters = {"VECTOR_BUSY": busy}
+    end = EngineEnd(state="halted", cycles=cycles, elapsed_cycles=cycles, counters=counters)
+    return RunResult(
+        engines=(end,) * 4,
+        simulated_cycles=cycles,
+        seconds=1.0,
+        vaults=({"READS": 7, "WRITES": 3},),
+        tck_ns=0.8,
+    )
 
 
 def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A convolution whose partial sums are completed and pooled in a launch of their own."""
     results = iter([result(1000, busy=500), result(500, busy=100)])
     monkeypatch.setattr(
-        experiments,
+        harness,
         "run_on",
         lambda *_, **__: SimpleNamespace(match=True, results={"": next(results)}),
     )
@@ -49,7 +58,7 @@ def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_belief_propagation_counts_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     phases = {"fine": result(1000, busy=1), "coarse": result(2000, busy=1)}
     outcome = SimpleNamespace(match=True, results=phases)
-    monkeypatch.setattr(experiments, "run_on", lambda *_, **__: outcome)
+    monkeypatch.setattr(harness, "run_on", lambda *_, **__: outcome)
     fine, coarse = (run_kernel(name, 1, VAULT, "rtl") for name in ("bp_m", "bp_coarse"))
     assert (fine.cycles, coarse.cycles) == (1000, 2000)
     assert fine.updates == 2 * (34 * 59 + 60 * 33)

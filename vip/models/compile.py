@@ -27,7 +27,7 @@ from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .chosen import part_of
-from .folder import Compilation, check_new, save_folder
+from .folder import check_new, save_folder
 from .layers import LayerFigures, planned_layers
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
@@ -40,13 +40,14 @@ _MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileReport(Shown, Compilation):
+class CompileReport(Shown):
     """A model that was compiled.
 
     Attributes:
-        folder: that holds it.
+        folder: that holds it. preset: of the machine. batch: images of a run.
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run. layers: what each is predicted to take.
+        maps: fraction bits, errors and saturated values on the calibration data.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
         widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
@@ -54,11 +55,14 @@ class CompileReport(Shown, Compilation):
     """
 
     folder: str
+    preset: str
+    batch: int
     launches: int
     programs: int
     vault_bytes: int
     predicted_cycles: float
     layers: tuple[LayerFigures, ...]
+    maps: tuple[MapReport, ...]
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
     widened: tuple[str, ...]

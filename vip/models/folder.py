@@ -115,25 +115,13 @@ _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Compilation:
-    """For what, and how exactly, a model is compiled.
-
-    Attributes:
-        preset: of the machine. batch: images of a run.
-        maps: fraction bits, errors and saturated values on the calibration data.
-    """
-
-    preset: str
-    batch: int
-    maps: tuple[MapReport, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CompiledModel(Compilation, ElementNetwork):
+class CompiledModel(ElementNetwork):
     """A compiled model.
 
     Attributes:
         folder: that holds it.
+        preset: of the machine. batch: images of a run.
+        maps: fraction bits, errors and saturated values on the calibration data.
         fractions: of each map, by its layer.
         inputs, outputs: of the model.
         keep: every map keeps its memory.
@@ -142,6 +130,9 @@ class CompiledModel(Compilation, ElementNetwork):
     """
 
     folder: Path
+    preset: str
+    batch: int
+    maps: tuple[MapReport, ...]
     fractions: Mapping[str, int]
     inputs: tuple[ModelPort, ...]
     outputs: tuple[ModelPort, ...]
