@@ -27,7 +27,7 @@ from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .chosen import part_of
-from .folder import check_new, save_folder
+from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
@@ -44,25 +44,19 @@ class CompileReport(Shown):
     """A model that was compiled.
 
     Attributes:
-        folder: that holds it. preset: of the machine. batch: images of a run.
-        launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
+        model: as the folder holds it. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run. layers: what each is predicted to take.
-        maps: fraction bits, errors and saturated values on the calibration data.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
         widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
             output in percent of its magnitude.
     """
 
-    folder: str
-    preset: str
-    batch: int
-    launches: int
+    model: CompiledModel
     programs: int
     vault_bytes: int
     predicted_cycles: float
     layers: tuple[LayerFigures, ...]
-    maps: tuple[MapReport, ...]
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
     widened: tuple[str, ...]
@@ -71,16 +65,31 @@ class CompileReport(Shown):
     @property
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
-        return tuple(report for report in self.maps if report.saturated)
+        return tuple(report for report in self.model.maps if report.saturated)
 
     @property
     def beyond(self) -> tuple[MapReport, ...]:
         """Maps of functions with arguments beyond their range."""
-        return tuple(report for report in self.maps if report.beyond)
+        return tuple(report for report in self.model.maps if report.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        return {**asdict(self), "layers": [layer.to_json() for layer in self.layers]}
+        model = self.model
+        return {
+            "preset": model.preset,
+            "batch": model.batch,
+            "maps": [asdict(one) for one in model.maps],
+            "folder": str(model.folder),
+            "launches": len(model.launches),
+            "programs": self.programs,
+            "vault_bytes": self.vault_bytes,
+            "predicted_cycles": self.predicted_cycles,
+            "layers": [layer.to_json() for layer in self.layers],
+            "outputs": [asdict(one) for one in self.outputs],
+            "requantised": list(self.requantised),
+            "widened": list(self.widened),
+            "error_in_bytes": self.error_in_bytes,
+        }
 
 
 def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]], str]:
@@ -303,29 +312,33 @@ class _Compiler:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
         job = _zero_job(calibrated, self.machine, keep=keep)
-        save_folder(
-            folder,
-            self.content,
-            calibrated,
-            job,
+        model = calibrated.model
+        compiled = CompiledModel(
+            folder=folder,
             preset=self.machine.preset,
+            batch=model.batch,
+            network=calibrated.network,
+            weights=calibrated.weights,
+            constants=calibrated.constants,
+            fractions=dict(calibrated.formats.maps),
+            inputs=model.inputs,
+            outputs=model.outputs,
+            maps=calibrated.maps,
             keep=keep,
             carry=self.data.carry,
-            layers={launch.name: job.step_of(launch.name)[0] for launch in job.launches},
+            launches=job.launches,
         )
-        layers = planned_layers(job.layout, calibrated.model.origins)
+        of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
+        save_folder(compiled, self.content, job, of_launches)
+        layers = planned_layers(job.layout, model.origins)
         return CompileReport(
-            folder=str(folder),
-            preset=self.machine.preset,
-            batch=self.mapped.batch,
-            launches=len(job.launches),
+            model=compiled,
             programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
             predicted_cycles=sum(layer.taken for layer in layers),
             layers=layers,
-            maps=calibrated.maps,
             outputs=compared,
-            requantised=requantised(self.read, calibrated.model, calibrated.formats),
+            requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
             error_in_bytes=error_in_bytes,
         )

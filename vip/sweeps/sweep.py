@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from support.extras import need, together
 from support.files import write_atomically
 from synth.physical.area import MEASURES
 from synth.physical.asic import NANGATE45, need_nangate
-from vip.executor.executor import opened, run_missing
+from vip.executor.executor import Executor, opened, run_missing
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
@@ -140,18 +141,7 @@ def sweep(
             len(specification.kernels) + _hardware_tasks(specification)
         )
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
-        store, code = Store(), code_version()
-
-        def results(tasks: Sequence[Task]) -> list[dict[str, Any]]:
-            """The result of each task: stored, or measured now."""
-            keys = [task_key(task, code) for task in tasks]
-            by_key = {}
-            for key, result, ran in run_missing(nullcontext(executor), tasks, keys, store):
-                by_key[key] = result
-                counts["measured" if ran else "kept"] += 1
-                progress(_STAGE, counts["measured"] + counts["kept"], counts.get("all"))
-            return [by_key[key] for key in keys]
-
+        results = partial(_results, executor, code_version(), counts, progress)
         for batch in searched:
             groups = _rows(specification, batch, len(rows), results, counts)
             new = [row for group in groups for row in group]
@@ -173,6 +163,23 @@ def sweep(
     )
     _write(result, Path(output))
     return result
+
+
+def _results(
+    executor: Executor,
+    code: str,
+    counts: Counter[str],
+    progress: Progress,
+    tasks: Sequence[Task],
+) -> list[dict[str, Any]]:
+    """The result of each task: stored, or measured now."""
+    keys = [task_key(task, code) for task in tasks]
+    by_key = {}
+    for key, result, ran in run_missing(nullcontext(executor), tasks, keys, Store()):
+        by_key[key] = result
+        counts["measured" if ran else "kept"] += 1
+        progress(_STAGE, counts["measured"] + counts["kept"], counts.get("all"))
+    return [by_key[key] for key in keys]
 
 
 def _need_tools(spec: Specification) -> None:
