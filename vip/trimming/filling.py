@@ -8,7 +8,6 @@ from microkernels.suite import Application
 from pe.config import PeConfig
 from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
-from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.trim_check import Measured, measure
 from sim_tb.runner.cache import ResultCache, fingerprint
 from soc.chip.config import ChipConfig
@@ -17,7 +16,7 @@ from synth.physical.area import AreaReport
 from synth.physical.devices import Device, find_device
 from synth.physical.fit import Grid, Step, Surroundings, fit, speed, surroundings
 
-from .rows import TrimRow, made_from
+from .rows import TrimRow, launches_of, made_from
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
 
 #: Name of the file with the chip of trimmed engines.
@@ -245,7 +244,7 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> dict[str, float]:
 def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
     """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data,
     computed now or cached as long as no dependency changes; ``step`` and errors as there."""
-    key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
+    key = fingerprint(made_from(), *launches_of(application))
 
     def make() -> dict[str, object]:
         return fit_json(fit_application(application, find_device(DEVICE), step))

@@ -17,7 +17,7 @@ from microkernels.suite import Application, suite
 from pe.config import PeConfig
 from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import PeSimulation
-from sim_tb.cosim.kernels import job_key, run_work
+from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.recorded import record_workload
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from sim_tb.runner.build import need_simulator
@@ -31,7 +31,7 @@ from vip.executor.work import Task
 from vip.progress import Progress, silent
 from vip.synthesis.power import check_power_target, engine_power
 
-from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
+from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, launches_of, made_from
 from .runs import SLOWER, demand, known_launches, proved_cut
 
 #: Name -> applications that one trimmed engine runs.
@@ -195,5 +195,5 @@ def measure_trims(
 
 def _key(name: str, of: Sequence[str], sources: str, power: bool) -> str:
     members = _members(of)
-    jobs = [job_key(job) for item in members for job in item.jobs]
-    return fingerprint(name, sources, str(power), members[0].preset, *jobs)
+    works = [key for item in members for key in launches_of(item)]
+    return fingerprint(name, sources, str(power), members[0].preset, *works)
