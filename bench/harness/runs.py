@@ -74,6 +74,9 @@ class LaunchRun:
         gbs: bandwidth of all DRAM in GB/s.
         simulated: cycles so far, including the host's work. seconds: host time that they took.
         processors: number of processors used.
+        engines: that worked.
+        operations, updates: of the work, as of :class:`microkernels.runtime.job.KernelJob`; 0:
+            not counted.
     """
 
     cycles: int
@@ -84,6 +87,29 @@ class LaunchRun:
     seconds: float
     processors: int
     vaults: Mapping[str, int] = field(default_factory=dict)
+    engines: int = 0
+    operations: int = 0
+    updates: int = 0
+
+    @property
+    def ms(self) -> float:
+        """Time of all cycles."""
+        return self.cycles * self.tck_ns / 1e6
+
+    @property
+    def gops(self) -> float:
+        """Operations, in 10**9 per second."""
+        return self.operations / (self.cycles * self.tck_ns)
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte of memory; 0 without memory traffic."""
+        return self.gops / self.gbs if self.gbs else 0.0
+
+    @property
+    def bus_busy(self) -> float:
+        """Share of cycles in which a vault's data bus moves data."""
+        return self.vaults["BUS_BUSY"] / self.vaults["CYCLES"]
 
     def share(self, *counters: str) -> float:
         """Fraction of all engines' cycles that ``counters`` count together."""
@@ -117,6 +143,7 @@ def _launch_run(result: RunResult) -> LaunchRun:
         simulated=result.simulated_cycles,
         seconds=result.seconds,
         processors=len(os.sched_getaffinity(0)),
+        engines=len(result.engines),
     )
 
 

@@ -14,7 +14,8 @@ from PIL import Image
 
 from bench import kernels as experiments
 from bench.harness import runs as harness
-from bench.kernels import KernelRun, draw_roofline, roof, run_kernel
+from bench.harness.runs import LaunchRun
+from bench.kernels import draw_roofline, roof, run_kernel
 from isa.run import EngineEnd, RunResult
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import tile_preset
@@ -51,7 +52,7 @@ def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_kernel("conv5_3", 1, VAULT, "rtl")
     assert (run.cycles, run.engines, run.updates) == (1500, 4, 0)
     assert run.gbs == pytest.approx(2 * 320 / 1200)
-    assert run.busy == pytest.approx((4 * 500 + 4 * 100) / (1500 * 4))
+    assert run.counters["VECTOR_BUSY"] == 4 * 500 + 4 * 100
     assert run.intensity == pytest.approx(run.gops / run.gbs)
 
 
@@ -80,14 +81,25 @@ def test_figures_are_the_recorded_ones() -> None:
     assert {name: recorded[name] for name in figures} == pytest.approx(figures)
 
 
+def kernel(*, gbs: float, gops: float) -> LaunchRun:
+    return LaunchRun(
+        cycles=1000,
+        tck_ns=0.8,
+        counters={},
+        gbs=gbs,
+        simulated=1000,
+        seconds=1.0,
+        processors=1,
+        operations=round(800 * gops),
+    )
+
+
 def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
     assert roof(VAULT) == pytest.approx((10.0, 40.0))
-    runs = [
-        KernelRun(
-            name=name, batch=1, cycles=1000, gbs=4.0, gops=gops, busy=0.5, updates=0, engines=4
-        )
+    runs = {
+        name: kernel(gbs=4.0, gops=gops)
         for name, gops in (("bp_m", 25.0), ("bp_copy", 0.0), ("pool1", 1.2), ("lstm", 37.0))
-    ]
+    }
     path = tmp_path / "roofline.png"
     draw_roofline(runs, VAULT, path)
     with Image.open(path) as picture:
@@ -108,19 +120,12 @@ def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path
                 boxes.append([Text.get_window_extent(text) for text in axis.texts])
 
     monkeypatch.setattr(experiments, "picture", keep)
-    runs = [
-        KernelRun(
-            name=f"conv{number}",
-            batch=1,
-            cycles=1000,
-            gbs=32 * (100 + 7 * number) / 800,
-            gops=(28_000 + 170 * (number % 4)) / 800,
-            busy=0.5,
-            updates=0,
-            engines=4,
+    runs = {
+        f"conv{number}": kernel(
+            gbs=32 * (100 + 7 * number) / 800, gops=(28_000 + 170 * (number % 4)) / 800
         )
         for number in range(10)
-    ]
+    }
     draw_roofline(runs, VAULT, tmp_path / "roofline.svg")
     assert any(boxes)
     for axis in boxes:

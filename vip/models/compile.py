@@ -21,6 +21,7 @@ from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.steps import requantised
 from support.errors import Shown
 from support.files import read_bytes
+from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .budget import Trial, check_budget, within_budget
@@ -29,7 +30,7 @@ from .check import for_machine, long_program, read_model
 from .chosen import part_of
 from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
-from .machine import ModelMachine, model_machine
+from .machine import model_engines
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
@@ -239,14 +240,15 @@ def compile_model(
             that exists.
         OSError: a file can't be read or written.
     """
-    machine = model_machine(preset)
+    # Refused before the folder.
+    design(preset)
     folder = Path(folder)
     check_new(folder)
-    check_budget(machine, budget)
+    check_budget(preset, budget)
     progress("reading the model")
     part = part_of(Path(model), outputs, shapes or {})
     data, label = input_arrays(calibration, "the calibration data")
-    compiler = _Compiler(machine, part, batch, _Data(data, label, carry or {}), progress)
+    compiler = _Compiler(preset, part, batch, _Data(data, label, carry or {}), progress)
     in_bytes = compiler.trial(())
     chosen = in_bytes if budget is None else within_budget(budget, in_bytes, compiler.trial)
     progress("writing")
@@ -275,16 +277,16 @@ class _Compiler:
 
     def __init__(
         self,
-        machine: ModelMachine,
+        preset: str,
         model: Path | bytes,
         batch: int | None,
         data: _Data,
         progress: Progress,
     ) -> None:
-        self.machine = machine
+        self.preset = preset
         self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
         self.read, self.session = _supported(model, batch)
-        self.mapped = for_machine(machine, self.read)
+        self.mapped = for_machine(preset, self.read)
         self.data = data
         self.progress = progress
         check_carry(self.mapped, data.carry)
@@ -295,13 +297,13 @@ class _Compiler:
     def trial(self, wide: Collection[str]) -> Trial:
         """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
-        model = for_machine(self.machine, self.read, wide)
+        model = for_machine(self.preset, self.read, wide)
         images = self.data.inputs(model)
         self.progress("planning")
-        plan = plan_network(model.network, batch=model.batch, engines=self.machine.engines)
+        plan = plan_network(model.network, batch=model.batch, engines=model_engines(self.preset))
         keep = any(model.network.users(port.layer) for port in model.outputs)
         layout = NetworkLayout(plan, keep=keep)
-        if why := long_program(self.machine, layout):
+        if why := long_program(self.preset, layout):
             raise ModelError(why)
         self.progress("calibrating")
         calibrated = calibrate(model, layout, images)
@@ -311,11 +313,11 @@ class _Compiler:
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        job = _zero_job(calibrated, self.machine, keep=keep)
+        job = _zero_job(calibrated, self.preset, keep=keep)
         model = calibrated.model
         compiled = CompiledModel(
             folder=folder,
-            preset=self.machine.preset,
+            preset=self.preset,
             batch=model.batch,
             network=calibrated.network,
             weights=calibrated.weights,
@@ -363,14 +365,14 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     return coverage.model, session
 
 
-def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
+def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
     model = calibrated.model
     elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(
         calibrated.network,
         calibrated.weights,
         elements.pop(model.inputs[0].layer),
-        engines=machine.engines,
+        engines=model_engines(preset),
         keep=keep,
         further={**elements, **calibrated.constants},
     )
