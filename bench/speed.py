@@ -75,7 +75,7 @@ def speed() -> Iterator[Measurement]:
             simulator = kind(job.program, memory, parameters=job.parameters, **config.limits)
             before = cpu_seconds()
             end = simulator.run()
-            rate = end.instructions / (cpu_seconds() - before)
+            rate = end.executed / (cpu_seconds() - before)
             if job.differing(job.outputs(memory)):
                 raise CosimError(f"{job.name}: the {name} simulator differs from the golden model")
         yield Measurement(f"{name}_kinstructions_per_second", rate / 1000, "k/s", None, True)
@@ -153,7 +153,7 @@ def _repeated(job: KernelJob, name: str) -> tuple[int, float]:
             before = time.process_time()
             end = simulator.run()
             if launch:
-                done, seconds = done + end.instructions, seconds + time.process_time() - before
+                done, seconds = done + end.executed, seconds + time.process_time() - before
         if job.differing(job.outputs(memory)):
             raise KernelError(f"{job.name}: outputs differ from the golden model's")
     return done, seconds

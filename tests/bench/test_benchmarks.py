@@ -150,7 +150,7 @@ def test_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {"luts": 1.0, "brams": 1.0}
     built = SimpleNamespace(seeds={1: 60.0, 2: 75.0, 3: 55.0}, used=used)
     work = SimpleNamespace(jobs=(SimpleNamespace(end=7),))
-    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(("bp", "digits"), ("", lambda: work)))
+    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(trim._PLACED, ("", lambda: work, {})))
     monkeypatch.setattr(trim, "board_design", lambda *_, **__: design)
     monkeypatch.setattr(trim, "build_board", lambda *_, **__: built)
     found = check("boards")

@@ -61,7 +61,7 @@ def run(
         for simulator in (plain, checking):
             simulator.registers[: len(registers)] = registers
         found = compare(plain, log, checking, steps)
-        assert plain.run(0).state != "limit"
+        assert plain.run(0).state != "running"
     return found
 
 

@@ -266,7 +266,7 @@ def test_changed_files_are_refused(
             copy.parent.mkdir(exist_ok=True)
             copy.write_bytes(path.read_bytes())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["schema"] == "vip-model-3"
+    assert manifest["schema"] == "vip-model-4"
     program = tmp_path / manifest["launches"][0]["program"]
     program.write_bytes(program.read_bytes() + b" ")
     with pytest.raises(VipError, match="it was changed; compile the model again"):

@@ -15,15 +15,12 @@ from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
-    Activation,
-    Add,
-    Combine,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     Layer,
     MapSize,
-    Multiply,
     Network,
     Normalize,
     Pool,
@@ -45,6 +42,7 @@ ENGINES = model_engines("vault")
 _SIDE, _MOST = 13, 1e7
 #: What layers of random elements need in place of what calibration finds.
 _SET = {
+    "multiply": {"fraction": 13},
     "affine": {"factor": 9000, "fraction": 13, "offset": -40},
     "clip": {"low": -900, "high": 3000},
     "curve": {"curve": fitted(Function("power", (-0.75,)), 0.5, 7.9, 12, 12)},
@@ -53,9 +51,9 @@ _SET = {
 
 def _set(layer: Layer) -> Layer:
     """The layer with fraction bits and constants."""
-    if isinstance(layer, Activation):
+    if isinstance(layer, ElementWise):
         return replace(layer, **_SET.get(layer.function, {}))
-    if isinstance(layer, Conv | Dense | Depthwise | Multiply):
+    if isinstance(layer, Conv | Dense | Depthwise):
         return replace(layer, fraction=13)
     if isinstance(layer, Normalize):
         return replace(layer, source_fraction=11, factor=14)
@@ -64,7 +62,7 @@ def _set(layer: Layer) -> Layer:
 
 def _key(layer: Layer) -> tuple[object, ...]:
     """What layers have in common of which one is enough."""
-    kind = type(layer).__name__
+    kind = layer.kind
     if isinstance(layer, Conv):
         return (kind, layer.kernel, layer.stride)
     if isinstance(layer, Pool):
@@ -108,7 +106,7 @@ def _alone(network: Network, layer: Layer) -> Network:
         chosen = {"inputs": inputs} if isinstance(made, Rearrange) else {"source": "given"}
         return Network(input=MapSize(1, 1, 1), layers=(*copies, replace(made, **chosen)))
     made = replace(made, source=INPUT)
-    if isinstance(made, Add | Multiply | Combine):
+    if isinstance(made, ElementWise) and made.other:
         made = replace(made, other=names[-1])
     return Network(input=sizes[0], layers=(*further, made))
 

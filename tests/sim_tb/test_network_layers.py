@@ -8,15 +8,12 @@ from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
     KINDS,
-    Activation,
-    Add,
-    Combine,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     Layer,
     MapSize,
-    Multiply,
     Network,
     Normalize,
     Pool,
@@ -46,6 +43,14 @@ MORE = {
     "erf": {"fraction": 12},
     "curve": {"curve": fitted(Function("exp"), -0.9, 0.9, 12, 12)},
 }
+#: Operations on two maps, likewise.
+PAIRS = {
+    "add": {"relu": True},
+    "multiply": {"fraction": 9},
+    "subtract": {},
+    "maximum": {},
+    "minimum": {},
+}
 
 
 def layers() -> tuple[Layer, ...]:
@@ -61,14 +66,12 @@ def layers() -> tuple[Layer, ...]:
         Pool(name="mean", source="depthwise", mean=True),
         Source(name="given", size=SIZE),
         *(
-            Activation(name=name, source="depthwise", function=name, **MORE.get(name, {}))
+            ElementWise(name=name, source="depthwise", function=name, **MORE.get(name, {}))
             for name in FUNCTIONS
         ),
-        Add(name="add", source="depthwise", other="given", relu=True),
-        Multiply(name="multiply", source="depthwise", other="given", fraction=9),
         *(
-            Combine(name=name, source="depthwise", other="given", operation=name)
-            for name in ("subtract", "maximum", "minimum")
+            ElementWise(name=name, source="depthwise", other="given", function=name, **options)
+            for name, options in PAIRS.items()
         ),
         Normalize(name="softmax", source="depthwise", operation="softmax", source_fraction=12),
         Product(name="product", source="depthwise", other="given", fraction=9),

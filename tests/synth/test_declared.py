@@ -189,7 +189,7 @@ def test_steady_programs_do_the_same_with_all_data(lines: list[str], table: int,
             image.write(0, memory(data, table))
             simulator = Simulator(program, image, **SMALL.limits)
             outcome = simulator.run(1_000_000)
-            runs.append((outcome.state, outcome.instructions, list(simulator.visits)))
+            runs.append((outcome.state, outcome.executed, list(simulator.visits)))
     assert runs[0] == runs[1]
 
 

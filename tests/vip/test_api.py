@@ -163,7 +163,7 @@ def test_run(tmp_path: Path) -> None:
     assert (found.dumped, found.hazards, out.read_bytes()[0]) == (b"", None, 2)
     shown = Shown()
     found = vip.run(vip.assemble("here: jmp here"), limit=60_000, progress=shown)
-    assert (found.outcome.state, found.outcome.instructions) == ("limit", 60_000)
+    assert (found.outcome.state, found.outcome.executed) == ("running", 60_000)
     assert shown.stages
     end = preset(SMALL).address_bits
     with pytest.raises(DumpError, match=f"within 0 to {1 << end:#x}"):

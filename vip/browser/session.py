@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
+from isa.run import EngineEnd
 from isa.table import Unit
 from microkernels.bp.golden import labels
 from microkernels.bp.jobs import bp_job
@@ -46,7 +47,7 @@ class Stereo:
         )
         self._seconds = 0.0
 
-    def forward(self, count: int) -> Outcome:
+    def forward(self, count: int) -> EngineEnd:
         """Execute at most ``count`` instructions."""
         started = time.perf_counter()
         end = self._simulator.run(count)

@@ -109,7 +109,7 @@ def load_arrays(content: bytes) -> tuple[dict[str, Weights], dict[str, Elements]
 
 
 #: Version of the manifest's schema.
-SCHEMA = "vip-model-3"
+SCHEMA = "vip-model-4"
 _MOST_BYTES = 1 << 32
 _MANIFEST = "manifest.json"
 
