@@ -7,7 +7,7 @@ scikit-learn's digits), otherwise random numbers from a fixed seed. Sizes are ch
 engine finishes within roughly ten thousand cycles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,7 +57,7 @@ _Make = Callable[[], tuple[KernelJob, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Application:
+class SuiteApplication:
     """An application.
 
     Attributes:
@@ -83,19 +83,19 @@ class Application:
         return tuple(dict.fromkeys(job.program for job in self.jobs))
 
 
-_SUITE: dict[str, Application] = {}
+_SUITE: list[SuiteApplication] = []
 
 
-def suite() -> Mapping[str, Application]:
-    """All applications by name: SCRATCH's, then the thesis's."""
-    return _SUITE
+def suite() -> tuple[SuiteApplication, ...]:
+    """All applications: SCRATCH's, then the thesis's."""
+    return tuple(_SUITE)
 
 
 def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
     """Add the application that the function creates to the suite."""
 
     def listed(make: _Make) -> _Make:
-        _SUITE[name] = Application(name=name, summary=summary, preset=preset, make=make)
+        _SUITE.append(SuiteApplication(name=name, summary=summary, preset=preset, make=make))
         return make
 
     return listed

@@ -68,5 +68,4 @@ def build_model(
         trimmed = trim_model(of_model, vault, inputs=images, progress=progress, **steps)
         if not trimmed.failure:
             new.rename(folder)
-    moved = replace(compiled.model, folder=folder / MODEL_FOLDER)
-    return replace(trimmed, compiled=replace(compiled, model=moved))
+    return replace(trimmed, compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)))

@@ -12,9 +12,8 @@ an estimate for scheduling; cosimulation measures the real cycles.
 """
 
 from isa.hazards import Hazard, HazardLog
-from isa.iss.simulator import Simulator
+from isa.iss.simulator import Outcome, Simulator
 from isa.program import Program
-from isa.run import EngineEnd
 from isa.table import Instruction, Role, Unit, find
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from isa.vector_operation import VectorOperation
@@ -191,7 +190,7 @@ class Watched:
     def instruction(self) -> Instruction | None:
         return self._next()[0]
 
-    def step(self) -> EngineEnd:
+    def step(self) -> Outcome:
         """Execute one instruction."""
         simulator = self.simulator
         pc, vl, mr = simulator.pc, simulator.vl, simulator.mr
@@ -209,9 +208,9 @@ class Watched:
         return outcome
 
 
-def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> EngineEnd:
+def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
     """Run ``simulator``, launched with ``program``, to the end and pass every step to ``model``."""
     watched = Watched(program, simulator, model)
-    while (outcome := watched.step()).state == "running":
+    while (outcome := watched.step()).state == "limit":
         pass
     return outcome

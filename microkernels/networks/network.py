@@ -10,7 +10,7 @@ from microkernels.common.errors import CHECK, KernelError
 
 from .conv import Conv, Depthwise
 from .dense import Dense
-from .elements import ElementWise
+from .elements import Activation, Add, Combine, ElementWise, Multiply
 from .layer import INPUT, Layer
 from .pool import Pool
 from .rearrange import Rearrange, Source
@@ -21,6 +21,9 @@ from .sizes import MapSize
 __all__ = [
     "INPUT",
     "KINDS",
+    "Activation",
+    "Add",
+    "Combine",
     "Conv",
     "Dense",
     "Depthwise",
@@ -28,6 +31,7 @@ __all__ = [
     "Layer",
     "LayerInput",
     "MapSize",
+    "Multiply",
     "Network",
     "Normalize",
     "Pool",
@@ -45,7 +49,10 @@ KINDS: tuple[type[Layer], ...] = (
     Depthwise,
     Pool,
     Dense,
-    ElementWise,
+    Add,
+    Multiply,
+    Combine,
+    Activation,
     Normalize,
     Product,
     Source,

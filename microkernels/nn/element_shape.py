@@ -27,15 +27,7 @@ from microkernels.common.fixed_point import (
 from microkernels.common.logistic import sigmoid, tanh
 from support.errors import counted
 
-from .curves import (
-    MOST_FRACTION,
-    POLYNOMIALS,
-    Curve,
-    check_curve,
-    curve,
-    polynomial,
-    polynomial_constants,
-)
+from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
@@ -159,7 +151,7 @@ class ElementShape(ElementConstants):
         if self.curve is not None:
             return self.curve.constants
         if self.operation in POLYNOMIALS:
-            return polynomial_constants(self.operation, self.fraction or 0)
+            return POLYNOMIALS[self.operation].constants(self.fraction or 0)
         if self.relu or self.operation == "relu":
             return (0,)
         if self.operation == "absolute":
@@ -185,8 +177,7 @@ class ElementShape(ElementConstants):
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
-            # Eight of the constants are no coefficients.
-            return 2 * (len(self.constants) - 8) + 4
+            return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
         if self.operation == "gate":
             return 5
         return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1

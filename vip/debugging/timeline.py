@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from isa.accesses import Access, accesses
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
-from isa.iss.simulator import Simulator
+from isa.iss.simulator import Outcome, Simulator
 from isa.limits import Limits
 from isa.program import Program
-from isa.run import EngineEnd
 from isa.table import Instruction
 from vip.progress import Progress
 
@@ -74,7 +73,7 @@ class Timeline:
         self._stores: list[tuple[int, bytes]] = []
         self._executed: set[str] = set()
         self._launched = 0
-        self.end: EngineEnd | None = None
+        self.end: Outcome | None = None
         self.simulator = self._launch(None)
         self._checkpoints = [self._checkpoint()]
 
@@ -104,7 +103,7 @@ class Timeline:
                 boundary = min(until, (time // INTERVAL + 1) * INTERVAL)
                 outcome = self.simulator.run(boundary - time)
                 time = self.now
-                if outcome.state != "running":
+                if outcome.state != "limit":
                     self.end = outcome
                     break
                 self._progress("instructions", time)

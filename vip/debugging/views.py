@@ -170,7 +170,7 @@ class Stop:
         vl, mr, fx: the vector settings.
     """
 
-    state: str
+    state: Literal["stopped", "halted", "faulted"]
     cause: str
     fault: str
     reason: Literal["launch", "steps", "point", "limit", "end"]

@@ -21,16 +21,15 @@ from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.steps import requantised
 from support.errors import Shown
 from support.files import read_bytes
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .chosen import part_of
-from .folder import CompiledModel, check_new, save_folder
+from .folder import Compilation, check_new, save_folder
 from .layers import LayerFigures, planned_layers
-from .machine import model_engines
+from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
@@ -41,11 +40,12 @@ _MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileReport(Shown):
+class CompileReport(Shown, Compilation):
     """A model that was compiled.
 
     Attributes:
-        model: as the folder holds it. programs: that differ. vault_bytes: of each vault's memory.
+        folder: that holds it.
+        launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run. layers: what each is predicted to take.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
@@ -53,7 +53,8 @@ class CompileReport(Shown):
             output in percent of its magnitude.
     """
 
-    model: CompiledModel
+    folder: str
+    launches: int
     programs: int
     vault_bytes: int
     predicted_cycles: float
@@ -66,31 +67,16 @@ class CompileReport(Shown):
     @property
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
-        return tuple(report for report in self.model.maps if report.saturated)
+        return tuple(report for report in self.maps if report.saturated)
 
     @property
     def beyond(self) -> tuple[MapReport, ...]:
         """Maps of functions with arguments beyond their range."""
-        return tuple(report for report in self.model.maps if report.beyond)
+        return tuple(report for report in self.maps if report.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        model = self.model
-        return {
-            "preset": model.preset,
-            "batch": model.batch,
-            "maps": [asdict(one) for one in model.maps],
-            "folder": str(model.folder),
-            "launches": len(model.launches),
-            "programs": self.programs,
-            "vault_bytes": self.vault_bytes,
-            "predicted_cycles": self.predicted_cycles,
-            "layers": [layer.to_json() for layer in self.layers],
-            "outputs": [asdict(one) for one in self.outputs],
-            "requantised": list(self.requantised),
-            "widened": list(self.widened),
-            "error_in_bytes": self.error_in_bytes,
-        }
+        return {**asdict(self), "layers": [layer.to_json() for layer in self.layers]}
 
 
 def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]], str]:
@@ -240,15 +226,14 @@ def compile_model(
             that exists.
         OSError: a file can't be read or written.
     """
-    # Refused before the folder.
-    design(preset)
+    machine = model_machine(preset)
     folder = Path(folder)
     check_new(folder)
-    check_budget(preset, budget)
+    check_budget(machine, budget)
     progress("reading the model")
     part = part_of(Path(model), outputs, shapes or {})
     data, label = input_arrays(calibration, "the calibration data")
-    compiler = _Compiler(preset, part, batch, _Data(data, label, carry or {}), progress)
+    compiler = _Compiler(machine, part, batch, _Data(data, label, carry or {}), progress)
     in_bytes = compiler.trial(())
     chosen = in_bytes if budget is None else within_budget(budget, in_bytes, compiler.trial)
     progress("writing")
@@ -277,16 +262,16 @@ class _Compiler:
 
     def __init__(
         self,
-        preset: str,
+        machine: ModelMachine,
         model: Path | bytes,
         batch: int | None,
         data: _Data,
         progress: Progress,
     ) -> None:
-        self.preset = preset
+        self.machine = machine
         self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
         self.read, self.session = _supported(model, batch)
-        self.mapped = for_machine(preset, self.read)
+        self.mapped = for_machine(machine, self.read)
         self.data = data
         self.progress = progress
         check_carry(self.mapped, data.carry)
@@ -297,13 +282,13 @@ class _Compiler:
     def trial(self, wide: Collection[str]) -> Trial:
         """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
-        model = for_machine(self.preset, self.read, wide)
+        model = for_machine(self.machine, self.read, wide)
         images = self.data.inputs(model)
         self.progress("planning")
-        plan = plan_network(model.network, batch=model.batch, engines=model_engines(self.preset))
+        plan = plan_network(model.network, batch=model.batch, engines=self.machine.engines)
         keep = any(model.network.users(port.layer) for port in model.outputs)
         layout = NetworkLayout(plan, keep=keep)
-        if why := long_program(self.preset, layout):
+        if why := long_program(self.machine, layout):
             raise ModelError(why)
         self.progress("calibrating")
         calibrated = calibrate(model, layout, images)
@@ -313,34 +298,30 @@ class _Compiler:
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        job = _zero_job(calibrated, self.preset, keep=keep)
-        model = calibrated.model
-        compiled = CompiledModel(
-            folder=folder,
-            preset=self.preset,
-            batch=model.batch,
-            network=calibrated.network,
-            weights=calibrated.weights,
-            constants=calibrated.constants,
-            fractions=dict(calibrated.formats.maps),
-            inputs=model.inputs,
-            outputs=model.outputs,
-            maps=calibrated.maps,
+        job = _zero_job(calibrated, self.machine, keep=keep)
+        save_folder(
+            folder,
+            self.content,
+            calibrated,
+            job,
+            preset=self.machine.preset,
             keep=keep,
             carry=self.data.carry,
-            launches=job.launches,
+            layers={launch.name: job.step_of(launch.name)[0] for launch in job.launches},
         )
-        of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
-        save_folder(compiled, self.content, job, of_launches)
-        layers = planned_layers(job.layout, model.origins)
+        layers = planned_layers(job.layout, calibrated.model.origins)
         return CompileReport(
-            model=compiled,
+            folder=str(folder),
+            preset=self.machine.preset,
+            batch=self.mapped.batch,
+            launches=len(job.launches),
             programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
             predicted_cycles=sum(layer.taken for layer in layers),
             layers=layers,
+            maps=calibrated.maps,
             outputs=compared,
-            requantised=requantised(self.read, model, calibrated.formats),
+            requantised=requantised(self.read, calibrated.model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
             error_in_bytes=error_in_bytes,
         )
@@ -365,14 +346,14 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     return coverage.model, session
 
 
-def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
+def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
     model = calibrated.model
     elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(
         calibrated.network,
         calibrated.weights,
         elements.pop(model.inputs[0].layer),
-        engines=model_engines(preset),
+        engines=machine.engines,
         keep=keep,
         further={**elements, **calibrated.constants},
     )

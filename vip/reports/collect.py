@@ -11,7 +11,7 @@ from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES, PLACED
 from synth.physical.place import PlaceReport
 from synth.power.power import PowerReport
-from vip.synthesis.clocks import TimedNetlist, timing
+from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
 from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, engine_power, record
 
@@ -35,7 +35,7 @@ class Report(Shown):
     Attributes:
         page: the HTML file. name, config: of the engine.
         area: for ``generic``. cells: for ``nangate45``.
-        netlist: of standard cells.
+        netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
         scaling: by parameter, its present value and the points. placed: on devices, if requested.
@@ -46,7 +46,7 @@ class Report(Shown):
     config: PeConfig
     area: AreaReport
     cells: AreaReport
-    netlist: TimedNetlist
+    netlists: tuple[TimedNetlist, ...]
     fits: Mapping[str, int]
     power: Mapping[str, PowerReport]
     scaling: Mapping[str, tuple[int, Points]]
@@ -78,7 +78,10 @@ def collect(
     area = synthesise(config, "generic", jobs=jobs)
     step("standard cells")
     cells = synthesise(config, "nangate45", jobs=jobs)
-    netlist = timing(config, jobs=jobs)
+    netlists = []
+    for target in NETLISTS:
+        step(f"clock of {target}")
+        netlists.append(timing(config, target, jobs=jobs))
     step("ECP5")
     ecp5 = synthesise(config, "ecp5", jobs=jobs).total.values
     power = {}
@@ -97,7 +100,7 @@ def collect(
         config=config,
         area=area,
         cells=cells,
-        netlist=netlist,
+        netlists=tuple(netlists),
         fits={name: DEVICES[name].copies(ecp5) for name in PLACED},
         power=power,
         scaling=scaling,

@@ -6,10 +6,11 @@ from microkernels.common.errors import KernelError
 from microkernels.networks.layer import ChipWork, LayerPlan
 from microkernels.networks.network import (
     INPUT,
+    Activation,
+    Add,
     Conv,
     Dense,
     Depthwise,
-    ElementWise,
     Layer,
     MapSize,
     Network,
@@ -42,14 +43,14 @@ AFTER_DENSE = {
     "padded convolution": network(fc(300), head(3, 1)),
     "pooling between": network(
         fc(300),
-        ElementWise(name="relu", function="relu"),
+        Activation(name="relu", function="relu"),
         Pool(name="pool", window=3, padding=1),
         head(3, 1),
     ),
     "a sum": network(
         fc(600, "one"),
         Dense(name="two", source="stem", outputs=600, fraction=12),
-        ElementWise(name="sum", function="add", other="one"),
+        Add(name="sum", other="one"),
         head(),
     ),
 }
@@ -134,7 +135,7 @@ def test_a_batch_that_does_not_fit_is_refused_by_the_layers_name() -> None:
 @pytest.mark.parametrize(
     ("layer", "scratchpad", "message"),
     [
-        (ElementWise(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
+        (Activation(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
         (Pool(name="pool"), 64, r"pool: a window of 2 x 2 pixels of 1 channel does not fit"),
     ],
 )
