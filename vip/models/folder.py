@@ -30,7 +30,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.calibrate import Calibrated, ElementNetwork, MapReport
+from microkernels.onnx_models.calibrate import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import ModelPort
 from microkernels.runtime.job import KernelJob
@@ -129,11 +129,13 @@ class Compilation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompiledModel(Compilation, ElementNetwork):
+class CompiledModel(Compilation):
     """A compiled model.
 
     Attributes:
         folder: that holds it.
+        network, weights, constants: as for
+            :class:`microkernels.onnx_models.calibrate.Calibrated`.
         fractions: of each map, by its layer.
         inputs, outputs: of the model.
         keep: every map keeps its memory.
@@ -142,6 +144,9 @@ class CompiledModel(Compilation, ElementNetwork):
     """
 
     folder: Path
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
     fractions: Mapping[str, int]
     inputs: tuple[ModelPort, ...]
     outputs: tuple[ModelPort, ...]
