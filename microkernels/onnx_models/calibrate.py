@@ -69,12 +69,24 @@ class MapReport:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Calibrated:
+class ElementNetwork:
+    """A network with numbers as elements, for the kernels.
+
+    Attributes:
+        network: its layers.
+        weights, constants: by layer; constants have the images of a batch.
+    """
+
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibrated(ElementNetwork):
     """A model with its fraction bits.
 
     Attributes:
-        network: its layers, for the kernels.
-        weights, constants: elements by layer; constants have the images of a batch.
         model: as mapped.
         formats: of all maps.
         maps: reports, one per layer in order.
@@ -82,9 +94,6 @@ class Calibrated:
         outputs: elements of the model's outputs for these images, by layer.
     """
 
-    network: Network
-    weights: Mapping[str, Weights]
-    constants: Mapping[str, Elements]
     model: MappedModel
     formats: Formats
     maps: tuple[MapReport, ...]

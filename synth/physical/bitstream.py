@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hdl.yosys import run_yosys
 from soc.board.boards import FpgaBoard, with_block_rams
@@ -128,8 +130,8 @@ def netlist_verilog(netlist: Path) -> Mapping[str, str]:
 def bit_file(
     netlist: Path, board: FpgaBoard, mhz: float, sdram: int, seed: int
 ) -> tuple[bytes, float]:
-    """Place, route and pack: the bit file, and the highest clock in MHz; minutes, unless it is
-    cached.
+    """Place, route and pack: the bit file, and the chip's highest clock in MHz; minutes, unless it
+    is cached.
 
     Parameters:
         netlist, board, mhz, sdram: as for :func:`map_board`.
@@ -156,9 +158,7 @@ def bit_file(
             packing = ["--compress", "--freq", f"{_PACKED_MHZ}", "--input", _CONFIG]
             run_packaged("ecppack", [*packing, "--bit", _BITS], folder, _BITS, what=what)
             report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-            # Yosys names the clock's net after any of the modules that it reaches.
-            aims = {clock_of(net): mhz for net in report["fmax"]}
-            placement = placement_of(report, seed, aims, what)
+            placement = _of_chip(placement_of(report, seed, _clocks(report), what), report, mhz)
             write_file(folder / _PLACEMENT, json.dumps(placement.to_json(), indent=1) + "\n")
             for name in (_NETLIST, _REPORT):
                 (folder / name).unlink()
@@ -166,6 +166,23 @@ def bit_file(
             folder.rename(target)
     placement = Placement.from_json(json.loads((target / _PLACEMENT).read_text(encoding="utf-8")))
     return read_bytes(target / _BITS, _MOST_BIT_BYTES), placement.fmax_mhz
+
+
+def _clocks(report: Mapping[str, Any]) -> dict[str, float]:
+    """Clock -> MHz that it has. Yosys names a clock's net after any of the modules that it
+    reaches."""
+    return {clock_of(net): float(rate["constraint"]) for net, rate in report["fmax"].items()}
+
+
+def _of_chip(placement: Placement, report: Mapping[str, Any], mhz: float) -> Placement:
+    """The placement with rates of the chip's clock: an SDRAM's is a multiple of it, and from one to
+    the other a value has a cycle of the faster."""
+    clocks = _clocks(report)
+    rates = {clock: placement.rates[clock] * mhz / aim for clock, aim in clocks.items()}
+    for one in placement.crossings:
+        fastest = max(clocks[one.source], clocks[one.target])
+        rates[f"{one.source} to {one.target}"] = 1e3 / one.ns * mhz / fastest
+    return replace(placement, rates=rates)
 
 
 def _key(*parts: str) -> str:
