@@ -160,7 +160,7 @@ def vector_units() -> Iterator[Measurement]:
     """
     config = preset("pe-logistic")
     gains = []
-    for application in suite():
+    for application in suite().values():
         say(application.name)
         one, two = (
             sum(_estimate(job, model) for job in application.jobs)

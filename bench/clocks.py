@@ -8,7 +8,7 @@ from hdl.clocks import CLOCK_PORTS
 from hdl.component import Component
 from hdl.config import SramKind
 from memory.crossing import CounterMirror, MemoryCrossing
-from sim_tb.cosim.applications import Application, applications
+from microkernels.suite import Application, suite
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import RATIOS, run_clock_stress, stress_totals
@@ -67,7 +67,7 @@ def clocks() -> Iterator[Measurement]:
     time ("same_ns": only bus and crossing become faster). Every output is compared. Also random
     accesses to random vaults at every ratio, and the area of a crossing.
     """
-    for application in applications():
+    for application in suite().values():
         say(application.name)
         for latency in BUS_LATENCIES:
             key = figure(application.name, latency)

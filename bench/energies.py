@@ -234,7 +234,7 @@ def instruction_types(picture: PictureOption = None) -> Iterator[Measurement]:
     """
     needs = {
         application.name: union(needed(program) for program in application.programs)
-        for application in suite()
+        for application in suite().values()
     }
     for name, need in needs.items():
         yield Measurement(figure(name), len(need.instructions), "instructions")

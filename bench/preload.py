@@ -6,8 +6,9 @@ from dataclasses import replace
 from hdl.config import SramKind
 from memory.axi.layout import AxiConfig
 from memory.preload import Preload
+from microkernels.suite import Application, suite
 from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.cosim.applications import Application, applications
+from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
@@ -72,7 +73,7 @@ def _throughput(application: Application, latency: int) -> float:
     throughputs = []
     for engines in (1, ENGINES):
         cycles, differing = run_copies(
-            engines_chip(engines), application.workloads, axi_latency=latency
+            engines_chip(engines), workloads(application), axi_latency=latency
         )
         if differing:
             raise CosimError(
@@ -92,7 +93,7 @@ def preload() -> Iterator[Measurement]:
     every output is compared. And the 7-series area of the memory and of an engine.
     """
     plain, filled = preload_chip(0), preload_chip(SIZE)
-    for application in applications():
+    for application in suite().values():
         say(application.name)
         key = figure(application.name)
         if (size := max(job.end for job in application.jobs)) > SIZE:

@@ -16,7 +16,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
-from microkernels.suite import SuiteApplication, suite
+from microkernels.suite import Application, suite
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
@@ -75,7 +75,7 @@ def speed() -> Iterator[Measurement]:
             simulator = kind(job.program, memory, parameters=job.parameters, **config.limits)
             before = cpu_seconds()
             end = simulator.run()
-            rate = end.instructions / (cpu_seconds() - before)
+            rate = end.executed / (cpu_seconds() - before)
             if job.differing(job.outputs(memory)):
                 raise CosimError(f"{job.name}: the {name} simulator differs from the golden model")
         yield Measurement(f"{name}_kinstructions_per_second", rate / 1000, "k/s", None, True)
@@ -125,13 +125,13 @@ def functional() -> Iterator[Measurement]:
     yield Measurement("full_hd_cpu_seconds", cpu_seconds() - before, "s", None)
     if not run.match:
         raise KernelError(f"{job.name}: messages differ from the golden model's")
-    for application in suite():
+    for application in suite().values():
         name = application.name.replace("-", "_")
         rate = _rate(application) / 1000
         yield Measurement(f"{name}_kinstructions_per_second", rate, "k/s", None, True)
 
 
-def _rate(application: SuiteApplication) -> float:
+def _rate(application: Application) -> float:
     """Instructions per second of processor time, without the simulators' set-up."""
     done, seconds = 0, 0.0
     while seconds < _SECONDS:
@@ -153,7 +153,7 @@ def _repeated(job: KernelJob, name: str) -> tuple[int, float]:
             before = time.process_time()
             end = simulator.run()
             if launch:
-                done, seconds = done + end.instructions, seconds + time.process_time() - before
+                done, seconds = done + end.executed, seconds + time.process_time() - before
         if job.differing(job.outputs(memory)):
             raise KernelError(f"{job.name}: outputs differ from the golden model's")
     return done, seconds

@@ -6,15 +6,18 @@ from dataclasses import replace
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import monotonic
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
 from microkernels.apps.digits_onnx import write_digits
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.applications import Application, choose
+from microkernels.suite import Application
+from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
@@ -144,6 +147,8 @@ def proofs() -> Iterator[Measurement]:
 
 #: Pixels and labels of a tile of the thesis (6.1), and what its costs are divided by in bytes.
 _TILE, _COARSER = (60, 34, 16), 8
+#: And of a picture in SDRAM.
+_PICTURE = (96, 64, 16)
 #: Digits that a board recognises.
 _IMAGES = 100
 
@@ -160,6 +165,12 @@ def _tile() -> Application:
     return Application(name="tile", summary="BP-M in bytes", make=lambda: (job(),))
 
 
+def _picture() -> Application:
+    """An iteration of BP-M on a picture whose data no block RAM holds."""
+    make = lambda: (bp_job(motorcycle(*_PICTURE).problem),)  # noqa: E731
+    return Application(name="picture", summary="BP-M", make=make)
+
+
 def _digits() -> Application:
     """The digits CNN from ONNX, with digits of the test."""
     with scratch_folder("digits") as folder:
@@ -170,14 +181,20 @@ def _digits() -> Application:
         return find_work(str(model), calibration=data, inputs=images)
 
 
-#: Name -> board, and work.
-_BOARDS: Mapping[str, tuple[str, Callable[[], Application]]] = {
-    "bp": ("ulx3s-85f", lambda: choose(["bp"])[0]),
-    "tile": ("ulx3s-85f", _tile),
-    "digits": ("ulx3s-25f", _digits),
+def _bp() -> Application:
+    return choose(["bp"])[0]
+
+
+#: Name -> board, work, and parameters of its design.
+_BOARDS: Mapping[str, tuple[str, Callable[[], Application], Mapping[str, Any]]] = {
+    "bp": ("ulx3s-85f", _bp, {}),
+    "bp_sdram": ("ulx3s-25f", _bp, {"sdram": 1, "mhz": 55.0}),
+    "tile": ("ulx3s-85f", _tile, {}),
+    "digits": ("ulx3s-25f", _digits, {}),
+    "picture": ("ulx3s-85f", _picture, {"sdram": 2, "mhz": 60.0, "whole": True}),
 }
 #: Those that are placed, and how often.
-_PLACED, _PLACEMENTS = ("bp", "digits"), 5
+_PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits"), 5
 
 
 @experiment(
@@ -186,7 +203,8 @@ _PLACED, _PLACEMENTS = ("bp", "digits"), 5
     minutes=25,
 )
 def boards(only: NamesOption = None) -> Iterator[Measurement]:
-    """Bit files of boards of grade -6, with engines trimmed to bp, and to the digits CNN from ONNX.
+    """Bit files of boards of grade -6, with engines trimmed to bp, also with SDRAM, and to the
+    digits CNN from ONNX.
 
     The highest clocks of five placements each, and the margin of their median over the design's
     clock. Placements are cached, so an interrupted command resumes.
@@ -194,9 +212,9 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
     Example: vip bench boards --only digits
     """
     for name in chosen(only, _PLACED):
-        board, make = _BOARDS[name]
+        board, make, parameters = _BOARDS[name]
         work = make()
-        design = board_design(board, work, progress=say_stage)
+        design = board_design(board, work, **parameters, progress=say_stage)
         built = build_board(design, seeds=_PLACEMENTS, progress=say_stage)
         clocks = sorted(built.seeds.values())
         yield Measurement(f"{name}_mhz", median(clocks), "MHz", 0.05, True)
@@ -213,7 +231,8 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
 
 @experiment(presets=("pe",), tools=(*SIMULATION, "pyosys", "scikit-learn"), minutes=8)
 def board_runs(only: NamesOption = None) -> Iterator[Measurement]:
-    """Runs at the pins of boards in Verilog: bp, the thesis's tile in bytes, and 100 digits.
+    """Runs at the pins of boards in Verilog: bp, the thesis's tile in bytes, and 100 digits; with
+    SDRAM bp, and BP-M on a picture.
 
     Every output has to equal the golden model's, and so do those of the first job on the engine's
     Verilog alone.
@@ -221,12 +240,16 @@ def board_runs(only: NamesOption = None) -> Iterator[Measurement]:
     Example: vip bench board_runs --only digits
     """
     for name in chosen(only, _BOARDS):
-        board, make = _BOARDS[name]
+        board, make, parameters = _BOARDS[name]
         work = make()
-        run = simulate_board(board_design(board, work, progress=say_stage), progress=say_stage)
+        design = board_design(board, work, **parameters, progress=say_stage)
+        run = simulate_board(design, progress=say_stage)
         alone = run_on(work.jobs[0], preset(work.preset)).differing
         if not run.match or alone:
             raise BenchError(f"{name}: outputs at the pins, or of the engine alone, differ")
         yield Measurement(f"{name}_outputs", run.values, "values", 0.0)
         yield Measurement(f"{name}_cycles", run.cycles or 0, "cycles", None)
         yield Measurement(f"{name}_seconds", run.seconds, "s", None)
+        if run.counters:
+            rate = run.counters["cycles"] / message_updates(*_PICTURE[:2])
+            yield Measurement(f"{name}_cycles_per_update", rate, "cycles", 0.01)

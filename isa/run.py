@@ -53,8 +53,8 @@ class EngineEnd(Shown):
     """The state in which a run leaves an engine.
 
     Attributes:
-        state: ``halted`` or ``faulted``; ``running`` where the run was broken off; ``idle``: it was
-            not launched.
+        state: ``halted`` or ``faulted``; ``running`` where the run was broken off, or a limit
+            reached; ``idle``: it was not launched.
         cause, pc: of a fault; ``pc`` means nothing without one.
         memory_error: memory answered an access with an error, beside or as the cause: stores of the
             program may be missing.
@@ -69,7 +69,8 @@ class EngineEnd(Shown):
             that decides whether anything waits; None unless the engine is watched.
         pe, vault, slot: the engine's numbers in the chip, of its vault, and in its vault.
         fault: one line about it, as of :func:`isa.iss.explain.fault_line`; "" without one.
-        executed: instructions, where the machine counts them.
+        executed: instructions, where the machine counts them; the ``halt`` included, a faulting one
+            not.
     """
 
     state: str

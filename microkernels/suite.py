@@ -7,7 +7,7 @@ scikit-learn's digits), otherwise random numbers from a fixed seed. Sizes are ch
 engine finishes within roughly ten thousand cycles.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,7 +57,7 @@ _Make = Callable[[], tuple[KernelJob, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteApplication:
+class Application:
     """An application.
 
     Attributes:
@@ -83,19 +83,19 @@ class SuiteApplication:
         return tuple(dict.fromkeys(job.program for job in self.jobs))
 
 
-_SUITE: list[SuiteApplication] = []
+_SUITE: dict[str, Application] = {}
 
 
-def suite() -> tuple[SuiteApplication, ...]:
-    """All applications: SCRATCH's, then the thesis's."""
-    return tuple(_SUITE)
+def suite() -> Mapping[str, Application]:
+    """All applications by name: SCRATCH's, then the thesis's."""
+    return _SUITE
 
 
 def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
     """Add the application that the function creates to the suite."""
 
     def listed(make: _Make) -> _Make:
-        _SUITE.append(SuiteApplication(name=name, summary=summary, preset=preset, make=make))
+        _SUITE[name] = Application(name=name, summary=summary, preset=preset, make=make)
         return make
 
     return listed

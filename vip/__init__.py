@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate
     from soc.generate.generate import Generated
+    from synth.analysis.contents import Subject
 
-    from .browser.build import BrowserPage, browser_page
+    from .browser.build import browser_page
     from .built_models import build_model
     from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
     from .designs import generate
-    from .diagrams.draw import Diagram, diagram
+    from .diagrams.draw import diagram
+    from .diagrams.links import Diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
     from .models.evaluate import Evaluation, evaluate_model
@@ -33,24 +35,24 @@ if TYPE_CHECKING:
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
+    from .output import WrittenPage
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.collect import Report
     from .reports.page import report
-    from .reports.run.page import WrittenPage, report_run
+    from .reports.run.page import report_run
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
-    from .trimming.runs import Launches, Sizes, Subject
+    from .trimming.runs import Sizes, subject
     from .trimming.trim import TrimResult, trim
 
 __all__ = [
     "BpRun",
-    "BrowserPage",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -60,7 +62,6 @@ __all__ = [
     "Generated",
     "GraphRun",
     "KernelBuilder",
-    "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
     "ModelCheck",
@@ -104,6 +105,7 @@ __all__ = [
     "solve_graph",
     "solve_mrf",
     "stereo_pair",
+    "subject",
     "sweep",
     "synth",
     "timing",
@@ -114,15 +116,17 @@ __all__ = [
 #: Module -> the names above that it defines.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
-    "vip.browser.build": ("BrowserPage", "browser_page"),
+    "vip.browser.build": ("browser_page",),
     "sim_tb.workloads.certificate": ("ModelCertificate",),
     "vip.cosimulation.certificate": ("certify",),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "soc.generate.generate": ("Generated",),
+    "synth.analysis.contents": ("Subject",),
     "vip.designs": ("generate",),
-    "vip.diagrams.draw": ("Diagram", "diagram"),
+    "vip.diagrams.draw": ("diagram",),
+    "vip.diagrams.links": ("Diagram",),
     "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.graph": ("GraphRun", "solve_graph"),
@@ -137,7 +141,8 @@ _MODULES = {
     "vip.preset_list": ("PresetList", "presets"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
-    "vip.reports.run.page": ("WrittenPage", "report_run"),
+    "vip.output": ("WrittenPage",),
+    "vip.reports.run.page": ("report_run",),
     "vip.reports.collect": ("Report",),
     "vip.reports.page": ("report",),
     "vip.simulation": ("ProgramRun", "run"),
@@ -147,7 +152,7 @@ _MODULES = {
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
+    "vip.trimming.runs": ("Sizes", "subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 

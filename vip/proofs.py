@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.program import Program
+from microkernels.suite import suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import ApplicationError, applications
+from sim_tb.cosim.applications import ApplicationError
 from soc.generate.presets import preset
 from support.errors import Shown, unknown
 from support.processes import workers
-from synth.analysis.trim import Known, report
+from synth.analysis.contents import Subject
+from synth.analysis.trim import report
 from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
@@ -22,7 +24,7 @@ from .progress import Progress, by_part, silent
 from .trimming.runs import known_launches
 
 #: Applications that are proved when none is named: the whole suite.
-DEFAULT = tuple(each.name for each in applications())
+DEFAULT = tuple(suite())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,37 +84,28 @@ def prove(
 
 def _full_for(name: str, full: PeConfig) -> PeConfig:
     """``full`` with the optional instructions that the application ``name`` was written for."""
-    for each in applications():
-        if each.name == name:
-            optional = preset(each.preset).instructions - preset("pe").instructions
-            return replace(full, instructions=full.instructions | optional)
-    return full
+    if name not in suite():
+        return full
+    optional = preset(suite()[name].preset).instructions - preset("pe").instructions
+    return replace(full, instructions=full.instructions | optional)
 
 
-def _proof(
-    full: PeConfig, launches: list[tuple[Program, Known]], progress: Steps | None = None
-) -> Proof:
+def _proof(full: PeConfig, launches: Sequence[Subject], progress: Steps | None = None) -> Proof:
     """The proof of the engine that is trimmed to ``launches``."""
-    programs = [program for program, _ in launches]
-    trimmed = report(programs, full, known=[known for _, known in launches]).trimmed
+    trimmed = report(launches, full).trimmed
     return prove_trimmed(full, trimmed, progress)
 
 
-def _launches(
-    what: Sequence[Program | Path | str], full: PeConfig
-) -> dict[str, list[tuple[Program, Known]]]:
+def _launches(what: Sequence[Program | Path | str], full: PeConfig) -> dict[str, list[Subject]]:
     """The programs of each application or file, with what is declared about them."""
-    suite = {each.name: each for each in applications()}
-    programs: dict[str, list[tuple[Program, Known]]] = {}
+    subjects: dict[str, list[Subject]] = {}
     for number, each in enumerate(what):
         name = f"program {number}" if isinstance(each, Program) else str(each)
-        if isinstance(each, Program):
-            programs[name] = [(load_program(each, full.instruction_words), Known())]
-        elif name in suite:
-            launches = known_launches([suite[name]], full)
-            programs[name] = [(launch.program, launch.known) for launch in launches]
-        elif Path(each).is_file():
-            programs[name] = [(load_program(Path(each), full.instruction_words), Known())]
+        if name in suite():
+            subjects[name] = known_launches([suite()[name]], full)
+        elif isinstance(each, Program) or Path(each).is_file():
+            program = load_program(each, full.instruction_words)
+            subjects[name] = [Subject(program=program)]
         else:
-            raise ApplicationError(f"no such file, and {unknown('application', name, suite)}")
-    return programs
+            raise ApplicationError(f"no such file, and {unknown('application', name, suite())}")
+    return subjects

@@ -12,8 +12,9 @@ from isa.compiled.checking import CheckingSimulator
 from isa.compiled.simulator import CompiledSimulator
 from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator, SimulatorError, every
+from isa.iss.simulator import Simulator, SimulatorError, every
 from isa.program import Program
+from isa.run import EngineEnd
 from support.errors import Shown
 from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
@@ -31,7 +32,7 @@ class ProgramRun(Shown):
     """A run on the instruction set simulator.
 
     Attributes:
-        program: the one that ran. outcome: its end, or the limit; ``outcome.fault`` is a line about
+        program: the one that ran. outcome: its end; ``outcome.fault`` is a line about
             a fault: where, why, and what is allowed.
         executed: instruction -> number of executions.
         registers: 64-bit patterns.
@@ -45,7 +46,7 @@ class ProgramRun(Shown):
     """
 
     program: Program
-    outcome: Outcome
+    outcome: EngineEnd
     executed: Mapping[str, int]
     registers: tuple[int, ...]
     hazards: tuple[Hazard, ...] | None
@@ -61,7 +62,7 @@ class ProgramRun(Shown):
             "cause": self.outcome.cause.name,
             "pc": self.outcome.pc,
             "fault": self.outcome.fault,
-            "instructions": self.outcome.instructions,
+            "instructions": self.outcome.executed,
             "executed": dict(self.executed),
             "registers": list(self.registers),
             "hazards": None if self.hazards is None else [one.report() for one in self.hazards],
@@ -128,9 +129,9 @@ def run(
         )
         started = time.perf_counter()
         outcome = simulator.run(min(step, limit))
-        while outcome.state == "limit" and outcome.instructions < limit:
-            progress("instructions", outcome.instructions)
-            outcome = simulator.run(min(step, limit - outcome.instructions))
+        while outcome.state == "running" and outcome.executed < limit:
+            progress("instructions", outcome.executed)
+            outcome = simulator.run(min(step, limit - outcome.executed))
         seconds = time.perf_counter() - started
         dumped = b"" if dump is None else dump.take(image)
     fault = advised(outcome.fault, loaded, outcome.cause, outcome.pc, chosen)

@@ -24,8 +24,7 @@ from .operands import (
 )
 from .syntax import (
     RESULTS,
-    Directive,
-    Immediate,
+    Expression,
     Line,
     LineError,
     Name,
@@ -240,7 +239,7 @@ class _Assembler:
         if body is None:
             return
         start = len(self.words)
-        if isinstance(body, Directive):
+        if body.mnemonic.startswith("."):
             self.directive(number, body)
         else:
             self.statement(body)
@@ -256,16 +255,16 @@ class _Assembler:
             raise LineError(f"{name.text!r} is already {self.defined[name.text]}", name.column)
         self.defined[name.text] = f"{role} (line {number})"
 
-    def directive(self, number: int, directive: Directive) -> None:
-        form = _DIRECTIVES.get(directive.name)
+    def directive(self, number: int, directive: Statement) -> None:
+        form = _DIRECTIVES.get(directive.mnemonic)
         if form is None:
-            near = suggestion(directive.name, _DIRECTIVES)
+            near = suggestion(directive.mnemonic, _DIRECTIVES)
             near = near or f"; there are {', '.join(_DIRECTIVES)}"
-            raise LineError(f"unknown directive {directive.name}{near}", directive.column)
-        arguments = directive.arguments
+            raise LineError(f"unknown directive {directive.mnemonic}{near}", directive.column)
+        arguments = directive.operands
         if len(arguments) != form.count(",") + 1:
-            raise LineError(f"write {directive.name} {form}", directive.column)
-        if directive.name == ".word":
+            raise LineError(f"write {directive.mnemonic} {form}", directive.column)
+        if directive.mnemonic == ".word":
             value = arguments[0].evaluate(self.constants)
             if value not in _WORDS:
                 raise LineError(
@@ -276,14 +275,14 @@ class _Assembler:
             return
         name, meaning = arguments
         if not isinstance(name, Name):
-            raise LineError(f"a name must come first: {directive.name} {form}", name.column)
-        if directive.name == ".equ":
+            raise LineError(f"a name must come first: {directive.mnemonic} {form}", name.column)
+        if directive.mnemonic == ".equ":
             value = meaning.evaluate(self.constants)
             self.define(name, "a constant", number)
             self.constants[name.text] = value
             return
         if not isinstance(meaning, Name):
-            raise LineError(f"write {directive.name} {form}", meaning.column)
+            raise LineError(f"write {directive.mnemonic} {form}", meaning.column)
         register = register_number(meaning, self.aliases)
         self.define(name, "a register's name", number)
         self.aliases[name.text] = register
@@ -300,7 +299,7 @@ class _Assembler:
         ):
             if operand.is_register:
                 values.append(self.register(written))
-            elif isinstance(written, Immediate):
+            elif not isinstance(written, Name):
                 label = f"operand {index} of {statement.mnemonic}"
                 hint = f"; {LOAD_IMMEDIATE} takes any" if row is BY_KEY["mov.imm"] else ""
                 if row.scalar is not None and operand.role is not Role.SHIFT:
@@ -315,7 +314,7 @@ class _Assembler:
             self.branches[len(self.words)] = target
         self.words.append(encode(row, values))
 
-    def register(self, written: Name | Immediate) -> int:
+    def register(self, written: Expression) -> int:
         if isinstance(written, Name) and written.text in self.constants:
             raise LineError(
                 f"{written.text!r} is a constant, not a register; a constant operand is written "
@@ -343,7 +342,7 @@ class _Assembler:
             name = operands[1]
             if name.text not in self.aliases and not is_register_name(name.text):
                 raise LineError(f"a constant operand is written #{name.text}", name.column)
-        if len(operands) != 2 or not isinstance(operands[1], Immediate):
+        if len(operands) != 2 or isinstance(operands[1], Name):
             raise LineError(f"write {LOAD_IMMEDIATE} register, #constant", statement.column)
         register = register_number(operands[0], self.aliases)
         label = f"operand 2 of {LOAD_IMMEDIATE}"

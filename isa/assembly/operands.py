@@ -20,7 +20,7 @@ from isa.table import (
 )
 from support.errors import counted, suggestion
 
-from .syntax import Immediate, LineError, Name, Statement
+from .syntax import Expression, LineError, Name, Statement
 
 #: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
 CONSTANT_RANGE = range(-(1 << 63), 1 << 64)
@@ -143,13 +143,13 @@ def is_register_name(name: str) -> bool:
     return _REGISTER.fullmatch(name) is not None
 
 
-def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> int:
+def register_number(operand: Expression, aliases: Mapping[str, int]) -> int:
     """The number of the register that ``operand`` names.
 
     Raises:
         LineError: it is not one.
     """
-    if isinstance(operand, Immediate):
+    if not isinstance(operand, Name):
         raise LineError("this operand must be a register, not a constant", operand.column)
     if (number := aliases.get(operand.text)) is not None:
         return number
@@ -167,14 +167,14 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
 
 
 def constant_value(
-    label: str, operand: Immediate, allowed: range, constants: Mapping[str, int], hint: str = ""
+    label: str, operand: Expression, allowed: range, constants: Mapping[str, int], hint: str = ""
 ) -> int:
     """The value of ``operand``, which must be in ``allowed``.
 
     Raises:
         LineError: it is not, or the expression has no value.
     """
-    value = operand.value.evaluate(constants)
+    value = operand.evaluate(constants)
     if value not in allowed:
         raise LineError(
             f"{label} must be from {allowed[0]} to {allowed[-1]}, not {value}{hint}", operand.column
@@ -238,7 +238,7 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     return tuple(row for row in rows if row.width is width)
 
 
-def _fits(written: Name | Immediate, operand: Operand) -> bool:
+def _fits(written: Expression, operand: Operand) -> bool:
     if isinstance(written, Name):
         return operand.is_register or operand.role is Role.TARGET
     return not operand.is_register

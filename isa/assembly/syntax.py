@@ -21,6 +21,8 @@ RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
 #: Most characters of a line.
 _MAX_LINE = 4096
+#: The operation that makes an expression a constant operand.
+IMMEDIATE = "#"
 
 
 class LineError(VipError):
@@ -67,7 +69,11 @@ class Name:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operator with one or two operands; ``column`` is where the operation begins."""
+    """An operator with one or two operands; ``column`` is where the operation begins.
+
+    Attributes:
+        name: of its rule in the grammar, or :data:`IMMEDIATE`.
+    """
 
     name: str
     operands: "tuple[Expression, ...]"
@@ -114,46 +120,31 @@ _OPERATIONS: dict[str, Callable[..., int]] = {
     "div": _divide,
     "neg": operator.neg,
     "pos": operator.pos,
+    IMMEDIATE: operator.pos,
     "invert": operator.invert,
 }
 
 
 @dataclass(frozen=True)
-class Immediate:
-    """An operand that starts with ``#``."""
-
-    value: Expression
-    column: int
-
-
-@dataclass(frozen=True)
 class Statement:
-    """An instruction as written.
+    """An instruction or directive as written.
 
     Attributes:
-        mnemonic: its name; ``column`` is that of the name.
+        mnemonic: its name, that of a directive with its dot; ``column`` is that of the name.
+        operands: as written; a constant operand of an instruction is an operation
+            :data:`IMMEDIATE`.
         width: text between the brackets, None without brackets; ``width_column`` is theirs.
-        operands: as written.
     """
 
     mnemonic: str
     column: int
-    width: str | None
-    width_column: int
-    operands: tuple[Name | Immediate, ...]
-
-
-@dataclass(frozen=True)
-class Directive:
-    """A directive as written; ``name`` begins with a dot."""
-
-    name: str
-    column: int
-    arguments: tuple[Expression, ...]
+    operands: "tuple[Expression, ...]"
+    width: str | None = None
+    width_column: int = 0
 
 
 #: A line: labels, then at most one instruction or directive.
-Line = tuple[tuple[Name, ...], Statement | Directive | None]
+Line = tuple[tuple[Name, ...], Statement | None]
 
 
 def _column(token: Token) -> int:
@@ -165,7 +156,7 @@ def _column(token: Token) -> int:
 class _Builder(Transformer[Token, Line]):
     """Builds the tree; methods are named after the grammar's rules."""
 
-    def start(self, *parts: Name | Statement | Directive) -> Line:
+    def start(self, *parts: Name | Statement) -> Line:
         labels = tuple(part for part in parts if isinstance(part, Name))
         bodies = [part for part in parts if not isinstance(part, Name)]
         return labels, bodies[0] if bodies else None
@@ -176,7 +167,7 @@ class _Builder(Transformer[Token, Line]):
     def width(self, token: Token) -> Token:
         return token
 
-    def operands(self, *operands: Name | Immediate) -> tuple[Name | Immediate, ...]:
+    def operands(self, *operands: Expression) -> tuple[Expression, ...]:
         return operands
 
     def instruction(self, name: Token, *rest: Any) -> Statement:
@@ -185,18 +176,18 @@ class _Builder(Transformer[Token, Line]):
         return Statement(
             mnemonic=str(name),
             column=_column(name),
+            operands=operands,
             width=None if width is None else str(width)[1:-1].strip(),
             width_column=0 if width is None else _column(width),
-            operands=operands,
         )
 
-    def directive(self, name: Token, *arguments: Expression) -> Directive:
-        return Directive(str(name), _column(name), arguments)
+    def directive(self, name: Token, *operands: Expression) -> Statement:
+        return Statement(str(name), _column(name), operands)
 
-    def immediate(self, hash_sign: Token, value: Expression) -> Immediate:
-        return Immediate(value, _column(hash_sign))
+    def immediate(self, hash_sign: Token, value: Expression) -> Operation:
+        return Operation(IMMEDIATE, (value,), _column(hash_sign))
 
-    def bare_number(self, token: Token) -> Immediate:
+    def bare_number(self, token: Token) -> Operation:
         raise LineError(f"a constant operand is written #{token}", _column(token))
 
     def number(self, token: Token) -> Number:

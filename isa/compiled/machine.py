@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from isa.assembly.disassembler import located
 from isa.image import DramImage
-from isa.iss.simulator import Outcome
 from isa.program import still_running
-from isa.run import EngineEnd, Launch, Machine, RunError, RunResult
+from isa.run import Launch, Machine, RunError, RunResult
 
 from .simulator import CompiledSimulator
 
@@ -75,41 +75,31 @@ class SimulatedMachine(Machine):
             )
             for vault, slot in places
         ]
-        outcomes = [simulator.run(0) for simulator in simulators]
+        ends = [simulator.run(0) for simulator in simulators]
         faulted = False
         while not faulted and (
-            running := [at for at, outcome in enumerate(outcomes) if _runs(outcome)]
+            running := [at for at, end in enumerate(ends) if end.state == "running"]
         ):
             for at in running:
-                outcomes[at] = simulators[at].run(self._turn)
-                faulted = faulted or outcomes[at].state == "faulted"
+                ends[at] = simulators[at].run(self._turn)
+                faulted = faulted or ends[at].state == "faulted"
             if progress is not None:
-                progress(sum(outcome.instructions for outcome in outcomes))
-            if min(outcomes[at].instructions for at in running) > launch.max_cycles:
-                place = located(launch.program, outcomes[running[0]].pc)
+                progress(sum(end.executed for end in ends))
+            if min(ends[at].executed for at in running) > launch.max_cycles:
+                place = located(launch.program, ends[running[0]].pc)
                 raise RunError(still_running(place, launch.max_cycles, "instruction"))
         return RunResult(
             engines=tuple(
-                EngineEnd(
-                    state="running" if _runs(outcome) else outcome.state,
-                    cause=outcome.cause,
-                    pc=outcome.pc,
+                replace(
+                    end,
                     registers=tuple(simulator.registers),
                     scratchpad=simulator.scratchpad.tobytes(),
                     pe=vault * self._slots + slot,
                     vault=vault,
                     slot=slot,
-                    executed=outcome.instructions,
-                    fault=outcome.fault,
                 )
-                for (vault, slot), simulator, outcome in zip(
-                    places, simulators, outcomes, strict=True
-                )
+                for (vault, slot), simulator, end in zip(places, simulators, ends, strict=True)
             ),
             simulated_cycles=0,
             seconds=time.perf_counter() - started,
         )
-
-
-def _runs(outcome: Outcome) -> bool:
-    return outcome.state == "limit"

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from isa.faults import FaultCause
 from isa.image import ImageError
-from isa.iss.simulator import Observer, Outcome, Simulator, SimulatorError
+from isa.iss.simulator import Observer, Simulator, SimulatorError
+from isa.run import EngineEnd
 from isa.table import INSTRUCTIONS, Instruction
 from isa.units import SPECIAL_UNITS
 
@@ -109,7 +110,7 @@ class CompiledSimulator(Simulator):
             return 1
         return 0
 
-    def _execute(self, limit: int | None) -> Outcome | None:
+    def _execute(self, limit: int | None) -> EngineEnd | None:
         state, engine = self._state, self._engine
         # Raises if the image has been closed: its descriptor may refer to another file by now.
         state.memory.mapping()
@@ -136,5 +137,5 @@ class CompiledSimulator(Simulator):
             return None
         ended = sum(self.visits)
         if code == HALTED:
-            return Outcome("halted", FaultCause.NONE, self.pc, ended)
-        return Outcome("faulted", FaultCause(code), self.pc, ended)
+            return EngineEnd(state="halted", pc=self.pc, executed=ended)
+        return EngineEnd(state="faulted", cause=FaultCause(code), pc=self.pc, executed=ended)

@@ -8,9 +8,8 @@ addresses than the operand's own, or a program breaks the timing rules of :mod:`
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import repeat
-from typing import Literal
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from isa.image import DramImage
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.limits import ADDRESS_BITS, INSTRUCTION_WORDS, MIN_REGISTERS, SCRATCHPAD_BYTES
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -59,27 +59,6 @@ def every(*observers: Observer) -> Observer | None:
 
 class SimulatorError(VipError):
     """A simulator that can't be set up; the message names the value and what is allowed."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Progress of a program at the end of a run.
-
-    Attributes:
-        state: ``halted``; ``faulted``; ``limit``: it goes on, but was not allowed to here.
-        cause: of a fault, else ``NONE``.
-        pc: word address of the ``halt``, of the faulting instruction, or of the next one. With
-            ``PC_OUT_OF_PROGRAM`` the address that is outside; it may be negative.
-        instructions: executed since the launch, the ``halt`` included, a faulting one not.
-        fault: one line about it: source line, instruction, operands, cause, and what is allowed; ""
-            without a fault.
-    """
-
-    state: Literal["halted", "faulted", "limit"]
-    cause: FaultCause
-    pc: int
-    instructions: int
-    fault: str = field(default="", compare=False)
 
 
 _CHECK = Checks(SimulatorError)
@@ -213,7 +192,7 @@ class Simulator:
             self._keys.append(None if row is None else row.key)
             rows.append(row)
         self._load(words, rows, observer)
-        self._end: Outcome | None = None
+        self._end: EngineEnd | None = None
         if register_width < REGISTER_WIDTH and parameters >> address_bits:
             self._end = _no_address(parameters, address_bits)
 
@@ -260,14 +239,17 @@ class Simulator:
                 total[key] += count
         return total
 
-    def step(self) -> Outcome:
+    def step(self) -> EngineEnd:
         """Execute one instruction; as ``run(1)``."""
         return self.run(1)
 
-    def run(self, limit: int | None = None) -> Outcome:
+    def run(self, limit: int | None = None) -> EngineEnd:
         """Execute until the program ends, or until ``limit`` (0 or more) instructions are done.
 
-        A program that has ended stays so: the same outcome again. The effects of an instruction
+        Returns the end without contents, which :attr:`registers` and :attr:`scratchpad` have, and
+        without cycles. Its ``pc`` is the word address of the ``halt``, of the faulting instruction
+        or of the next one; with ``PC_OUT_OF_PROGRAM`` the address outside, which may be negative.
+        A program that has ended stays so: the same end again. The effects of an instruction
         that faults are none; several causes at once report the lowest.
 
         Raises:
@@ -281,9 +263,9 @@ class Simulator:
                 end = self._end
                 fault = fault_line(self._source, end.cause, end.pc, self._state)
                 self._end = replace(end, fault=fault)
-        return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self.visits))
+        return self._end or EngineEnd(state="running", pc=self.pc, executed=sum(self.visits))
 
-    def _execute(self, limit: int | None) -> Outcome | None:
+    def _execute(self, limit: int | None) -> EngineEnd | None:
         """Execute until the program ends; None: it goes on after ``limit`` instructions."""
         operations, counts, pc, size = self._operations, self.visits, self.pc, len(self.visits)
         try:
@@ -295,16 +277,16 @@ class Simulator:
                 pc = following
         except Halt:
             counts[pc] += 1
-            return Outcome("halted", FaultCause.NONE, pc, sum(counts))
+            return EngineEnd(state="halted", pc=pc, executed=sum(counts))
         except ProcessorFault as fault:
-            return Outcome("faulted", fault.cause, pc, sum(counts))
+            return EngineEnd(state="faulted", cause=fault.cause, pc=pc, executed=sum(counts))
         finally:
             self.pc = pc
         return None
 
 
-def _no_address(parameters: int, address_bits: int) -> Outcome:
+def _no_address(parameters: int, address_bits: int) -> EngineEnd:
     """The end of a launch with parameters that a narrow engine can't hold."""
     last = (1 << address_bits) - 1
     fault = f"launch: the parameter (r5) {parameters:#x} is not an address from 0x0 to {last:#x}"
-    return Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0, fault)
+    return EngineEnd(state="faulted", cause=FaultCause.REGISTER_RANGE, fault=fault)

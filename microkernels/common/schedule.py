@@ -12,8 +12,9 @@ an estimate for scheduling; cosimulation measures the real cycles.
 """
 
 from isa.hazards import Hazard, HazardLog
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import Instruction, Role, Unit, find
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from isa.vector_operation import VectorOperation
@@ -190,7 +191,7 @@ class Watched:
     def instruction(self) -> Instruction | None:
         return self._next()[0]
 
-    def step(self) -> Outcome:
+    def step(self) -> EngineEnd:
         """Execute one instruction."""
         simulator = self.simulator
         pc, vl, mr = simulator.pc, simulator.vl, simulator.mr
@@ -208,9 +209,9 @@ class Watched:
         return outcome
 
 
-def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
+def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> EngineEnd:
     """Run ``simulator``, launched with ``program``, to the end and pass every step to ``model``."""
     watched = Watched(program, simulator, model)
-    while (outcome := watched.step()).state == "limit":
+    while (outcome := watched.step()).state == "running":
         pass
     return outcome

@@ -34,7 +34,7 @@ from .layer import (
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
-from .stored import BYTE_BITS, OutputMaps, in_memory
+from .stored import BYTE_BITS, StoredMaps, in_memory
 
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
@@ -47,7 +47,7 @@ def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
 _CONVERTED = 1 << 20
 
 
-def _in_place(source: LayerPlan | OutputMaps, plan: LayerPlan) -> bool:
+def _in_place(source: LayerPlan | StoredMaps, plan: LayerPlan) -> bool:
     """Whether a layer reads a map where it is: the only vault with a part of it has whole images,
     and computes all outputs."""
     return source.cut.vaults == plan.cut.vaults == 1
@@ -115,7 +115,7 @@ class Dense(SumLayer):
         return plan.input.elements * work.batch
 
     def placed(
-        self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
+        self, plan: LayerPlan, sources: Sequence[StoredMaps | None], work: ChipWork
     ) -> LayerPlan:
         (source,) = sources
         if source is None:

@@ -1,6 +1,5 @@
 """Element-wise layers, whose inputs and output have the same size."""
 
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf
@@ -8,18 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from microkernels.common.errors import CHECK
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     FRACTION_LIMIT,
     Elements,
-    check_fraction,
 )
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, arguments_beyond, curve_of
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import (
     FUNCTIONS,
     OF_BYTES,
+    OPERATIONS,
     SLOPE_FRACTION,
     ElementConstants,
     ElementShape,
@@ -36,24 +35,50 @@ from .sizes import MapSize
 LOGISTIC = ("tanh", "sigmoid")
 #: Maximum fraction bits of functions.
 _FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
+#: What reports call operations on two maps that have a pace of their own.
+_PAIRS = {"add": "Add", "multiply": "Multiply"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementWise(PixelLayer):
-    """A layer whose inputs and output have the same size (:mod:`microkernels.nn.element_shape`)."""
+class ElementWise(PixelLayer, ElementConstants):
+    """An operation on each element of a map, or on the elements at the same place in two maps, with
+    its constants (:mod:`microkernels.nn.element_shape`).
+
+    Attributes:
+        function: one of :data:`microkernels.nn.element_shape.OPERATIONS`. ``tanh`` and ``sigmoid``
+            need engines with the logistic unit.
+        other: of an operation on two maps, name of the second layer whose output is an input;
+            otherwise like ``source``. "" with one map.
+        relu: negative sums of ``add`` become 0.
+    """
 
     layouts = ElementLayout
     golden = staticmethod(element)
+    tuples: ClassVar[Mapping[str, Constructor]] = {"curve": curve_of}
 
-    @abstractmethod
-    def formula(self, parameters: RealParameters) -> Function: ...
+    function: str
+    other: str = ""
+    relu: bool = False
 
-    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        return evaluated(self.formula(parameters), *sources)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("function", self.function, OPERATIONS)
+        if (self.function in FUNCTIONS) != (not self.other):
+            maps = "one map" if self.function in FUNCTIONS else "two maps, the second one as other"
+            raise KernelError(f"{self.function} takes {maps}")
+        self.shape(MapSize(1, 1, 1))
+
+    @property
+    def kind(self) -> str:
+        return _PAIRS.get(self.function, "Combine") if self.other else "Activation"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, self.other) if self.other else (self.source,)
 
     @property
     def reads_bytes(self) -> bool:
-        return self.shape(MapSize(1, 1, 1)).operation in OF_BYTES
+        return self.function in OF_BYTES
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         elements = plan.tile.elements
@@ -61,117 +86,21 @@ class ElementWise(PixelLayer):
         vectors = elements * self.shape(plan.tile).operations / LANES / work.engines.pes
         return plan.timed(max(memory, vectors), work)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _OfTwo(ElementWise):
-    """Common part of element-wise layers with two inputs.
-
-    Attributes:
-        other: name of the second layer whose output is an input; otherwise like ``source``.
-    """
-
-    other: str
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return (self.source, self.other)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Add(_OfTwo):
-    """The sum of two maps, as in a residual connection.
-
-    Attributes:
-        relu: negative sums become 0.
-    """
-
-    relu: bool = False
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), bits=self.bits, operation="add", relu=self.relu)
-
-    def formula(self, parameters: RealParameters) -> Function:
-        total = Function("add")
-        return Function("relu", of=(total,)) if self.relu else total
-
-    def with_relu(self) -> Layer | None:
-        return None if self.relu else replace(self, relu=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multiply(_OfTwo):
-    """The product of two maps, element by element.
-
-    Attributes:
-        fraction: bits by which products are shifted right, 0..15.
-    """
-
-    fraction: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction(self.fraction)
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(
-            **size._asdict(), bits=self.bits, operation="multiply", fraction=self.fraction
-        )
-
-    def formula(self, parameters: RealParameters) -> Function:
-        return Function("multiply")
-
-    @property
-    def shifts(self) -> bool:
-        return True
-
-    def scaled(
-        self, fractions: Fractions, parameters: RealParameters
-    ) -> tuple[Layer, Weights | None]:
-        return replace(self, fraction=fractions.shift), None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Combine(_OfTwo):
-    """Two maps combined element by element.
-
-    Attributes:
-        operation: ``subtract`` (the second from the first), ``maximum`` or ``minimum``.
-    """
-
-    operation: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        CHECK.one_of("operation", self.operation, ("subtract", "maximum", "minimum"))
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), bits=self.bits, operation=self.operation)
-
-    def formula(self, parameters: RealParameters) -> Function:
-        return Function(self.operation)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Activation(ElementWise, ElementConstants):
-    """A function of each element, with its constants.
-
-    Attributes:
-        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
-            need engines with the logistic unit.
-    """
-
-    tuples: ClassVar[Mapping[str, Constructor]] = {"curve": curve_of}
-
-    function: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        CHECK.one_of("function", self.function, FUNCTIONS)
-        self.shape(MapSize(1, 1, 1))
-
     def shape(self, size: MapSize) -> ElementShape:
         constants = {field.name: getattr(self, field.name) for field in fields(ElementConstants)}
-        return ElementShape(**size._asdict(), bits=self.bits, operation=self.function, **constants)
+        return ElementShape(
+            **size._asdict(),
+            bits=self.bits,
+            operation=self.function,
+            relu=self.relu,
+            **constants,
+        )
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return evaluated(self.formula(parameters), *sources)
+
+    def with_relu(self) -> Layer | None:
+        return replace(self, relu=True) if self.function == "add" and not self.relu else None
 
     def formula(self, parameters: RealParameters) -> Function:
         match self.function:
@@ -188,15 +117,16 @@ class Activation(ElementWise, ElementConstants):
             case "leaky":
                 assert self.slope is not None
                 return Function("leaky", (self.slope / (1 << SLOPE_FRACTION),))
-        return Function(self.function)
+        result = Function(self.function)
+        return Function("relu", of=(result,)) if self.relu else result
 
     @property
     def shifts(self) -> bool:
-        return self.function == "affine"
+        return self.function in ("affine", "multiply")
 
     @property
     def scales(self) -> bool:
-        return self.function in ("affine", "curve")
+        return self.shifts or self.function == "curve"
 
     @property
     def output_limits(self) -> tuple[int, int] | None:
@@ -238,6 +168,8 @@ class Activation(ElementWise, ElementConstants):
             case "clip":
                 low, high = (number(bound, out) for bound in parameters.bounds[self.name])
                 return {"low": low, "high": high}
+            case "multiply":
+                return {"fraction": fractions.shift}
             case "tanh" | "sigmoid" | "gelu" | "erf":
                 return {"fraction": out}
         return {}

@@ -27,7 +27,7 @@ from .curves import Function
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
-from .stored import OutputMaps, StoredMaps, Windows
+from .stored import StoredMaps, Windows
 
 #: Converts items to a tuple.
 Constructor = Callable[..., Sequence[Any]]
@@ -150,9 +150,9 @@ class LayerMaps:
 
     plan: LayerPlan
     engines: ChipEngines
-    sources: Sequence[OutputMaps | None]
+    sources: Sequence[StoredMaps | None]
     inputs: Sequence[StoredMaps | None]
-    target: OutputMaps
+    target: StoredMaps
     constants: tuple[int, int]
 
     def read(self, vault: int, round_: int) -> list[FeatureMap]:
@@ -326,6 +326,11 @@ class Layer(ABC):
         make: Callable[..., Self] = cls
         return make(**attributes)
 
+    @property
+    def kind(self) -> str:
+        """What reports call it, and what its pace is measured with."""
+        return type(self).__name__
+
     # The network.
 
     @property
@@ -448,7 +453,7 @@ class Layer(ABC):
     # The layout.
 
     def placed(
-        self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
+        self, plan: LayerPlan, sources: Sequence[StoredMaps | None], work: ChipWork
     ) -> LayerPlan:
         """The plan, including what depends on the places of its sources."""
         return plan

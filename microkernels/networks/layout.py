@@ -18,7 +18,7 @@ from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_prog
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
-from .stored import ALWAYS, OutputMaps, Places, StoredMaps, from_memory, in_memory
+from .stored import ALWAYS, Places, StoredMaps, from_memory, in_memory
 
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
@@ -97,7 +97,7 @@ class NetworkLayout:
     def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
         self.plan = plan
         self.inputs: dict[LayerInput, StoredMaps] = {}
-        self.outputs: dict[str, OutputMaps] = {}
+        self.outputs: dict[str, StoredMaps] = {}
         self._keep = keep
         self._places = Places(plan.engines.alignment)
         self._constants = self._places.take(2 * _CONSTANT_BYTES)
@@ -182,7 +182,7 @@ class NetworkLayout:
     def _place_output(self, plan: LayerPlan) -> None:
         name = plan.layer.name
         reader = self.plan.outputs_written_in_place.get(name)
-        maps = OutputMaps(
+        maps = StoredMaps(
             ring=self.plan.ring,
             size=plan.output,
             batch=self.plan.batch,
@@ -267,7 +267,7 @@ class NetworkLayout:
         return tuple(map(_launch, self.steps))
 
     @property
-    def results(self) -> Mapping[str, OutputMaps]:
+    def results(self) -> Mapping[str, StoredMaps]:
         """Maps that remain at the end, by layer name: all outputs, or those that no layer uses; not
         those that the host writes."""
         network = self.plan.network

@@ -28,7 +28,7 @@ from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.dense_layout import Vectors
 
 from .sizes import MapRegion
-from .stored import OutputMaps, StoredMaps
+from .stored import StoredMaps
 
 #: Maximum elements per piece.
 PIECE_ELEMENTS = 128
@@ -106,7 +106,7 @@ def _moves(
         )
 
 
-def map_moves(source: OutputMaps, target: StoredMaps, vault: int) -> list[Move]:
+def map_moves(source: StoredMaps, target: StoredMaps, vault: int) -> list[Move]:
     """A vault's moves for the maps that it reads. The pixels around them are already in memory.
 
     Raises:
@@ -175,7 +175,7 @@ def _copy(
         yield from _moves(at, to, *steps, elements, len(channels))
 
 
-def flat_order(source: OutputMaps, *, in_place: bool) -> NDArray[np.int64]:
+def flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
     """The order in which :func:`flat_moves` stores an image's elements: for each place in the
     vector the index of its element, channel by channel and row by row; -1: empty.
 
@@ -201,7 +201,7 @@ def flat_order(source: OutputMaps, *, in_place: bool) -> NDArray[np.int64]:
     return np.concatenate(order)
 
 
-def flat_moves(source: OutputMaps, target: Vectors, vault: int) -> list[Move]:
+def flat_moves(source: StoredMaps, target: Vectors, vault: int) -> list[Move]:
     """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
     of :func:`flat_order`.
 

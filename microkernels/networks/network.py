@@ -10,7 +10,7 @@ from microkernels.common.errors import CHECK, KernelError
 
 from .conv import Conv, Depthwise
 from .dense import Dense
-from .elements import Activation, Add, Combine, ElementWise, Multiply
+from .elements import ElementWise
 from .layer import INPUT, Layer
 from .pool import Pool
 from .rearrange import Rearrange, Source
@@ -21,9 +21,6 @@ from .sizes import MapSize
 __all__ = [
     "INPUT",
     "KINDS",
-    "Activation",
-    "Add",
-    "Combine",
     "Conv",
     "Dense",
     "Depthwise",
@@ -31,7 +28,6 @@ __all__ = [
     "Layer",
     "LayerInput",
     "MapSize",
-    "Multiply",
     "Network",
     "Normalize",
     "Pool",
@@ -49,10 +45,7 @@ KINDS: tuple[type[Layer], ...] = (
     Depthwise,
     Pool,
     Dense,
-    Add,
-    Multiply,
-    Combine,
-    Activation,
+    ElementWise,
     Normalize,
     Product,
     Source,

@@ -22,7 +22,7 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import PIECE_ELEMENTS, Move
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
-from .stored import OutputMaps
+from .stored import StoredMaps
 
 #: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
@@ -38,13 +38,14 @@ def _order(*numbers: int) -> Sequence[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SizedLayer(Layer):
-    """Common part of layers that specify the size of their map.
+class Source(Layer):
+    """Another map that the host writes to memory: another input, or a constant.
 
     Attributes:
         size: of the map.
     """
 
+    computed = False
     launched = False
     reads_regions = False
     tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize}
@@ -54,17 +55,6 @@ class _SizedLayer(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.size.check(self.name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source(_SizedLayer):
-    """Another map that the host writes to memory: another input, or a constant.
-
-    Attributes:
-        size: of the map.
-    """
-
-    computed = False
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -86,7 +76,7 @@ class Source(_SizedLayer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rearrange(_SizedLayer):
+class Rearrange(Layer):
     """A map of other maps' elements in any order.
 
     Attributes:
@@ -96,15 +86,22 @@ class Rearrange(_SizedLayer):
             inputs, or -1 for the constant 0, -2 for the lowest element.
     """
 
+    launched = False
+    reads_regions = False
     copies = True
-    tuples: ClassVar[Mapping[str, Constructor]] = {**_SizedLayer.tuples, "order": _order}
+    tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize, "order": _order}
     input_refused = (
         "elements of the network's input can't be rearranged; use a layer that copies them, or "
         "a source"
     )
 
     inputs: tuple[str, ...]
+    size: MapSize
     order: Sequence[int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.size.check(self.name)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -164,7 +161,7 @@ def _addresses(feature_map: FeatureMap) -> _Addresses:
 
 
 @lru_cache(maxsize=16)
-def owned_addresses(source: OutputMaps, image: int) -> _Addresses:
+def owned_addresses(source: StoredMaps, image: int) -> _Addresses:
     """Address of each of an image's elements in its owner's memory: height x width x channels."""
     size = source.size
     addresses = np.zeros((size.height, size.width, size.channels), np.int64)
@@ -183,15 +180,15 @@ def owned_addresses(source: OutputMaps, image: int) -> _Addresses:
 
 # All vaults ask for those of one layer.
 @lru_cache(maxsize=1)
-def _all_addresses(sources: tuple[OutputMaps, ...], image: int) -> _Addresses:
+def _all_addresses(sources: tuple[StoredMaps, ...], image: int) -> _Addresses:
     """Those of :func:`owned_addresses` of several maps, one after the other."""
     return np.concatenate([owned_addresses(source, image).ravel() for source in sources])
 
 
 def _rearrange_moves(
     index: NDArray[np.int64],
-    sources: tuple[OutputMaps, ...],
-    target: OutputMaps,
+    sources: tuple[StoredMaps, ...],
+    target: StoredMaps,
     vault: int,
     constants: Sequence[int],
 ) -> list[Move]:

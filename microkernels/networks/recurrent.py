@@ -25,7 +25,7 @@ from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .rearrange import moves_between, owned_addresses
 from .sizes import MapSize
-from .stored import OutputMaps
+from .stored import StoredMaps
 
 #: Fraction bits of the gates' parts of the input, and of states.
 _GATE_BITS = (8, 12)
@@ -361,7 +361,7 @@ class _RecurrentStep(LayerStep):
         return moves
 
 
-def _moved(source: OutputMaps | None, image: int, target: NDArray[np.int64]) -> list[Move]:
+def _moved(source: StoredMaps | None, image: int, target: NDArray[np.int64]) -> list[Move]:
     """Moves of an image's elements, column by column, to these addresses."""
     assert source is not None
     addresses = owned_addresses(source, image).swapaxes(0, 1).ravel()

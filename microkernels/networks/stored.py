@@ -156,7 +156,8 @@ def within(cut: MapCut, reader: MapCut, windows: Windows) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredMaps:
-    """Maps that a layer reads: the windows of each vault's tile, with the pixels around them.
+    """Maps that a layer reads: the windows of each vault's tile, with the pixels around them; or
+    that it writes: the tiles.
 
     Attributes:
         ring: of the vaults.
@@ -165,8 +166,10 @@ class StoredMaps:
         depth: channels per slice of this map.
         offsets: within each vault, of each round's tile: the first ``cut.images`` images, the next
             ones, and so on.
-        windows: of the layer.
+        windows: that the layer reads; of what it writes :data:`PIXELS`.
         strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
+        inside: of what a layer writes, the maps of its only user if tiles are within its vaults'
+            regions; there are then no ``offsets``.
     """
 
     ring: VaultRing
@@ -175,8 +178,9 @@ class StoredMaps:
     cut: MapCut
     depth: int
     offsets: tuple[int, ...]
-    windows: Windows
+    windows: Windows = PIXELS
     strips: bool = False
+    inside: "StoredMaps | None" = None
 
     @property
     def rounds(self) -> int:
@@ -216,6 +220,19 @@ class StoredMaps:
 
     def _map(self, vault: int, round_: int) -> FeatureMap:
         """Cached part of :meth:`map`."""
+        if self.inside is not None:
+            tile, region = self.tile(vault), self.inside.region(vault)
+            left = top = first = 0
+            if tile is not None and region is not None:
+                left, top = tile.x - region.x, tile.y - region.y
+                first = tile.channel - region.channel
+            return PartMap.of(
+                self.inside.map(vault, round_),
+                left=left,
+                top=top,
+                first=first,
+                **self.whole._asdict(),
+            )
         base = self.ring.address(vault, self.offsets[round_])
         place = {"base": base, "depth": self.depth, **self.whole._asdict()}
         if self.strips:
@@ -281,31 +298,6 @@ class StoredMaps:
                 fill = self.whole.channels - region.channels
                 values = np.pad(values, ((0, 0), (0, 0), (0, fill)))
                 self.map(vault, round_).store(memory, values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputMaps(StoredMaps):
-    """Maps that a layer writes: each vault's tile.
-
-    Attributes:
-        inside: the maps of the layer's only user if tiles are within its vaults' regions; there are
-            then no ``offsets``.
-    """
-
-    windows: Windows = PIXELS
-    inside: StoredMaps | None = None
-
-    def _map(self, vault: int, round_: int) -> FeatureMap:
-        if self.inside is None:
-            return super()._map(vault, round_)
-        tile, region = self.tile(vault), self.inside.region(vault)
-        left = top = first = 0
-        if tile is not None and region is not None:
-            left, top = tile.x - region.x, tile.y - region.y
-            first = tile.channel - region.channel
-        return PartMap.of(
-            self.inside.map(vault, round_), left=left, top=top, first=first, **self.whole._asdict()
-        )
 
     def owned(self, vault: int) -> MapRegion | None:
         """Region that others read from this vault; None: it owns nothing."""

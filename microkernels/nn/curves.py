@@ -16,7 +16,6 @@ its exact value at the ends, and the factor of P is below 0.4, so are P's errors
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,41 +39,34 @@ HALF = 1 << UNIT_FRACTION - 1
 MOST_FRACTION = 14
 
 
-@dataclass(frozen=True, kw_only=True)
-class Polynomial:
-    """The part of a function that depends on the magnitude.
+#: Function -> polynomial of the magnitude, by ascending power with :data:`UNIT_FRACTION` bits:
+#: |x| * Phi(-|x|) to 5e-6, erfc(|x|) to 2.8e-5, and 1 - tanh(|x|) to 1.5e-4, up to a limit.
+_COEFFICIENTS = {
+    "gelu": (1491, -5586, 7085, 9, -9530, 9403, -527, -4666, 2068, 842, -585),
+    "erf": (1110, -5841, 13178, -15432, 7208, 4211, -6743, 1400, 1632, -721),
+    "hyperbolic": (
+        437, -2167, 5511, -8993, 8674, -6990, 12539, -8931, -13760, 16032, 2981, -5332
+    ),
+}  # fmt: skip
+#: The limits, in halves.
+_LIMITS = {"gelu": 8, "erf": 6, "hyperbolic": 10}
+#: Functions of layers that are such polynomials.
+POLYNOMIALS = ("gelu", "erf")
 
-    Attributes:
-        coefficients: by ascending power, with :data:`UNIT_FRACTION` bits.
-        limit: of the magnitude, in halves.
+
+def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
+    """Elements that the kernel needs: limit, offset of the magnitude, factor of the sum; -1, 1, 1
+    and 0 as elements, the element below 1; coefficients by descending power.
+
+    Parameters:
+        name: one of :data:`POLYNOMIALS`.
+        fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
     """
-
-    coefficients: tuple[int, ...]
-    limit: int
-
-    def constants(self, fraction: int) -> tuple[int, ...]:
-        """Elements that the kernel needs: limit, offset of the magnitude, factor of the sum; -1, 1,
-        1 and 0 as elements, the element below 1; coefficients by descending power.
-
-        Parameters:
-            fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
-        """
-        one = 1 << fraction
-        limit = min((self.limit * one >> 1) - 1, HIGHEST)
-        factor = round((1 << UNIT_FRACTION + 2) / self.limit)
-        fixed = (max(limit, 1), -(self.limit * one >> 2), factor, -1, 1, one, 0, one - 1)
-        return (*fixed, *reversed(self.coefficients))
-
-
-#: Function -> its polynomial: |x| * Phi(-|x|) to 5e-6, and erfc(|x|) to 2.8e-5, up to the limit.
-POLYNOMIALS = {
-    "gelu": Polynomial(
-        coefficients=(1491, -5586, 7085, 9, -9530, 9403, -527, -4666, 2068, 842, -585), limit=8
-    ),
-    "erf": Polynomial(
-        coefficients=(1110, -5841, 13178, -15432, 7208, 4211, -6743, 1400, 1632, -721), limit=6
-    ),
-}
+    one, halves = 1 << fraction, _LIMITS[name]
+    limit = max(min((halves * one >> 1) - 1, HIGHEST), 1)
+    factor = round((1 << UNIT_FRACTION + 2) / halves)
+    fixed = (limit, -(halves * one >> 2), factor, -1, 1, one, 0, one - 1)
+    return (*fixed, *reversed(_COEFFICIENTS[name]))
 
 
 def polynomial(name: str, image: Elements, fraction: int) -> Elements:
@@ -86,7 +78,7 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     """
     CHECK.within("fraction bits", fraction, 0, MOST_FRACTION)
     limit, offset, factor, minus, one, unity, zero, below, *coefficients = (
-        np.array(constant, np.int16) for constant in POLYNOMIALS[name].constants(fraction)
+        np.array(constant, np.int16) for constant in polynomial_constants(name, fraction)
     )
     magnitude = np.maximum(image, multiply(image, minus, 0))
     unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
@@ -102,15 +94,6 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     return np.minimum(np.maximum(add(near, near), multiply(bound, minus, 0)), bound)
 
 
-#: 1 - tanh(|x|) to 1.5e-4, up to the limit.
-_HYPERBOLIC = Polynomial(
-    coefficients=(
-        437, -2167, 5511, -8993, 8674, -6990, 12539, -8931, -13760, 16032, 2981, -5332
-    ),
-    limit=10,
-)  # fmt: skip
-
-
 def hyperbolic_constants(fraction: int) -> tuple[int, ...]:
     """Elements that the hyperbolic tangent needs, in order of use: -1, the limit of the magnitude,
     its offset and factor; coefficients by descending power; -1, and 1 as an element.
@@ -118,7 +101,8 @@ def hyperbolic_constants(fraction: int) -> tuple[int, ...]:
     Parameters:
         fraction: bits of operand and result, 0..13.
     """
-    limit, offset, factor, minus, _, unity, _, _, *coefficients = _HYPERBOLIC.constants(fraction)
+    constants = polynomial_constants("hyperbolic", fraction)
+    limit, offset, factor, minus, _, unity, _, _, *coefficients = constants
     return (minus, limit, offset, factor, *coefficients, minus, unity)
 
 

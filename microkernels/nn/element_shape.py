@@ -27,7 +27,15 @@ from microkernels.common.fixed_point import (
 from microkernels.common.logistic import sigmoid, tanh
 from support.errors import counted
 
-from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
+from .curves import (
+    MOST_FRACTION,
+    POLYNOMIALS,
+    Curve,
+    check_curve,
+    curve,
+    polynomial,
+    polynomial_constants,
+)
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
@@ -151,7 +159,7 @@ class ElementShape(ElementConstants):
         if self.curve is not None:
             return self.curve.constants
         if self.operation in POLYNOMIALS:
-            return POLYNOMIALS[self.operation].constants(self.fraction or 0)
+            return polynomial_constants(self.operation, self.fraction or 0)
         if self.relu or self.operation == "relu":
             return (0,)
         if self.operation == "absolute":
@@ -177,7 +185,8 @@ class ElementShape(ElementConstants):
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
-            return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
+            # Eight of the constants are no coefficients.
+            return 2 * (len(self.constants) - 8) + 4
         if self.operation == "gate":
             return 5
         return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1

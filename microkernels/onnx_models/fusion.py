@@ -14,7 +14,7 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 from microkernels.networks.curves import ARGUMENT, STEPS, UNFITTED, Function
-from microkernels.networks.network import INPUT, Activation, Layer
+from microkernels.networks.network import INPUT, ElementWise, Layer
 from microkernels.networks.parameters import Weights
 
 from .model import MappedModel
@@ -52,7 +52,7 @@ class _Gate(NamedTuple):
 
 
 #: A gate whose constants calibration chooses.
-_GATE = Activation(name="gate", function="gate", factor=0, fraction=0, offset=0, low=0, high=0)
+_GATE = ElementWise(name="gate", function="gate", factor=0, fraction=0, offset=0, low=0, high=0)
 #: Numbers that a gate's fraction bits hold are below this.
 _GATE_LIMIT = 2
 
@@ -116,7 +116,7 @@ def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
         if not model.curves.keys().isdisjoint((name, *chain.before)):
             source, curves[name], before = chain
             gone |= before
-            layer = Activation(name=name, source=source, function="curve", curve=UNFITTED)
+            layer = ElementWise(name=name, source=source, function="curve", curve=UNFITTED)
         elif not model.steps and (gate := _gate_of(chain.function)) and gate.fits:
             source, _, before = chain
             gone |= before

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.networks.curves import Function
-from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Rearrange, Source
+from microkernels.networks.network import INPUT, ElementWise, Layer, MapSize, Rearrange, Source
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
@@ -423,9 +423,9 @@ class Importer:
         return self.constant_map(node, values, like)
 
 
-def affine_layer(name: str, source: str) -> Activation:
+def affine_layer(name: str, source: str) -> ElementWise:
     """A layer that multiplies and adds; factor, offset and fraction bits are set later."""
-    return Activation(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
+    return ElementWise(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
 
 
 def copied(importer: Importer, node: GraphNode, value: Value) -> Value:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.network import Activation, Layer, Network, Pool, Rearrange
+from microkernels.networks.network import ElementWise, Layer, Network, Pool, Rearrange
 from microkernels.networks.parameters import Weights
 from microkernels.networks.stored import BYTE_BITS
 
@@ -100,8 +100,8 @@ def _without_limits(model: MappedModel, units: Mapping[str, float]) -> tuple[Net
                 names[layer.name] = before
                 rounded.add(before)
                 continue
-            layer = Activation(name=layer.name, source=layer.source, function="relu")
-        relu = isinstance(layer, Activation) and layer.function == "relu" and before in layers
+            layer = ElementWise(name=layer.name, source=layer.source, function="relu")
+        relu = isinstance(layer, ElementWise) and layer.function == "relu" and before in layers
         merged = layers[before].with_relu() if alone and relu else None
         if merged is None:
             layers[layer.name] = reading(layer, names)

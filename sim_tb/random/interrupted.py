@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.run import EngineEnd
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
 from pe.config import PeConfig
@@ -39,19 +39,37 @@ _Access = tuple[range, int | None, int | None]
 
 
 @dataclass(frozen=True)
-class _Machine:
-    """Registers (None where unknown), bytes of scratchpad and memory, and which bytes of the
-    scratchpad are unknown."""
+class _Place:
+    """A place in the simulator's run, perhaps without the last instruction that waited.
+
+    Attributes:
+        registers, scratchpad, memory: their contents, valid until the next place is requested;
+            registers are None where unknown.
+        unknown: which bytes of the scratchpad are unknown.
+        before, following: address of the last word executed and of the next.
+        failing: number of instructions so far with a failed access.
+        ended: whether the program is at its own end.
+        dropped: address of the instruction omitted, or None.
+    """
 
     registers: list[int | None]
     scratchpad: NDArray[np.uint8]
     unknown: NDArray[np.bool_]
     memory: list[NDArray[np.uint8]]
+    before: int
+    following: int
+    failing: int
+    ended: bool = False
+    dropped: int | None = None
 
-    def copy(self) -> "_Machine":
-        """An independent copy."""
-        memory = [window.copy() for window in self.memory]
-        return _Machine(list(self.registers), self.scratchpad.copy(), self.unknown.copy(), memory)
+    def copy(self) -> "_Place":
+        """The same with contents that stay valid."""
+        return replace(
+            self,
+            scratchpad=self.scratchpad.copy(),
+            unknown=self.unknown.copy(),
+            memory=[window.copy() for window in self.memory],
+        )
 
     def allows(
         self,
@@ -66,26 +84,6 @@ class _Machine:
         if len(scratchpad) and not ((self.scratchpad == scratchpad) | self.unknown).all():
             return False
         return all(map(np.array_equal, self.memory, memory))
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A place in the simulator's run, perhaps without the last instruction that waited.
-
-    Attributes:
-        machine: its contents, valid until the next place is requested.
-        before, following: address of the last word executed and of the next.
-        failing: number of instructions so far with a failed access.
-        ended: whether the program is at its own end.
-        dropped: address of the instruction omitted, or None.
-    """
-
-    machine: _Machine
-    before: int
-    following: int
-    failing: int
-    ended: bool = False
-    dropped: int | None = None
 
 
 def interruption(
@@ -110,7 +108,7 @@ def interruption(
     fitting = [
         place
         for place in _places(program, simulator, memory)
-        if place.machine.allows(end.registers, scratchpad, windows)
+        if place.allows(end.registers, scratchpad, windows)
     ]
     outcome = simulator.run()
     reasons = []
@@ -127,7 +125,7 @@ def interruption(
 
 
 def _contradiction(
-    place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: Outcome
+    place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: EngineEnd
 ) -> str:
     """Why an engine that ended at ``place`` can't report ``end``; "" if it can."""
     stopped = program.stop_after is not None and end.elapsed_cycles >= program.stop_after
@@ -165,29 +163,33 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
     unknown = np.zeros(len(simulator.scratchpad), np.bool_)
     unknown_registers: set[int] = set()
 
-    def machine() -> _Machine:
+    failing = 0
+    before = simulator.pc
+
+    def reached(*, ended: bool = False) -> _Place:
         registers: list[int | None] = list(simulator.registers)
         for number in unknown_registers:
             registers[number] = None
-        return _Machine(registers, simulator.scratchpad, unknown, windows)
+        contents = registers, simulator.scratchpad, unknown, windows
+        return _Place(*contents, before, simulator.pc, failing, ended)
 
-    failing = 0
-    before = simulator.pc
     # The instruction that may be in dispatch: the place before it, and the register that it writes.
     dispatched: _Place | None = None
     target: int | None = None
 
     def places(ended: bool) -> Iterator[_Place]:
-        place = _Place(machine(), before, simulator.pc, failing, ended)
+        place = reached(ended=ended)
         yield place
         if dispatched is not None:
-            registers = list(place.machine.registers)
+            registers = list(place.registers)
             if target is not None:
-                registers[target] = dispatched.machine.registers[target]
+                registers[target] = dispatched.registers[target]
             yield replace(
-                place,
-                machine=replace(dispatched.machine, registers=registers),
-                failing=dispatched.failing,
+                dispatched,
+                registers=registers,
+                before=before,
+                following=place.following,
+                ended=ended,
                 dropped=dispatched.following,
             )
 
@@ -200,8 +202,8 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
         dram, scratchpad, register = access or (range(0), None, None)
         start = None
         if row is not None and row.unit in (Unit.VECTOR, Unit.LOAD_STORE):
-            start = _Place(machine().copy(), before, pc, failing)
-        if simulator.step().state != "limit":
+            start = reached().copy()
+        if simulator.step().state != "running":
             if row is not None and row.opcode == Opcode.HALT:
                 before = pc
             yield from places(True)

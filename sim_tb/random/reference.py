@@ -1,11 +1,12 @@
 """The expected end of a program, and its differences from the engine's."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from isa.assembly.disassembler import disassemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Observer, Outcome, Simulator
+from isa.iss.simulator import Observer, Simulator
 from isa.run import EngineEnd
 from isa.table import Opcode, find
 from pe.config import PeConfig
@@ -45,21 +46,16 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
     return expected_end(simulator, simulator.run(_LIMIT))
 
 
-def expected_end(simulator: Simulator, outcome: Outcome) -> EngineEnd:
+def expected_end(simulator: Simulator, outcome: EngineEnd) -> EngineEnd:
     """The end of an engine in the state of ``simulator`` at ``outcome``."""
-    return EngineEnd(
-        state="running" if outcome.state == "limit" else outcome.state,
-        cause=outcome.cause,
-        pc=outcome.pc,
+    return replace(
+        outcome,
         registers=list(simulator.registers),
         scratchpad=simulator.scratchpad.tobytes(),
-        fault=outcome.fault,
     )
 
 
-def same_place(
-    expected: EngineEnd | Outcome, pc: int, words: Sequence[int], config: PeConfig
-) -> bool:
+def same_place(expected: EngineEnd, pc: int, words: Sequence[int], config: PeConfig) -> bool:
     """Whether an engine of ``config`` with the program ``words`` may report the fault ``expected``
     at ``pc``: it knows the address only modulo a number of words, and reports a loaded value that
     does not fit a register later, at another place."""

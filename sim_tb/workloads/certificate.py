@@ -10,9 +10,9 @@ from memory.controller.counters import VaultCounter
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
+from microkernels.suite import suite
 from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
-from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
 from sim_tb.cosim.machine import MachineOptions, Timed
@@ -184,7 +184,7 @@ def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Ite
                 name = f"{variant.name} {traffic}"
                 yield CertifiedRun(kind="memory", name=name, config=variant, traffic=traffic)
     if "engine" in kinds:
-        for application in applications():
+        for application in suite().values():
             yield CertifiedRun(
                 kind="engine",
                 name=application.name,

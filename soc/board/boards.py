@@ -3,12 +3,14 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 
 from support.checks import shown
 from support.errors import VipError, unknown
 from support.files import read_bytes
+
+from .sdram import SDRAM, SDRAM_WIRES
 
 #: Device -> block RAMs, and nextpnr's option.
 DEVICES: Mapping[str, tuple[int, str]] = {
@@ -38,6 +40,8 @@ class FpgaBoard:
         clk: pin of the oscillator. clock_mhz: its rate.
         rx, tx: pins of the serial line, as seen from the device.
         led: pin of a lamp.
+        sdram: signal of :data:`soc.board.sdram.SDRAM_WIRES` -> its pins, separated by spaces;
+            empty: there is none.
         platform: its class in the package ``amaranth-boards``; "": it has none.
         loader: its name in openFPGALoader; "": it has none.
 
@@ -54,6 +58,7 @@ class FpgaBoard:
     rx: str
     tx: str
     led: str
+    sdram: Mapping[str, str] = field(default_factory=dict)
     platform: str = ""
     loader: str = ""
 
@@ -71,6 +76,14 @@ class FpgaBoard:
             raise BoardError(
                 f"board {self.name}: clock_mhz must be from 8 to 400, not {shown(self.clock_mhz)}"
             )
+        if self.sdram and (
+            type(self.sdram) is not dict
+            or {name: len(str(pins).split()) for name, pins in self.sdram.items()} != SDRAM_WIRES
+        ):
+            raise BoardError(
+                f"board {self.name}: sdram must have the pins of "
+                + ", ".join(f"{name} ({wires})" for name, wires in SDRAM_WIRES.items())
+            )
         users: dict[str, str] = {}
         for port, pin in self.pins.items():
             if not isinstance(pin, str) or not _PIN.fullmatch(pin):
@@ -85,7 +98,12 @@ class FpgaBoard:
     @property
     def pins(self) -> Mapping[str, str]:
         """Port of the top module -> pin."""
-        return {port: getattr(self, port) for port in _PINS}
+        pins = {port: getattr(self, port) for port in _PINS}
+        for name, places in self.sdram.items():
+            wires = places.split()
+            for number, pin in enumerate(wires):
+                pins[f"{SDRAM}_{name}" + (f"[{number}]" if len(wires) > 1 else "")] = pin
+        return pins
 
     @property
     def block_rams(self) -> int:
@@ -110,6 +128,18 @@ def _ulx3s(size: str) -> FpgaBoard:
         rx="M1",
         tx="L4",
         led="B2",
+        sdram={
+            "clk": "F19",
+            "cke": "F20",
+            "cs_n": "P20",
+            "ras_n": "R20",
+            "cas_n": "T19",
+            "we_n": "T20",
+            "dm": "U19 E20",
+            "ba": "P19 N20",
+            "a": "M20 M19 L20 L19 K20 K19 K18 J20 J19 H20 N19 G20 G19",
+            "dq": "J16 L18 M18 N18 P18 T18 T17 U20 E19 D20 D19 C20 E18 F18 J18 J17",
+        },
         platform=f"ulx3s:ULX3S_{size}_Platform",
         loader="ulx3s",
     )
@@ -148,6 +178,18 @@ BOARDS: Mapping[str, FpgaBoard] = {
             rx="A9",
             tx="B9",
             led="B11",
+            sdram={
+                "clk": "R15",
+                "cke": "L16",
+                "cs_n": "A14",
+                "ras_n": "B16",
+                "cas_n": "G16",
+                "we_n": "A15",
+                "dm": "C16 T15",
+                "ba": "G15 B14",
+                "a": "H15 B13 B12 J16 J15 R12 K16 R13 T13 K15 A13 R14 T14",
+                "dq": "F16 E15 F15 D14 E16 C15 D16 B15 R16 P16 P15 N16 N14 M16 M15 L15",
+            },
             platform="icesugar_pro:ICESugarProPlatform",
         ),
         FpgaBoard(
@@ -160,6 +202,18 @@ BOARDS: Mapping[str, FpgaBoard] = {
             rx="K16",
             tx="K15",
             led="E13",
+            sdram={
+                "clk": "A3",
+                "cke": "B4",
+                "cs_n": "B12",
+                "ras_n": "A12",
+                "cas_n": "B13",
+                "we_n": "A13",
+                "dm": "B14 B3",
+                "ba": "A11 B11",
+                "a": "B10 A9 B9 A8 B8 A7 B7 A6 B6 A5 A10 B5 A4",
+                "dq": "B16 C14 C16 C15 D16 A15 B15 A14 A2 B2 E2 D1 C2 C1 C3 B1",
+            },
             platform="icepi_zero:IcepiZero1_3Platform",
             loader="icepi-zero",
         ),
@@ -188,9 +242,15 @@ def with_block_rams(number: float) -> str:
     return f"; {' or '.join(names)} would do" if names else ""
 
 
+def with_sdram() -> str:
+    """The names of the boards with an SDRAM."""
+    return ", ".join(board.name for board in BOARDS.values() if board.sdram)
+
+
 def find_board(name: str) -> FpgaBoard:
     """The board called ``name``, or the one in the TOML file ``name``, which ends in ``.toml`` and
-    has the fields of :class:`FpgaBoard` without ``name``, ``platform`` and ``loader``.
+    has the fields of :class:`FpgaBoard` without ``name``, ``platform`` and ``loader``; ``sdram`` is
+    optional.
 
     Raises:
         BoardError: there is none, or the file has an unknown or no field, or a bad value.
@@ -206,13 +266,14 @@ def find_board(name: str) -> FpgaBoard:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BoardError(f"{path}: not a TOML file: {error}") from None
     needed = [
-        field.name
-        for field in fields(FpgaBoard)
-        if field.default is MISSING and field.name != "name"
+        one.name
+        for one in fields(FpgaBoard)
+        if one.default is one.default_factory is MISSING and one.name != "name"
     ]
+    allowed = [*needed, "sdram"]
     for key in content:
-        if key not in needed:
-            raise BoardError(f"{path}: {unknown('field', key, needed)}")
+        if key not in allowed:
+            raise BoardError(f"{path}: {unknown('field', key, allowed)}")
     for key in needed:
         if key not in content:
             raise BoardError(f"{path}: the field {key} is missing; there are: {', '.join(needed)}")

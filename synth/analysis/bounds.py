@@ -6,41 +6,17 @@ from typing import Literal
 
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
-from isa.program import Program
 from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
 from isa.timing import WORD_BYTES
 from pe.config import PeConfig
 from synth.errors import CoverageError
 
 from .facts import Facts
-from .needs import place
-from .profile import InFlight, Profile
-from .values import Values, remedy
+from .profile import InFlight
+from .values import Study, remedy
 
 #: Maximum branches that a message names.
 _NAMED = 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """A program and what is known about it.
-
-    Attributes:
-        name: for messages; "" if there is only one program. values: proved facts. profile: observed
-            facts, if any.
-        in_flight: sizes observed on the hardware, if any.
-    """
-
-    program: Program
-    name: str
-    values: Values
-    profile: Profile | None
-    in_flight: InFlight | None
-
-    def place(self, address: int) -> str:
-        """Where a word is, for a message."""
-        prefix = f"{self.name}: " if self.name else ""
-        return prefix + place(self.program, address)
 
 
 def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
@@ -55,7 +31,7 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
     for study in studies:
         if study.profile is None:
             continue
-        can, did = study.values.facts, study.profile.facts
+        can, did = study.facts, study.profile.facts
         sides = [(a, "never taken") for a in (can.taken & did.executed) - did.taken]
         sides += [(a, "always taken") for a in (can.passed & did.executed) - did.passed]
         missing = [f"{study.place(a)} is {side}" for a, side in sorted(sides)]
@@ -192,8 +168,8 @@ def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound
 
     def needed(study: Study, facts: Facts) -> dict[int, int]:
         found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
-        for word in study.values.facts.executed:
-            row = study.values.flow.rows[word]
+        for word in study.facts.executed:
+            row = study.flow.rows[word]
             if row.reduction is not None and row.width is not None:
                 # A row of a matrix can begin at any element, so the instruction itself needs this
                 # alignment.
@@ -219,7 +195,7 @@ def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound
 
 def _set_by(opcode: Opcode, start: int) -> _Needed:
     def needed(study: Study, facts: Facts) -> dict[int, int]:
-        rows = study.values.flow.rows
+        rows = study.flow.rows
         found = {word: high for word, (_, high) in facts.settings.items()}
         return {_LAUNCH: start} | {w: high for w, high in found.items() if rows[w].opcode == opcode}
 
@@ -246,11 +222,7 @@ def _address(
         if study.profile is not None and facts is study.profile.facts:
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
         # If no instruction reads the parameter, it can be 0.
-        most = (
-            study.values.launch["parameters"][1].bit_length()
-            if study.values.reads_parameters
-            else 0
-        )
+        most = study.launch["parameters"][1].bit_length() if study.reads_parameters else 0
         return ends | {_LAUNCH: most}
 
     return _settle(
@@ -278,11 +250,11 @@ def _settle(
     proved: list[int] = []
     remedies: dict[str, None] = {}
     for study in studies:
-        needs = needed(study, study.values.facts)
+        needs = needed(study, study.facts)
         largest = _most(study, needs)
         if fit(largest[0]) >= full > fit(0):
             words = [word for word, value in needs.items() if fit(value) >= full]
-            helps = remedy(study.program, study.values, (w for w in words if w != _LAUNCH))
+            helps = remedy(study, (w for w in words if w != _LAUNCH))
             if _LAUNCH in words:
                 helps = helps or "--parameters for r5, which the launch sets"
             remedies[helps] = None
@@ -320,7 +292,7 @@ def _profiled(
     assert study.profile is not None
     seen = study.profile.facts
     needs = dict(needed(study, seen))
-    for word, value in needed(study, study.values.facts).items():
+    for word, value in needed(study, study.facts).items():
         if word != _LAUNCH and word not in seen.executed and fit(value) < fit(full):
             needs[word] = value
     return needs
@@ -373,12 +345,12 @@ def _waiting(
     slower = 0.0
     profiled = []
     for study in studies:
-        rows = study.values.flow.rows
-        words = [word for word in study.values.facts.executed if uses(rows[word])]
+        rows = study.flow.rows
+        words = [word for word in study.facts.executed if uses(rows[word])]
         if not words:
             continue
         in_flight = study.in_flight
-        if in_flight is not None and study.profile is None and not study.values.steady:
+        if in_flight is not None and study.profile is None and not study.steady:
             # Only proofs count, and other data may take different cycles.
             in_flight = None
         if in_flight is None:
@@ -389,12 +361,12 @@ def _waiting(
                 full=full,
                 basis="given",
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
-                remedy=remedy(study.program, study.values, study.values.varying),
+                remedy=remedy(study, study.varying),
             )
         slower = max(slower, in_flight.slower)
         why = f"the fewest with which the runs take {_cycles(slower)}"
         value = max(value, size_of(in_flight))
-        if not study.values.steady:
+        if not study.steady:
             profiled.append(study.name)
     if profiled:
         basis, guard = "profiled", "waits: same results, but later"
@@ -410,9 +382,7 @@ def _waiting(
         guard=guard,
         profiled=tuple(profiled),
         remedy="; ".join(
-            remedy(study.program, study.values, study.values.varying)
-            for study in studies
-            if study.name in profiled
+            remedy(study, study.varying) for study in studies if study.name in profiled
         ),
     )
 
@@ -425,4 +395,4 @@ def _no_measure(study: Study) -> str:
     """Why it is unknown how many transfers a program has in flight."""
     if study.in_flight is None:
         return "no run on the hardware shows how many are needed"
-    return f"timing depends on data, first at {study.place(min(study.values.varying))}"
+    return f"timing depends on data, first at {study.place(min(study.varying))}"

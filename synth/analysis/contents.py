@@ -1,41 +1,39 @@
-"""Known contents of memory: declared constants and bounded numbers."""
+"""Programs to trim to, and what all their launches have in common: declared constants and bounded
+numbers in memory, and ranges of start registers."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from isa.declared import Declared, Numbers, Span
+from isa.program import Program
+from pe.config import PeConfig
 from synth.errors import DeclarationError
 
 from .interval import Interval, Value, bounds, join, step_of
 
+#: Lowest and highest value of start registers (:data:`isa.launch.START_REGISTERS`), by name.
+StartRanges = Mapping[str, tuple[int, int]]
 #: Size in bytes of a bounded number that the program itself may store.
 SELF_WRITTEN_BYTES = 8
 #: Maximum numbers of a table among which one load may choose.
 _MOST_CHOICES = 4096
 
 
-@dataclass(frozen=True)
 class Contents:
     """Known memory.
 
-    Attributes:
+    Parameters:
         constants: bytes by first address; spans neither overlap nor touch.
         numbers: bounded numbers, which don't overlap anything.
     """
 
-    constants: Mapping[int, bytes] = field(default_factory=dict)
-    numbers: tuple[Numbers, ...] = ()
-
-    def __post_init__(self) -> None:
-        spans = [Span(start, len(constant)) for start, constant in sorted(self.constants.items())]
-        object.__setattr__(self, "_spans", spans)
-        object.__setattr__(self, "_starts", [span.start for span in spans])
-        object.__setattr__(self, "_numbered", [numbers.span for numbers in self.numbers])
-
-    _spans: list[Span] = field(init=False, repr=False, compare=False)
-    _starts: list[int] = field(init=False, repr=False, compare=False)
-    _numbered: list[Span] = field(init=False, repr=False, compare=False)
+    def __init__(self, constants: Mapping[int, bytes], numbers: tuple[Numbers, ...]) -> None:
+        self.constants = constants
+        self.numbers = numbers
+        self._spans = [Span(start, len(one)) for start, one in sorted(constants.items())]
+        self._starts = [span.start for span in self._spans]
+        self._numbered = [bounded.span for bounded in numbers]
 
     def load(self, place: Value, width: int) -> Value | None:
         """The signed number of ``width`` bytes at ``place``, a multiple of ``width``; None if
@@ -101,7 +99,7 @@ class Contents:
 
 
 #: Contents of a memory about which nothing is known.
-NOTHING_KNOWN = Contents()
+NOTHING_KNOWN = Contents({}, ())
 
 
 def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
@@ -158,3 +156,50 @@ def _check_numbers(numbers: Numbers, memory: bytes) -> None:
             raise DeclarationError(
                 f"{numbers}: the memory has {value} at {span.start + offset:#x}, outside the range"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A program that the engine must run.
+
+    Attributes:
+        name: for messages; "" if there is only one.
+        memories: contents of the memory from address 0 on, one per run. Without any the program
+            runs on zeros, and this run is not used as a profile.
+        declared: what is fixed in memory, and the slots; everything else is data, and may be
+            anything.
+        parameters: DRAM address of the parameter block (r5), fixed with the program; None: any.
+        one_vault: the machine is one vault with as many engines as there are slots.
+    """
+
+    program: Program
+    name: str = ""
+    memories: tuple[bytes, ...] = ()
+    declared: Declared = field(default_factory=Declared)
+    parameters: int | None = None
+    one_vault: bool = False
+
+    def contents(self, config: PeConfig) -> Contents:
+        """What is known of the memory of an engine of ``config``.
+
+        Raises:
+            DeclarationError: a memory contradicts the declarations, or another memory.
+        """
+        size = 1 << config.address_bits
+        first, *others = (
+            contents_of(self.declared, memory, size) for memory in self.memories or (b"",)
+        )
+        for other in others:
+            first.check_same(other)
+        return first
+
+    def launch(self, config: PeConfig) -> StartRanges:
+        """Ranges of the start registers on engines of ``config``."""
+        last_address = (1 << config.address_bits) - 1
+        start, count = self.parameters, self.declared.slots
+        slots = (0, count - 1)
+        parameters = (0, last_address) if start is None else (start, start)
+        ranges = {"parameters": parameters, "slot": slots}
+        if not self.one_vault:
+            return ranges
+        return {**ranges, "pe_index": slots, "vault": (0, 0), "pe_count": (count, count)}

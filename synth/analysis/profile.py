@@ -378,11 +378,11 @@ def profile_run(
         observer=recorder(facts),
     )
     outcome = simulator.run(min(_STEP, limit))
-    while outcome.state == "limit" and outcome.instructions < limit:
+    while outcome.state == "running" and outcome.executed < limit:
         if progress is not None:
-            progress(outcome.instructions)
-        outcome = simulator.run(min(_STEP, limit - outcome.instructions))
-    if outcome.state == "limit":
+            progress(outcome.executed)
+        outcome = simulator.run(min(_STEP, limit - outcome.executed))
+    if outcome.state == "running":
         raise TrimError(f"the profiled run did not end within {limit} instructions")
     if outcome.state == "faulted" and not may_fault:
         raise TrimError(f"the run faults: {outcome.fault}")

@@ -17,51 +17,21 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import PeConfig, serves_history
 from synth.errors import DeclarationError, TrimError
 
-from .bounds import Bound, Study, bounds_of, check_covered
-from .contents import NOTHING_KNOWN, Contents
+from .bounds import Bound, bounds_of, check_covered
+from .contents import Subject
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
-from .values import StartRanges, analyse
+from .values import Study, analyse
 
 _MIN_REGISTERS = 8
 _MIN_WORDS = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """What all launches of a program have in common.
-
-    Attributes:
-        contents: known contents of its memory.
-        parameters: start register of that name; None: any address.
-        slots: it runs in slots below this number.
-        one_vault: the machine is one vault with this many engines.
-    """
-
-    contents: Contents = NOTHING_KNOWN
-    parameters: int | None = None
-    slots: int = 1 << 16
-    one_vault: bool = False
-
-    def launch(self, config: PeConfig) -> StartRanges:
-        """Ranges of the start registers on engines of ``config``."""
-        last_address = (1 << config.address_bits) - 1
-        start = self.parameters
-        slots = (0, self.slots - 1)
-        parameters = (0, last_address) if start is None else (start, start)
-        ranges = {"parameters": parameters, "slot": slots}
-        if not self.one_vault:
-            return ranges
-        return {**ranges, "pe_index": slots, "vault": (0, 0), "pe_count": (self.slots, self.slots)}
-
-
 def report(
-    programs: Program | Sequence[Program],
+    programs: Subject | Program | Sequence[Subject | Program],
     config: PeConfig,
     profiles: Sequence[Profile] = (),
     *,
-    names: Sequence[str] = (),
-    known: Sequence[Known] = (),
     timed: Sequence[Profile] = (),
     keep_counters: bool = False,
     rom: bool = False,
@@ -77,10 +47,9 @@ def report(
     profile shows faults.
 
     Parameters:
-        profiles: of some of the programs. Those without get the sizes proved for all runs.
-        names: of the programs, for messages.
-        known: what is known of the launches of each program; empty: nothing. A program may be
+        programs: of those that are no :class:`.contents.Subject` nothing is known. A program may be
             listed several times, with different memories.
+        profiles: of some of the programs. Those without get the sizes proved for all runs.
         timed: profiles of further runs, of programs whose runs all take the same cycles; only their
             transfers in flight count.
         keep_counters: keep the performance counters.
@@ -92,15 +61,15 @@ def report(
     Raises:
         TrimError: a program does not run on ``config`` or has words that are not instructions, or a
             profile belongs to another program.
-        DeclarationError: a program may overwrite memory declared as constant or bounded.
+        DeclarationError: a memory contradicts declarations or another memory, or a program may
+            overwrite memory declared as constant or bounded.
         CoverageError: a size depends on a profile that does not cover its program.
     """
-    listed = [programs] if isinstance(programs, Program) else list(programs)
-    _check_asked(listed, config, rom, address_bits)
-    studies = _studies(listed, config, profiles, timed, names, known)
+    subjects = _subjects([programs] if isinstance(programs, Subject | Program) else programs)
+    _check_asked(subjects, config, rom, address_bits)
+    studies = _studies(subjects, config, profiles, timed)
     parts = {
-        study.name: needed(study.program, study.values.facts.executed, study.name)
-        for study in studies
+        study.name: needed(study.program, study.facts.executed, study.name) for study in studies
     }
     needs = union(parts.values())
     _check(parts, config)
@@ -109,20 +78,20 @@ def report(
     sized = replace(
         _sized(config, needs, bounds),
         counters=config.counters and keep_counters,
-        program=listed[0].words if rom else None,
+        program=studies[0].program.words if rom else None,
     )
-    exact = all(study.values.exact for study in studies)
+    exact = all(study.exact for study in studies)
     return TrimReport(needs, parts, config, sized, bounds, exact)
 
 
 def _check_asked(
-    programs: Sequence[Program], config: PeConfig, rom: bool, address_bits: int | None
+    subjects: Sequence[Subject], config: PeConfig, rom: bool, address_bits: int | None
 ) -> None:
     """Refuse what no analysis can help."""
-    if not programs:
+    if not subjects:
         raise TrimError("there is no program to trim to")
-    if rom and len({program.words for program in programs}) > 1:
-        raise TrimError(f"a ROM holds one program, not {len(programs)}")
+    if rom and len({subject.program.words for subject in subjects}) > 1:
+        raise TrimError(f"a ROM holds one program, not {len(subjects)}")
     if address_bits is not None and address_bits > config.address_bits:
         raise TrimError(
             f"address_bits must be at most the configuration's {config.address_bits}, "
@@ -154,40 +123,46 @@ def _sizes(
     return sizes
 
 
+def _subjects(programs: Sequence[Subject | Program]) -> list[Subject]:
+    """The programs by names that differ; one alone has none."""
+    subjects = [
+        item if isinstance(item, Subject) else Subject(program=item, name=f"program {number}")
+        for number, item in enumerate(programs, 1)
+    ]
+    if len(subjects) == 1:
+        return [replace(subjects[0], name="")]
+    names = [subject.name for subject in subjects]
+    if len(set(names)) < len(names):
+        raise TrimError(f"each program needs a unique name, not {', '.join(names)}")
+    return subjects
+
+
 def _studies(
-    programs: Sequence[Program],
+    subjects: Sequence[Subject],
     config: PeConfig,
     profiles: Sequence[Profile],
     timed: Sequence[Profile],
-    names: Sequence[str],
-    known: Sequence[Known],
 ) -> list[Study]:
     """What is known about each program; parameters and errors as for :func:`report`."""
-    labels = list(names) if names else [f"program {n}" for n in range(1, len(programs) + 1)]
-    if len(programs) == 1:
-        labels = [""]
-    if len(set(labels)) < len(programs) or len(labels) != len(programs):
-        raise TrimError(f"each program needs a unique name, not {', '.join(labels)}")
+    programs = [subject.program for subject in subjects]
     studies = []
-    for program, name, profile, seen, launches in zip(
-        programs,
-        labels,
+    for subject, profile, seen in zip(
+        subjects,
         profile_of_each(programs, profiles),
         profile_of_each(programs, (*profiles, *timed)),
-        known or [Known()] * len(programs),
         strict=True,
     ):
-        with _named(name):
-            values = analyse(program, config, launches.launch(config), launches.contents)
+        with named(subject.name):
+            study = analyse(
+                subject.program, config, subject.launch(config), subject.contents(config)
+            )
         in_flight = None if seen is None else seen.in_flight
-        studies.append(
-            Study(program=program, name=name, values=values, profile=profile, in_flight=in_flight)
-        )
+        studies.append(replace(study, name=subject.name, profile=profile, in_flight=in_flight))
     return studies
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def named(name: str) -> Iterator[None]:
     """Prefix the message of a contradicted declaration with the program's name."""
     try:
         yield

@@ -17,15 +17,14 @@ from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Opcode, Role
 from pe.config import PeConfig
 from synth.errors import DeclarationError
 
-from .contents import NOTHING_KNOWN, SELF_WRITTEN_BYTES, Contents
+from .contents import NOTHING_KNOWN, SELF_WRITTEN_BYTES, Contents, StartRanges
 from .effects import Effects, Overwrite, Registers, SelfWritten
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
 from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
+from .profile import InFlight, Profile
 
-#: Lowest and highest value of start registers (:data:`isa.launch.START_REGISTERS`), by name.
-StartRanges = Mapping[str, tuple[int, int]]
 #: Those of a launch of which nothing is known.
 _ANY: StartRanges = {
     **dict.fromkeys(START_REGISTERS.values(), (0, (1 << 16) - 1)),
@@ -48,8 +47,8 @@ _FEW = 4
 
 
 @dataclass(frozen=True)
-class Values:
-    """Result of :func:`analyse`.
+class Study:
+    """A program, everything that it may do (:func:`analyse`), and what runs did.
 
     Attributes:
         flow: control flow of the program. facts: everything that it may do.
@@ -61,8 +60,11 @@ class Values:
         steady: no word varies and slots don't differ, so all runs take the same cycles.
         unknown: word that loads an unknown number -> first address and end of where it may be.
         launch: for which all of this is true.
+        name: for messages; "" if there is only one program. profile: of runs, if any.
+        in_flight: sizes observed on the hardware, if any.
     """
 
+    program: Program
     flow: Flow
     facts: Facts
     exact: bool
@@ -71,11 +73,19 @@ class Values:
     steady: bool
     unknown: Mapping[int, tuple[int, int]]
     launch: StartRanges
+    name: str = ""
+    profile: Profile | None = None
+    in_flight: InFlight | None = None
+
+    def place(self, address: int) -> str:
+        """Where a word is, for a message."""
+        prefix = f"{self.name}: " if self.name else ""
+        return prefix + place(self.program, address)
 
 
 def analyse(
     program: Program, config: PeConfig, launch: StartRanges, contents: Contents = NOTHING_KNOWN
-) -> Values:
+) -> Study:
     """Everything that runs of ``program`` on an engine of ``config`` can do, up to a fault.
 
     Parameters:
@@ -101,13 +111,13 @@ def _analyse(
     control: Flow,
     contents: Contents,
     self_written: tuple[int, ...],
-) -> Values:
+) -> Study:
     thresholds = _constants(program, control)
     widened: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
         attempt = _Attempt(program, config, control, widened, thresholds, contents, self_written)
         if attempt.run(launch):
-            return attempt.values(launch)
+            return attempt.study(launch)
         thresholds |= attempt.limits()
         forked = [pc for pc, _ in attempt.forks.most_common() if pc not in widened]
         if not forked:
@@ -115,7 +125,7 @@ def _analyse(
         widened |= {forked[0]}
     attempt = _Attempt(program, config, control, None, thresholds, contents, self_written)
     attempt.run(launch)
-    return attempt.values(launch)
+    return attempt.study(launch)
 
 
 def _constants(program: Program, control: Flow) -> frozenset[int]:
@@ -178,11 +188,12 @@ class _Attempt:
             program, config, control, self._branches, contents, self_written, self.facts
         )
 
-    def values(self, launch: StartRanges) -> Values:
+    def study(self, launch: StartRanges) -> Study:
         """The result of :meth:`run` with ``launch``."""
         live = {START_REGISTERS.get(slot) for slot in self.control.live[0]}
         varying = frozenset(self._effects.varying | self._varying)
-        return Values(
+        return Study(
+            program=self._program,
             flow=self.control,
             facts=self.facts,
             exact=self.exact,
@@ -220,7 +231,7 @@ class _Attempt:
         except Overwrite as error:
             word, first, end, span = error.args
             written = Span(first, end - first)
-            helps = store_remedy(self._program, self.values(launch), word, written)
+            helps = store_remedy(self.study(launch), word, written)
             raise DeclarationError(
                 f"{place(self._program, word)} may store to {first:#x} to "
                 f"{end - 1:#x}, which overlaps {span}, declared as constant or bounded"
@@ -393,7 +404,7 @@ _NAMED = 3
 _MOST_BYTES = 1 << 12
 
 
-def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
+def remedy(study: Study, words: Iterable[int]) -> str:
     """Declarations that would make known what ``words`` read; "" if there are none.
 
     A register is traced back to the loads of unknown numbers that it depends on, and a load from an
@@ -401,17 +412,17 @@ def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
     otherwise a loop without a known end would need ever more declarations. Loads of adjacent bytes
     are merged.
     """
-    loads, launch = _origins(program, values, words)
+    loads, launch = _origins(study, words)
     if loads:
-        rows = values.flow.rows
-        branches = [word for word in values.varying if rows[word].branch is not None]
-        loads |= _origins(program, values, branches)[0]
+        rows = study.flow.rows
+        branches = [word for word in study.varying if rows[word].branch is not None]
+        loads |= _origins(study, branches)[0]
     options = []
-    for span, of in _merged({word: values.unknown[word] for word in loads}):
-        row = values.flow.rows[of[0]]
+    for span, of in _merged({word: study.unknown[word] for word in loads}):
+        row = study.flow.rows[of[0]]
         assert row.writes is not None
-        register = row.writes.extract(program.words[of[0]])
-        where = place(program, of[0])
+        register = row.writes.extract(study.program.words[of[0]])
+        where = place(study.program, of[0])
         if len(of) > 1:
             loaded = f"for {len(of)} loads, the first of r{register} by {where}"
             options.append(f"--constant {span} {loaded}")
@@ -428,13 +439,13 @@ def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
     return ", ".join(options[:_NAMED]) + (f" and {unnamed} more" if unnamed > 0 else "")
 
 
-def store_remedy(program: Program, values: Values, word: int, written: Span) -> str:
+def store_remedy(study: Study, word: int, written: Span) -> str:
     """:func:`remedy` for a word that may store to declared memory at ``written``, with a leading
     semicolon."""
-    if word in values.varying:
-        helps = remedy(program, values, [word])
+    if word in study.varying:
+        helps = remedy(study, [word])
         return f"; its address is known with {helps}" if helps else ""
-    if values.flow.rows[word].opcode == Opcode.ST_REG and written.size == SELF_WRITTEN_BYTES:
+    if study.flow.rows[word].opcode == Opcode.ST_REG and written.size == SELF_WRITTEN_BYTES:
         return f"; to bound a number that the program stores: --range {written}=LOW..HIGH"
     return ""
 
@@ -451,13 +462,13 @@ def _merged(loads: Mapping[int, tuple[int, int]]) -> list[tuple[Span, list[int]]
     return [(span, sorted(of)) for span, of in pieces]
 
 
-def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[set[int], set[str]]:
+def _origins(study: Study, words: Iterable[int]) -> tuple[set[int], set[str]]:
     """Loads of unknown numbers from known addresses, and start registers, that ``words`` depend
     on."""
-    rows, executed = values.flow.rows, values.facts.executed
+    rows, executed = study.flow.rows, study.facts.executed
     before: dict[int, list[int]] = defaultdict(list)
     for address in executed:
-        for after in values.flow.following[address]:
+        for after in study.flow.following[address]:
             before[after].append(address)
     loads: set[int] = set()
     launch: set[str] = set()
@@ -466,11 +477,11 @@ def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[se
 
     def trace(word: int) -> None:
         """Add what the word's result depends on."""
-        first, end = values.unknown.get(word, (0, _MOST_BYTES + 1))
+        first, end = study.unknown.get(word, (0, _MOST_BYTES + 1))
         if end - first <= _MOST_BYTES:
             loads.add(word)
-        elif word in values.unknown or not (rows[word].loads and rows[word].writes):
-            pending.extend((word, slot) for slot in reads(rows[word], program.words[word]))
+        elif word in study.unknown or not (rows[word].loads and rows[word].writes):
+            pending.extend((word, slot) for slot in reads(rows[word], study.program.words[word]))
 
     for word in words:
         trace(word)
@@ -482,10 +493,10 @@ def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[se
         word, slot = item
         if word == 0 and slot in START_REGISTERS:
             name = START_REGISTERS[slot]
-            low, high = values.launch[name]
+            low, high = study.launch[name]
             launch |= {name} if low < high else set()
         for source in before[word]:
-            if slot in writes(rows[source], program.words[source]):
+            if slot in writes(rows[source], study.program.words[source]):
                 trace(source)
             else:
                 pending.append((source, slot))

@@ -6,12 +6,14 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from hdl.emission import Emission
 from hdl.yosys import run_yosys
 from soc.board.boards import FpgaBoard, with_block_rams
-from soc.board.design import PLL, TOP, constraints, top_verilog
+from soc.board.design import PLL, TOP, constraints
+from soc.board.sdram import SDRAM_PHASES
 from support.cache import content_key
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder, scratch_folder
@@ -24,9 +26,9 @@ from .yosys import Run, cache_folder, run
 
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
-_CELLS = ("+/lattice/cells_bb_ecp5.v",)
+_CELLS = ("+/lattice/cells_sim_ecp5.v", "+/lattice/cells_bb_ecp5.v")
 #: Cells of the pins and of the clock, which no measure counts.
-_PINS = ("EHXPLLL",)
+_PINS = ("EHXPLLL", "ODDRX1F", "TRELLIS_IO")
 _NETLIST, _PINS_FILE, _REPORT, _CONFIG, _BITS = (
     "netlist.json",
     "pins.lpf",
@@ -39,20 +41,24 @@ _PACKED_MHZ = 62.0
 _MOST_BIT_BYTES = 1 << 25
 
 
-def pll_verilog(board: FpgaBoard, mhz: float) -> str:
-    """Verilog of module :data:`soc.board.design.PLL`, which makes ``mhz`` of the board's clock.
+def pll_verilog(board: FpgaBoard, mhz: float, sdram: int = 0) -> str:
+    """Verilog of module :data:`soc.board.design.PLL`, which makes ``mhz`` of the board's clock, and
+    ``sdram`` times that, shifted and not, for an SDRAM, unless that is 0.
 
     Raises:
         SynthesisError: the PLL can't make it.
         MissingExtraError: nextpnr's package is not installed.
     """
-    key = _key("pll", f"{board.clock_mhz:g}", f"{mhz:g}")
+    options = ["-i", f"{board.clock_mhz:g}", "-o", f"{mhz:g}", "-f", _PLL_FILE, "--module", PLL]
+    if sdram:
+        options += ["--clkout1", f"{mhz * sdram:g}", "--phase1", f"{SDRAM_PHASES[sdram]}"]
+        options += ["--clkout2", f"{mhz * sdram:g}"]
+    key = _key("pll", *options)
     file = cache_folder() / f"{key}.pll.v"
     if not file.is_file():
-        options = ["-i", f"{board.clock_mhz:g}", "-o", f"{mhz:g}", "-f", _PLL_FILE]
         with scratch_folder("pll") as folder:
             what = f"{mhz:g} MHz from {board.clock_mhz:g}"
-            run_packaged("ecppll", [*options, "--module", PLL], folder, _PLL_FILE, what=what)
+            run_packaged("ecppll", options, folder, _PLL_FILE, what=what)
             text = (folder / _PLL_FILE).read_text(encoding="utf-8")
         made = re.search(r"output clkout0, // ([\d.]+) MHz", text)
         if made is None or abs(float(made[1]) - mhz) > mhz / 200:
@@ -62,21 +68,23 @@ def pll_verilog(board: FpgaBoard, mhz: float) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def map_board(emission: Emission, board: FpgaBoard, mhz: float) -> tuple[Path, Mapping[str, float]]:
+def map_board(
+    verilog: Mapping[str, str], board: FpgaBoard, mhz: float, sdram: int = 0
+) -> tuple[Path, Mapping[str, float]]:
     """Map the design of a board (:func:`soc.board.design.board_verilog`): gzipped Yosys JSON, and
     measure of ECP5 -> number.
 
     Parameters:
-        mhz: of the design's clock.
+        mhz: of the design's clock. sdram: see :func:`pll_verilog`.
 
     Raises:
         SynthesisError: a tool fails, or the design does not fit the device.
         MissingExtraError: a tool is not installed.
     """
-    label = f"{emission.top} on {board.name}"
+    label = f"the design on {board.name}"
     work = Run(
         top=TOP,
-        sources={**emission.modules, PLL: pll_verilog(board, mhz), TOP: top_verilog()},
+        sources={**verilog, PLL: pll_verilog(board, mhz, sdram)},
         cells=_CELLS,
         commands=ecp5_commands(),
         netlist="json",
@@ -119,18 +127,20 @@ def netlist_verilog(netlist: Path) -> Mapping[str, str]:
     return {TOP: text, "cells": models}
 
 
-def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[bytes, float]:
-    """Place, route and pack: the bit file, and the highest clock in MHz; minutes, unless it is
-    cached.
+def bit_file(
+    netlist: Path, board: FpgaBoard, mhz: float, sdram: int, seed: int
+) -> tuple[bytes, float]:
+    """Place, route and pack: the bit file, and the chip's highest clock in MHz; minutes, unless it
+    is cached.
 
     Parameters:
-        netlist, board, mhz: as for :func:`map_board`.
+        netlist, board, mhz, sdram: as for :func:`map_board`.
 
     Raises:
         SynthesisError: nextpnr refuses the design.
         MissingExtraError: it is not installed.
     """
-    pins = constraints(board)
+    pins = constraints(board, sdram=bool(sdram))
     key = _key("bit", netlist.parent.name, pins, *board.placer, f"{mhz:g}", str(seed))
     target = cache_folder() / f"{key}.board"
     if not target.is_dir():
@@ -148,9 +158,7 @@ def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[by
             packing = ["--compress", "--freq", f"{_PACKED_MHZ}", "--input", _CONFIG]
             run_packaged("ecppack", [*packing, "--bit", _BITS], folder, _BITS, what=what)
             report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-            # Yosys names the clock's net after any of the modules that it reaches.
-            aims = {clock_of(net): mhz for net in report["fmax"]}
-            placement = placement_of(report, seed, aims, what)
+            placement = _of_chip(placement_of(report, seed, _clocks(report), what), report, mhz)
             write_file(folder / _PLACEMENT, json.dumps(placement.to_json(), indent=1) + "\n")
             for name in (_NETLIST, _REPORT):
                 (folder / name).unlink()
@@ -158,6 +166,23 @@ def bit_file(netlist: Path, board: FpgaBoard, mhz: float, seed: int) -> tuple[by
             folder.rename(target)
     placement = Placement.from_json(json.loads((target / _PLACEMENT).read_text(encoding="utf-8")))
     return read_bytes(target / _BITS, _MOST_BIT_BYTES), placement.fmax_mhz
+
+
+def _clocks(report: Mapping[str, Any]) -> dict[str, float]:
+    """Clock -> MHz that it has. Yosys names a clock's net after any of the modules that it
+    reaches."""
+    return {clock_of(net): float(rate["constraint"]) for net, rate in report["fmax"].items()}
+
+
+def _of_chip(placement: Placement, report: Mapping[str, Any], mhz: float) -> Placement:
+    """The placement with rates of the chip's clock: an SDRAM's is a multiple of it, and from one to
+    the other a value has a cycle of the faster."""
+    clocks = _clocks(report)
+    rates = {clock: placement.rates[clock] * mhz / aim for clock, aim in clocks.items()}
+    for one in placement.crossings:
+        fastest = max(clocks[one.source], clocks[one.target])
+        rates[f"{one.source} to {one.target}"] = 1e3 / one.ns * mhz / fastest
+    return replace(placement, rates=rates)
 
 
 def _key(*parts: str) -> str:

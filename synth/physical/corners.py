@@ -13,7 +13,8 @@ from synth.errors import SynthesisError
 from synth.netlist import Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
-from synth.timing.sta import CLOCK_SLEW_NS, Path, longest_path
+from synth.timing.sta import Path, longest_path
+from synth.timing.timer import CLOCK_SLEW_NS
 
 from .asic import weakest_driver
 

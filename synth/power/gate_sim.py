@@ -22,7 +22,7 @@ from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
 from synth.timing.registers import is_constant
-from synth.timing.sta import evaluation_order
+from synth.timing.timer import evaluation_order
 
 _SOURCE = Path(__file__).with_name("gate_sim.cpp")
 #: Weight of one edge of an output in ``Counts.causes``.

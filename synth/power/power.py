@@ -16,7 +16,8 @@ from synth.physical.area import TOTAL
 from synth.sram import SramTimes, access_fj, leakage_nw
 from synth.timing.cell_library import Cell, CellLibrary, PowerArc
 from synth.timing.gate_function import FunctionError, truth_table
-from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
+from synth.timing.sta import NetState, net_states
+from synth.timing.timer import CLOCK_SLEW_NS
 
 from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Recording
 

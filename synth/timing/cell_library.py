@@ -104,7 +104,8 @@ class PowerArc:
 @dataclass(frozen=True)
 class Pin:
     """A pin: direction, load in fF, function (of an output), whether it is a clock, timing arcs,
-    energies of its edges, and the largest load in fF that it can drive (0: unknown)."""
+    energies of its edges, the largest load in fF that it can drive (0: unknown), and its load at a
+    rising and at a falling edge."""
 
     direction: str
     capacitance: float
@@ -113,6 +114,7 @@ class Pin:
     arcs: tuple[TimingArc, ...]
     power: tuple[PowerArc, ...] = ()
     max_load: float = 0.0
+    edge_loads: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -190,9 +192,9 @@ class WireLoad:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CellLibrary:
-    """A library.
+    """A library; equal only to itself.
 
     Attributes:
         name: in the file.
@@ -356,14 +358,20 @@ class _CellReader:
         # Not every library marks the clocks of its flip-flops.
         clock = ("clock", "clock_gate_clock_pin")
         clocked = state is not None and state.clock.strip("()!' ") == pin.name
+        load = values.get("capacitance", "0")
+        rise, fall = (
+            self.load * number(values.get(f"{edge}_capacitance", load), place)
+            for edge in ("rise", "fall")
+        )
         return Pin(
             direction=values.get("direction", "input"),
-            capacitance=self.load * number(values.get("capacitance", "0"), place),
+            capacitance=self.load * number(load, place),
             function=values.get("function", ""),
             clock=clocked or any(values.get(name, "false").lower() == "true" for name in clock),
             arcs=tuple(self._arc(timing, place) for timing in pin.of("timing")),
             power=tuple(self._power(power, place) for power in pin.of("internal_power")),
             max_load=self.load * number(values.get("max_capacitance", "0"), place),
+            edge_loads=(rise, fall),
         )
 
     def _arc(self, timing: Group, place: str) -> TimingArc:

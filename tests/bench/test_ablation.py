@@ -76,7 +76,7 @@ def test_two_units_work_beside_each_other_and_wait_for_operands() -> None:
 
 
 def test_one_unit_of_the_model_is_that_of_schedules() -> None:
-    job = next(one for one in suite() if one.name == "matrix-multiplication").jobs[0]
+    job = suite()["matrix-multiplication"].jobs[0]
     usual = _estimate(job, ScheduleModel)
     assert usual == pytest.approx(_estimate(job, lambda: _SeveralUnits(1, 4096)), rel=0.02)
     assert _estimate(job, lambda: _SeveralUnits(2, 4096)) < 0.6 * usual

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,6 @@ from bench import (
     trim,
     vault,
 )
-from bench.belief import ScalingPoint
 from bench.harness import parts
 from bench.harness.experiment import Measurement, find
 from bench.harness.figures import documents, figures_named
@@ -87,7 +87,8 @@ def _no_synthesis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(name: str, batch: int, *_: object) -> Anything:
-        return Anything(name=name, batch=batch, updates=int(name in ("bp_m", "bp_coarse")))
+        updates = int(name in ("bp_m", "bp_coarse"))
+        return Anything(updates=updates, counters={"VECTOR_BUSY": 1})
 
     monkeypatch.setattr(kernels, "run_kernel", run)
     # The table is named by its rows, of which two have no updates.
@@ -149,7 +150,7 @@ def test_boards(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {"luts": 1.0, "brams": 1.0}
     built = SimpleNamespace(seeds={1: 60.0, 2: 75.0, 3: 55.0}, used=used)
     work = SimpleNamespace(jobs=(SimpleNamespace(end=7),))
-    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(("bp", "digits"), ("", lambda: work)))
+    monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(trim._PLACED, ("", lambda: work, {})))
     monkeypatch.setattr(trim, "board_design", lambda *_, **__: design)
     monkeypatch.setattr(trim, "build_board", lambda *_, **__: built)
     found = check("boards")
@@ -235,24 +236,19 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["levels_five_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
     assert found["levels_five_fine_vector_busy"] == pytest.approx(10)
     assert found["levels_five_kcycles_per_second"] == 0.125
-    point = ScalingPoint(
-        vaults=2,
-        engines=4,
-        width=8,
-        height=6,
-        updates=100,
+    point = replace(
+        run,
         cycles=2000,
-        tck_ns=0.8,
-        vector_busy=0.5,
-        waits=0.25,
-        bus_busy=0.1,
+        vaults={"BUS_BUSY": 1, "CYCLES": 10},
+        counters=run.counters | {"CYCLES": 2000},
     )
-    series = [("vaults", point), ("small", point), ("engines", point), ("image", point)]
+    series = {"vaults": {"2": point}, "small": {"2": point}, "image": {"8x6": point}}
     monkeypatch.setattr(belief, "measure_scaling", lambda *_: series)
     found = {item.name: item.value for item in belief.scaling()}
     assert found["vaults_2_ms"] == pytest.approx(0.0016)
     assert found["small_2_cycles"] == 2000
     assert found["image_8x6_waits"] == 25
+    assert found["image_8x6_bus_busy"] == 10
 
 
 def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +268,7 @@ def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
     monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
     check("digits")
-    found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
+    found = {name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for name in suite()}
     monkeypatch.setattr(trim, "prove", lambda **_: SimpleNamespace(proofs=found))
     check("proofs")
 

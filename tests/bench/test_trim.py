@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from microkernels.suite import Application, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application, applications, choose
+from sim_tb.cosim.applications import choose, workloads
 from soc.generate.presets import preset
-from synth.analysis.trim import Known
+from synth.analysis.contents import Subject
 from synth.errors import TrimError
 from tests.vip.here import here
 from vip.trimming.figure import draw_trims
 from vip.trimming.rows import TrimRow, means
-from vip.trimming.runs import Loaded
 from vip.trimming.suite import UNIONS, TrimSuiteError, compare, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
@@ -75,7 +75,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     (application,) = choose(["bp-copy"])
     counted = preset(application.preset)
     assert counted.counters
-    (work,) = application.workloads
+    (work,) = workloads(application)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run: Any = SimpleNamespace(
         work=work,
@@ -137,11 +137,8 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         compare("one", [application], power=True)
 
 
-def _unknown(members: Sequence[Application], full: PeConfig) -> list[Loaded]:
-    return [
-        Loaded(name="one", program=work.program, memories=(), known=Known())
-        for work in members[0].workloads
-    ]
+def _unknown(members: Sequence[Application], full: PeConfig) -> list[Subject]:
+    return [Subject(name="one", program=work.program) for work in workloads(members[0])]
 
 
 def test_rows_are_kept_as_json() -> None:
@@ -191,7 +188,7 @@ def test_finished_rows_of_a_broken_run_are_kept(
 
 def test_all_rows_are_applications_then_unions(begun: list[str]) -> None:
     rows = measure_trims(power=False)
-    assert [row.name for row in rows] == [item.name for item in applications()] + list(UNIONS)
+    assert [row.name for row in rows] == [*suite(), *UNIONS]
     assert rows[-1].applications == UNIONS["all matrices"]
     assert len(begun) == len(set(begun)) == len(rows)
 
@@ -231,7 +228,7 @@ def test_picture(tmp_path: Path) -> None:
 
 
 def test_names_are_those_of_applications() -> None:
-    known = {item.name: item.preset for item in applications()}
+    known = {item.name: item.preset for item in suite().values()}
     for members in UNIONS.values():
         assert len({known[name] for name in members}) == 1
 

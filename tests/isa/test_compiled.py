@@ -17,8 +17,8 @@ from isa.faults import FaultCause
 from isa.image import DramImage, ImageError
 from isa.iss.simulator import Simulator, SimulatorError
 from isa.table import INSTRUCTIONS, Unit, Width
+from microkernels.suite import Application, suite
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from sim_tb.cosim.applications import Application, applications
 from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
@@ -95,7 +95,7 @@ def test_extreme_elements(width: Width, rng: random.Random) -> None:
             assert found[0][0].state == "halted"
 
 
-@pytest.mark.parametrize("application", applications(), ids=lambda item: item.name)
+@pytest.mark.parametrize("application", suite().values(), ids=lambda item: item.name)
 def test_kernels_leave_what_their_golden_models_demand(application: Application) -> None:
     config = preset(application.preset)
     for job in application.jobs:

@@ -15,8 +15,8 @@ from isa.iss.simulator import Simulator
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Opcode, Unit, encode
 from isa.timing import VECTOR_LATENCY
+from microkernels.suite import Application, suite
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from sim_tb.cosim.applications import Application, applications
 from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
@@ -61,7 +61,7 @@ def run(
         for simulator in (plain, checking):
             simulator.registers[: len(registers)] = registers
         found = compare(plain, log, checking, steps)
-        assert plain.run(0).state != "limit"
+        assert plain.run(0).state != "running"
     return found
 
 
@@ -191,7 +191,7 @@ def test_each_vector_instruction(row: Instruction) -> None:
     assert kinds >= set(HazardKind) - {HazardKind.OWN_OPERAND}
 
 
-@pytest.mark.parametrize("application", applications(), ids=lambda item: item.name)
+@pytest.mark.parametrize("application", suite().values(), ids=lambda item: item.name)
 def test_kernels_with_and_without_drains(application: Application) -> None:
     config = preset(application.preset)
     for job in application.jobs:

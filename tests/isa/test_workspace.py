@@ -12,7 +12,8 @@ from isa.assembly.assembler import assemble
 from isa.compiled.simulator import CompiledSimulator
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
+from isa.run import EngineEnd
 from isa.workspace import Workspace, WorkspaceError, element
 
 Equation = Callable[..., NDArray[np.int64]]
@@ -132,7 +133,7 @@ _LOAD = assemble("set.ws r10\nld.sram [8-bit] r11, r12, r13\nhalt")
 
 def _run(
     kind: type[Simulator], memory: DramImage, far: int, size: int, program=_LOAD, **options: int
-) -> tuple[Outcome, bytes]:
+) -> tuple[EngineEnd, bytes]:
     simulator = kind(program, memory, **options)
     simulator.registers[10:14] = [0x100, 8, far, size]
     return simulator.run(), simulator.scratchpad.tobytes()

@@ -31,16 +31,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
-from microkernels.networks.network import (
-    Activation,
-    Add,
-    Conv,
-    Dense,
-    MapSize,
-    Multiply,
-    Network,
-    Pool,
-)
+from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
 from microkernels.networks.sizes import MapCut
@@ -124,9 +115,8 @@ INSTANCES: tuple[Any, ...] = (
     MultiplyShape(rows=3, inner=4, columns=5),
     WindowShape(height=9, width=9, down=3, across=3),
     *LAYERS.layers,
-    Add(name="sum", other="conv"),
-    Multiply(name="product", other="conv", fraction=8),
-    Activation(name="relu", function="relu"),
+    ElementWise(name="sum", function="add", other="conv"),
+    ElementWise(name="relu", function="relu"),
     LAYERS,
     ENGINES,
     MapCut(size=MapSize(8, 8, 16), depth=8),

@@ -11,7 +11,7 @@ from onnx import NodeProto, helper
 import vip
 from microkernels.common.fixed_point import count_saturation
 from microkernels.networks.curves import Function, evaluated, fitted
-from microkernels.networks.network import Activation
+from microkernels.networks.network import ElementWise
 from microkernels.nn.curves import MOST_PIECES, curve
 from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import map_graph
@@ -130,7 +130,7 @@ def test_quotients_and_powers() -> None:
     constants = {"p": np.array(-0.3), "c": RANDOM.normal(size=(3, 1, 5))}
     x = RANDOM.uniform(-1, 1, (1, 3, 4, 5)).astype(np.float32)
     done = check(model(nodes, x.shape, constants), x)
-    functions = [each.function for each in done.network.layers if isinstance(each, Activation)]
+    functions = [each.function for each in done.network.layers if isinstance(each, ElementWise)]
     assert functions.count("curve") >= 3
 
 
@@ -250,7 +250,7 @@ def test_a_chain_ends_at_what_others_read(reader: NodeProto) -> None:
     mapped = map_graph(read_graph(made), OPERATORS).model
     assert mapped is not None
     layers = in_curves(mapped, ["sigmoid"]).network.layers
-    functions = [each.function for each in layers if isinstance(each, Activation)]
+    functions = [each.function for each in layers if isinstance(each, ElementWise)]
     assert "curve" in functions
     assert len(layers) == len(mapped.network.layers)
 

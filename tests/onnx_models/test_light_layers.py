@@ -15,15 +15,12 @@ from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
-    Activation,
-    Add,
-    Combine,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     Layer,
     MapSize,
-    Multiply,
     Network,
     Normalize,
     Pool,
@@ -37,13 +34,15 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.models.machine import model_machine
+from vip.configurations import design
+from vip.models.machine import model_engines
 
-MACHINE = model_machine("vault")
+ENGINES = model_engines("vault")
 #: Pixels of a tile's side on the Verilog, and predicted cycles of a layer, at most.
 _SIDE, _MOST = 13, 1e7
 #: What layers of random elements need in place of what calibration finds.
 _SET = {
+    "multiply": {"fraction": 13},
     "affine": {"factor": 9000, "fraction": 13, "offset": -40},
     "clip": {"low": -900, "high": 3000},
     "curve": {"curve": fitted(Function("power", (-0.75,)), 0.5, 7.9, 12, 12)},
@@ -52,9 +51,9 @@ _SET = {
 
 def _set(layer: Layer) -> Layer:
     """The layer with fraction bits and constants."""
-    if isinstance(layer, Activation):
+    if isinstance(layer, ElementWise):
         return replace(layer, **_SET.get(layer.function, {}))
-    if isinstance(layer, Conv | Dense | Depthwise | Multiply):
+    if isinstance(layer, Conv | Dense | Depthwise):
         return replace(layer, fraction=13)
     if isinstance(layer, Normalize):
         return replace(layer, source_fraction=11, factor=14)
@@ -63,7 +62,7 @@ def _set(layer: Layer) -> Layer:
 
 def _key(layer: Layer) -> tuple[object, ...]:
     """What layers have in common of which one is enough."""
-    kind = type(layer).__name__
+    kind = layer.kind
     if isinstance(layer, Conv):
         return (kind, layer.kernel, layer.stride)
     if isinstance(layer, Pool):
@@ -82,7 +81,7 @@ def samples() -> dict[tuple[object, ...], Network]:
         model = map_graph(read_graph(make(name)), OPERATORS).model
         assert model is not None
         network = model.network
-        plan = plan_network(network, engines=MACHINE.engines)
+        plan = plan_network(network, engines=ENGINES)
         for layer in network.layers:
             if isinstance(layer, Source):
                 continue
@@ -107,7 +106,7 @@ def _alone(network: Network, layer: Layer) -> Network:
         chosen = {"inputs": inputs} if isinstance(made, Rearrange) else {"source": "given"}
         return Network(input=MapSize(1, 1, 1), layers=(*copies, replace(made, **chosen)))
     made = replace(made, source=INPUT)
-    if isinstance(made, Add | Multiply | Combine):
+    if isinstance(made, ElementWise) and made.other:
         made = replace(made, other=names[-1])
     return Network(input=sizes[0], layers=(*further, made))
 
@@ -127,9 +126,7 @@ def _job(network: Network) -> NetworkJob:
     further = {
         layer.name: drawn(layer.size) for layer in network.layers if isinstance(layer, Source)
     }
-    return network_job(
-        network, weights, drawn(network.input), engines=MACHINE.engines, further=further
-    )
+    return network_job(network, weights, drawn(network.input), engines=ENGINES, further=further)
 
 
 def _tile(network: Network) -> Network:
@@ -152,13 +149,13 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
 
     def cycles(job: NetworkJob, on: str) -> dict[str, int]:
-        ran = run_on(job, MACHINE.config, on=on)  # type: ignore[arg-type]
+        ran = run_on(job, design("vault"), on=on)  # type: ignore[arg-type]
         assert ran.match, job.name
         return {name: run.cycles for name, run in ran.results.items()}
 
     for key, network in samples().items():
         whole, tile = _job(network), _job(_tile(network))
-        assert execute(whole, instructions=MACHINE.instructions).match, key
+        assert execute(whole, instructions=design("vault").pe.instructions).match, key
         assert cycles(whole, "model")
         assert cycles(tile, "rtl") == cycles(tile, "model"), key
     kinds = {key[0] for key in samples()}

@@ -177,7 +177,7 @@ def test_magnitudes_have_the_stated_error() -> None:
     wide.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 500
     found = mapped(wide)
     # Squares are of no use any more.
-    assert {type(layer).__name__ for layer in found.network.layers} == {
+    assert {layer.kind for layer in found.network.layers} == {
         "Activation", "Rearrange", "Combine", "Add",
     }  # fmt: skip
     maps = x.transpose(0, 2, 1)[:, np.newaxis].astype(np.float64)

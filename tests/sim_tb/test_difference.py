@@ -11,7 +11,7 @@ from vcd.reader import TokenKind, tokenize
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.run import EngineEnd, Launch, RunResult
 from pe.config import PeConfig
 from pe.interface import PeCounter
@@ -68,15 +68,15 @@ class Engine:
         self.runs += 1
         start = self.scratchpad if scratchpad is None else scratchpad
         simulator = Simulator(launch.program, image, **self.config.limits, scratchpad=start)
-        outcome = Outcome("limit", simulator.run(0).cause, 0, 0)
+        outcome = EngineEnd(state="running", cause=simulator.run(0).cause, pc=0, executed=0)
         stop = launch.max_cycles if launch.stop_after is None else launch.stop_after
         done = 0
-        while outcome.state == "limit" and done * CYCLES < stop:
+        while outcome.state == "running" and done * CYCLES < stop:
             outcome = simulator.step()
             done += outcome.state != "faulted"
             self.bug(simulator, image, done)
         self.scratchpad = simulator.scratchpad.tobytes()
-        ended = outcome.state != "limit"
+        ended = outcome.state != "running"
         counters = {item.name: 0 for item in PeCounter}
         counters["ISSUED_SCALAR"] = done
         end = EngineEnd(

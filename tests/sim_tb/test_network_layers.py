@@ -8,15 +8,12 @@ from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
     KINDS,
-    Activation,
-    Add,
-    Combine,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     Layer,
     MapSize,
-    Multiply,
     Network,
     Normalize,
     Pool,
@@ -30,7 +27,8 @@ from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.models.machine import model_machine
+from vip.configurations import design
+from vip.models.machine import model_engines
 
 SIZE = MapSize(7, 6, 20)
 #: What functions of single elements need.
@@ -44,6 +42,14 @@ MORE = {
     "gelu": {"fraction": 12},
     "erf": {"fraction": 12},
     "curve": {"curve": fitted(Function("exp"), -0.9, 0.9, 12, 12)},
+}
+#: Operations on two maps, likewise.
+PAIRS = {
+    "add": {"relu": True},
+    "multiply": {"fraction": 9},
+    "subtract": {},
+    "maximum": {},
+    "minimum": {},
 }
 
 
@@ -60,14 +66,12 @@ def layers() -> tuple[Layer, ...]:
         Pool(name="mean", source="depthwise", mean=True),
         Source(name="given", size=SIZE),
         *(
-            Activation(name=name, source="depthwise", function=name, **MORE.get(name, {}))
+            ElementWise(name=name, source="depthwise", function=name, **MORE.get(name, {}))
             for name in FUNCTIONS
         ),
-        Add(name="add", source="depthwise", other="given", relu=True),
-        Multiply(name="multiply", source="depthwise", other="given", fraction=9),
         *(
-            Combine(name=name, source="depthwise", other="given", operation=name)
-            for name in ("subtract", "maximum", "minimum")
+            ElementWise(name=name, source="depthwise", other="given", function=name, **options)
+            for name, options in PAIRS.items()
         ),
         Normalize(name="softmax", source="depthwise", operation="softmax", source_fraction=12),
         Product(name="product", source="depthwise", other="given", fraction=9),
@@ -97,7 +101,7 @@ def job() -> NetworkJob:
         network,
         weights,
         random.integers(-4000, 4000, (1, 6, 7, 3)),
-        engines=model_machine("vault-logistic").engines,
+        engines=model_engines("vault-logistic"),
         further={"given": random.integers(-4000, 4000, (1, 6, 7, 20))},
     )
 
@@ -107,13 +111,13 @@ def test_the_network_has_every_kind(job: NetworkJob) -> None:
     assert kinds == set(KINDS)
     assert job.plan.layers["strips"].strips
     assert INPUT in job.plan.network.sources["strips"]
-    assert execute(job, instructions=model_machine("vault-logistic").instructions).match
+    assert execute(job, instructions=design("vault-logistic").pe.instructions).match
 
 
 @pytest.mark.slow
 def test_every_kind_on_the_verilog(job: NetworkJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
-    config = model_machine("vault-logistic").config
+    config = design("vault-logistic")
     model = run_on(job, config, on="model")  # type: ignore[arg-type]
     verilog = run_on(job, config, on="rtl")  # type: ignore[arg-type]
     assert model.match

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from isa.image import DramImage
-from microkernels.suite import SuiteApplication, suite
+from microkernels.suite import Application, suite
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS
 
@@ -30,7 +30,7 @@ def verilog_digest(preset: str) -> str:
     return hashlib.sha256("".join(modules[name] for name in sorted(modules)).encode()).hexdigest()
 
 
-def application_digest(application: SuiteApplication) -> str:
+def application_digest(application: Application) -> str:
     """SHA-256 of the launches, memory and expected outputs of an application's jobs."""
     digest = hashlib.sha256()
     for job in application.jobs:
@@ -47,7 +47,7 @@ def digests() -> dict[str, dict[str, str]]:
     """The digests of this checkout."""
     return {
         "verilog": {name: verilog_digest(name) for name in sorted(PRESETS)},
-        "programs": {app.name: application_digest(app) for app in suite()},
+        "programs": {name: application_digest(app) for name, app in suite().items()},
     }
 
 

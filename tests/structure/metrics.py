@@ -35,7 +35,7 @@ VAGUE = frozenset(
 LAYERS = frozenset(
     (
         "Conv", "Dense", "Depthwise", "Pool", "ElementWise", "Normalize", "Product", "Rearrange",
-        "Source", "Activation", "Add", "Multiply", "Combine",
+        "Source",
     )
 )  # fmt: skip
 

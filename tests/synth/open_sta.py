@@ -20,7 +20,8 @@ from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.registers import RegisterCell, port_register
-from synth.timing.sta import CLOCK_SLEW_NS, Path
+from synth.timing.sta import Path
+from synth.timing.timer import CLOCK_SLEW_NS
 
 #: Its command.
 OPEN_STA = "sta"
@@ -76,7 +77,7 @@ def open_sta_path(
         used = text if wires else _WIRES.sub("", text)
         write_file(folder / _CELLS, used)
         data = register.cell.pins[register.data]
-        write_file(folder / _MEMORIES, _memory_library(geometries, macros, data.capacitance, text))
+        write_file(folder / _MEMORIES, _memory_library(geometries, macros, data.edge_loads, text))
         write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
         write_file(folder / _SCRIPT, _script(bool(geometries)))
         output = _run(command, folder)
@@ -184,12 +185,15 @@ def _verilog(
 
 
 def _memory_library(
-    geometries: Iterable[SramGeometry], macros: SramTimes, load: float, cells: str
+    geometries: Iterable[SramGeometry],
+    macros: SramTimes,
+    loads: tuple[float, float],
+    cells: str,
 ) -> str:
     """Liberty text of memory macros, with a pin for each bit.
 
     Parameters:
-        load: of an input, in fF.
+        loads: of an input at both edges, in fF.
         cells: text of the cells' library, whose edge thresholds apply to memories too.
     """
     lines = [
@@ -216,7 +220,8 @@ def _memory_library(
                     lines.append(f"      {_launch(macros, macros.access_ns(geometry))} }}")
                 else:
                     lines.append(
-                        f"    pin ({name}_{bit}) {{ direction : input; capacitance : {load};"
+                        f"    pin ({name}_{bit}) {{ direction : input; capacitance : {max(loads)};"
+                        f" rise_capacitance : {loads[0]}; fall_capacitance : {loads[1]};"
                     )
                     lines.append(
                         f'      timing () {{ related_pin : "{CLOCK}";'

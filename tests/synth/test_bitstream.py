@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out, connect
 from hdl.component import Component
 from hdl.emission import emit, shared_instance
 from soc.board.boards import find_board
+from soc.board.design import TOP, top_verilog
 from soc.board.uart import Uart
 from synth.errors import SynthesisError
 from synth.physical.bitstream import bit_file, map_board, pll_verilog
@@ -37,8 +38,9 @@ def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
     files = []
     for number in range(2):
         monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / str(number)))
-        netlist, used = map_board(emit(Echo(), "board"), board, 60.0)
-        files.append(bit_file(netlist, board, 60.0, 1))
+        modules = {**emit(Echo(), "board").modules, TOP: top_verilog(None)}
+        netlist, used = map_board(modules, board, 60.0)
+        files.append(bit_file(netlist, board, 60.0, 0, 1))
     (content, mhz), (again, _) = files
     assert content == again
     assert mhz > 60
@@ -55,8 +57,10 @@ def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_pll_says_what_it_can_not_make():
-    assert "// 60 MHz" in pll_verilog(find_board("ulx3s-85f"), 60.0)
+    board = find_board("ulx3s-85f")
+    assert "// 60 MHz" in pll_verilog(board, 60.0)
+    assert "// 120 MHz" in pll_verilog(board, 60.0, 2)
     with pytest.raises(
         SynthesisError, match=r"^the PLL can't make 397.3 MHz from 25; nearest is 395 MHz$"
     ):
-        pll_verilog(find_board("ulx3s-85f"), 397.3)
+        pll_verilog(board, 397.3)

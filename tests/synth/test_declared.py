@@ -14,10 +14,9 @@ from isa.iss.simulator import Simulator
 from isa.program import Program
 from pe.config import PeConfig
 from synth.analysis import values
-from synth.analysis.contents import Contents, contents_of
+from synth.analysis.contents import Contents, Subject, contents_of
 from synth.analysis.profile import profile_run
-from synth.analysis.trim import Known
-from synth.analysis.values import Values, analyse
+from synth.analysis.values import Study, analyse
 from synth.errors import DeclarationError
 from tests.synth.test_values import assert_within
 from tests.synth.trimming import trim
@@ -155,9 +154,11 @@ def test_trimmed_engine_does_the_same_on_all_data(lines: list[str], table: int, 
     program = assembled(lines)
     if program is None:
         return
-    about = Known(contents=known(table), parameters=0, slots=1)
+    subject = Subject(
+        program=program, memories=(memory(0, table),), declared=DECLARED, parameters=0
+    )
     try:
-        trimmed = trim(program, SMALL, known=[about])
+        trimmed = trim(subject, SMALL)
     except DeclarationError:
         return
     ends = []
@@ -188,11 +189,11 @@ def test_steady_programs_do_the_same_with_all_data(lines: list[str], table: int,
             image.write(0, memory(data, table))
             simulator = Simulator(program, image, **SMALL.limits)
             outcome = simulator.run(1_000_000)
-            runs.append((outcome.state, outcome.instructions, list(simulator.visits)))
+            runs.append((outcome.state, outcome.executed, list(simulator.visits)))
     assert runs[0] == runs[1]
 
 
-def found(text: str, declared: Declared = DECLARED, content: bytes = bytes(8)) -> Values:
+def found(text: str, declared: Declared = DECLARED, content: bytes = bytes(8)) -> Study:
     return analyse(assemble(text), SMALL, LAUNCH, contents_of(declared, content, BYTES))
 
 

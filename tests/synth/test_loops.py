@@ -12,7 +12,7 @@ from pe.config import PeConfig
 from synth.analysis import loops, values
 from synth.analysis.contents import contents_of
 from synth.analysis.interval import bounds, signed
-from synth.analysis.values import Values, analyse
+from synth.analysis.values import Study, analyse
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=16, max_vl=64)
 CONTENTS = contents_of(
@@ -24,7 +24,7 @@ _KINDS = ("step", "step", "ring", "alu", "load", "own", "move", "branch", "loop"
 LINES = st.builds(loops.Ramp, st.integers(-40, 40), st.integers(-9, 9))
 
 
-def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Values:
+def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Study:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "_STEADY_STEPS", steps)
         patch.setattr(values, "_STEPS", steps)

@@ -1,6 +1,7 @@
 """Refusals and reports name the declarations that would help."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset
 from synth.analysis.contents import contents_of
-from synth.analysis.trim import Known, report
+from synth.analysis.trim import report
 from synth.analysis.values import StartRanges, analyse, remedy
 from synth.errors import DeclarationError
 from vip.trimming.runs import subjects_of
@@ -33,7 +34,7 @@ def helps(text: str, words: list[int], launch: StartRanges, *spans: Span) -> str
     program = assemble(text)
     memory = bytes(BLOCK.start) + (0x100).to_bytes(8, "little")
     contents = contents_of(Declared(constants=spans), memory, 1 << SMALL.address_bits)
-    return remedy(program, analyse(program, SMALL, launch, contents), words)
+    return remedy(analyse(program, SMALL, launch, contents), words)
 
 
 @pytest.mark.parametrize(
@@ -113,17 +114,13 @@ def test_what_messages_propose_leads_to_proofs(name: str) -> None:
     (application,) = choose([name])
     config = preset(application.preset)
     (subject,) = subjects_of(application)
-    (memory,) = subject.memories
-    assert isinstance(memory, bytes)
     constants: set[Span] = set()
     numbers: set[Numbers] = set()
     slots = 1 << 16
     for _ in range(16):
-        declared = Declared(constants=tuple(constants), numbers=tuple(numbers))
-        contents = contents_of(declared, memory, 1 << config.address_bits)
-        known = Known(contents=contents, parameters=subject.parameters, slots=slots)
+        declared = Declared(constants=tuple(constants), numbers=tuple(numbers), slots=slots)
         try:
-            sizes = report([subject.program], config, known=[known]).bounds
+            sizes = report(replace(subject, declared=declared), config).bounds
             texts = [bound.remedy for bound in sizes]
         except DeclarationError as error:
             texts = [str(error)]

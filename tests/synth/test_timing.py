@@ -8,6 +8,7 @@ from hdl.sram_macro import SramGeometry
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist, join
+from synth.physical import asic
 from synth.physical.area import synthesise
 from synth.sram import SramTimes
 from synth.timing.cell_library import (
@@ -17,8 +18,10 @@ from synth.timing.cell_library import (
     parse_library,
     read_library,
 )
-from synth.timing.sta import CLOCK_SLEW_NS, longest_paths, net_states
+from synth.timing.sta import longest_path, longest_paths, net_states
+from synth.timing.timer import CLOCK_SLEW_NS
 from tests.synth.small_library import LIBRARY
+from vip.synthesis.clocks import timing
 
 
 @pytest.fixture
@@ -125,6 +128,27 @@ def test_longest_path_is_the_sum_of_its_cells(library: CellLibrary) -> None:
     assert paths["output"].ns == pytest.approx(0.16)
 
 
+def test_a_pin_loads_each_edge_by_its_own() -> None:
+    loads = "capacitance : 1.5; rise_capacitance : 1.0; fall_capacitance : 3.0;"
+    slow = LIBRARY.replace("capacitance : 1.5;", loads)
+    # The flip-flop's delays grow with the load: 1 fF takes 0.01 ns.
+    table = '(by_load) { index_1 ("0, 100"); values ("0, 1"); }'
+    for edge, ns in (("rise", "0.08"), ("fall", "0.09")):
+        slow = slow.replace(f'cell_{edge} (scalar) {{ values ("{ns}"); }}', f"cell_{edge} {table}")
+    template = "lu_table_template (by_load) { variable_1 : total_output_net_capacitance; }"
+    library = parse_library(slow.replace("cell (INV)", f"{template} cell (INV)"))
+    gates = (
+        Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
+        Gate("turn", "INV", "one", {"A": (1,), "Y": (2,)}),
+        Gate("last", "DFF", "one", {"C": (0,), "D": (2,), "Q": (4,)}),
+    )
+    netlist = Netlist({"d": (9,)}, {}, gates)
+    # Q falls after 0.03, Y rises 0.10 later, setup 0.05; or 0.01, 0.20 and 0.07.
+    assert longest_path(netlist, library).ns == pytest.approx(0.01 + 0.20 + 0.07)
+    states = net_states(netlist, library, SramTimes(45.0), library.wires)
+    assert states[1].load == pytest.approx(2.0)
+
+
 def test_steep_edges_stay_steep(library: CellLibrary) -> None:
     gates = (
         Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
@@ -181,18 +205,22 @@ def test_memory_access_time_of_the_thesis() -> None:
     assert 0 < SramTimes(28.0).setup_ns(bank) < SramTimes(28.0).access_ns(bank)
 
 
-def test_unit_in_nangate45(no_results: Path) -> None:
+def test_unit_in_nangate45(no_results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asic, "_RECIPES", asic._RECIPES[:1])
     report = synthesise(preset("pe-small"), "nangate45", ["fetch"])
     values = report.total.values
     assert values["ffs"] == 19
     (row,) = report.rows
     assert row.values["fmax_mhz"] > 800
-    assert row.path[-1][0] == "fetch"
+    assert "fetch" in [unit for unit, _ in row.path]
     assert values["area_um2"] > values["sram_um2"] > 0
 
 
 @pytest.mark.slow
 def test_whole_engine_reaches_its_clock_in_nangate45() -> None:
+    netlist = timing("pe")
+    assert netlist.corners[0].wires.fmax_mhz >= 1000
+    assert netlist.logic_ge <= 70_000
     report = synthesise(preset("pe"), "nangate45")
-    assert report.total.values["fmax_mhz"] >= 1000
+    assert report.total.values["logic_ge"] == pytest.approx(netlist.logic_ge, abs=1)
     assert report.total.path

@@ -13,6 +13,7 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from microkernels.bp.kernel import bp_program
 from pe.config import PeConfig
 from soc.generate.presets import preset
+from synth.analysis.contents import Subject
 from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.analysis.trim import report
 from synth.errors import TrimError
@@ -243,14 +244,14 @@ def test_unions_take_the_most_of_all() -> None:
     assert both.instructions == parts[0].instructions | parts[1].instructions
     for name in ("registers", "max_vl", "max_mr", "scratchpad_bytes", "register_width"):
         assert getattr(both, name) == max(getattr(part, name) for part in parts)
-    result = report([one, other], FULL, names=["a", "b"])
+    result = report([Subject(program=one, name="a"), Subject(program=other, name="b")], FULL)
     assert {bound.name: bound.why for bound in result.bounds}["max_mr"] == "b: word 1 (b.s:2)"
     # One that is profiled does not make the other's sizes less than is proved.
-    mixed = report([one, WILD], FULL, [wild_profile(100)], names=["one", "wild"])
+    mixed = report([Subject(program=one, name="one"), WILD], FULL, [wild_profile(100)])
     assert (mixed.trimmed.max_vl, mixed.trimmed.scratchpad_bytes) == (200, 256)
     bounds = {bound.name: bound for bound in mixed.bounds}
     assert bounds["max_vl"].why == "one: word 1 (a.s:2)"
-    assert (bounds["max_vl"].basis, bounds["max_vl"].profiled) == ("profiled", ("wild",))
+    assert (bounds["max_vl"].basis, bounds["max_vl"].profiled) == ("profiled", ("program 2",))
     assert bounds["max_mr"].profiled == ()
 
 

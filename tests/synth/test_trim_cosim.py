@@ -9,14 +9,15 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import Launch
-from sim_tb.cosim.applications import choose
+from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
 from soc.generate.presets import preset
+from synth.analysis.contents import Subject
 from synth.analysis.trim import report
 from tests.synth.trimming import trim
-from vip.trimming.runs import profile_work, timed_profile
+from vip.trimming.runs import profile_memory, subjects_of, timed_profile
 
 FULL = preset("pe-small")
 INPUT, ELEMENTS, BLOCKS = 0x1000, 32, 5
@@ -66,7 +67,12 @@ def workload(blocks: int) -> Workload:
 def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     work = workload(BLOCKS)
     full = measure(work, FULL)
-    cut = report(PROGRAM, FULL, [profile_work(work, FULL)], timed=[timed_profile(full, 0.0)])
+    cut = report(
+        PROGRAM,
+        FULL,
+        [profile_memory(Subject(program=PROGRAM), work.contents, FULL)],
+        timed=[timed_profile(full, 0.0)],
+    )
     known = {bound.name: (bound.size, bound.basis) for bound in cut.bounds}
     assert known["scratchpad_bytes"] == (256, "proved")
     assert known["max_vl"] == (32, "proved")
@@ -132,8 +138,10 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
 def test_an_application_with_its_program_in_rom() -> None:
     (application,) = choose(["k-means"])
     full = preset(application.preset)
-    runs = [measure(work, full) for work in application.workloads]
-    profiles = [profile_work(run.work, full) for run in runs]
+    runs = [measure(work, full) for work in workloads(application)]
+    profiles = [
+        profile_memory(launch, launch.memories[0], full) for launch in subjects_of(application)
+    ]
     timed = [timed_profile(run, 0.0) for run in runs]
     baked = trim(application.programs, full, profiles, timed=timed, rom=True)
     assert baked.program == application.programs[0].words

@@ -115,7 +115,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
             ends.append(
                 (
                     # What would have been outside both may be outside in more than one way.
-                    (outcome.state, outcome.pc, outcome.instructions),
+                    (outcome.state, outcome.pc, outcome.executed),
                     simulator.registers + [0] * (SMALL.registers - engine.registers),
                     simulator.scratchpad.tobytes().ljust(SMALL.scratchpad_bytes, b"\0"),
                     image.read(0, image.size),

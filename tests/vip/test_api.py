@@ -163,7 +163,7 @@ def test_run(tmp_path: Path) -> None:
     assert (found.dumped, found.hazards, out.read_bytes()[0]) == (b"", None, 2)
     shown = Shown()
     found = vip.run(vip.assemble("here: jmp here"), limit=60_000, progress=shown)
-    assert (found.outcome.state, found.outcome.instructions) == ("limit", 60_000)
+    assert (found.outcome.state, found.outcome.executed) == ("running", 60_000)
     assert shown.stages
     end = preset(SMALL).address_bits
     with pytest.raises(DumpError, match=f"within 0 to {1 << end:#x}"):
@@ -289,7 +289,7 @@ def test_synth() -> None:
 def test_trim(tmp_path: Path) -> None:
     quick = {"check": False, "area": False}
     runs = [(count).to_bytes(8, "little") for count in (64, 101)]
-    subject = vip.Subject(program=vip.assemble(ADD), memories=runs, name="add")
+    subject = vip.subject(vip.assemble(ADD), runs, name="add")
     found = vip.trim([subject], SMALL, output=tmp_path / "out", **quick)
     sizes = {bound.name: bound for bound in found.cut.bounds}
     assert (sizes["max_vl"].size, sizes["max_vl"].basis) == (100, "proved")
@@ -301,7 +301,7 @@ def test_trim(tmp_path: Path) -> None:
     assert all(bound.basis != "profiled" for bound in proved.cut.bounds)
     assert proved.verilog is None
     with pytest.raises(CoverageError, match="never taken"):
-        vip.trim([replace(subject, memories=runs[:1])], SMALL, **quick)
+        vip.trim([replace(subject, memories=tuple(runs[:1]))], SMALL, **quick)
     with pytest.raises(TrimError, match="so it needs check"):
         vip.trim([subject], SMALL, fit="xc7vx690t", **quick)
 
@@ -396,9 +396,9 @@ def test_no_verb_has_the_name_of_its_module() -> None:
 
 
 def test_presets_have_names_and_data() -> None:
-    rows = {row.name: row for row in vip.presets().rows}
-    assert rows[SMALL].kind == "engine"
-    assert set(rows) == set(PRESETS)
+    listed = vip.presets()
+    assert listed.cells(SMALL)["machine"] == "engine"
+    assert set(listed.areas) == set(PRESETS)
 
 
 def test_a_job_is_saved_for_the_debugger_and_for_trimming(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ def test_a_job_is_saved_for_the_debugger_and_for_trimming(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         assert "42" in done.stdout
     for contents in (memory, np.fromfile(memory, np.uint8)):
-        subject = vip.Subject(program=str(folder / "program.vip"), memories=[contents])
+        subject = vip.subject(str(folder / "program.vip"), [contents])
         trimmed = vip.trim([subject], SMALL, check=False, area=False)
         assert "add.imm" in trimmed.cut.trimmed.instructions
 

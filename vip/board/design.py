@@ -8,13 +8,15 @@ from pathlib import Path
 
 from hdl.config import SramKind
 from hdl.yosys import need_yosys
+from memory.axi.layout import AxiConfig
 from memory.on_chip import BANK_BYTES, OnChipConfig
 from microkernels.common.feature_map import round_up
+from microkernels.suite import Application
 from noc.config import NetworkConfig
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application
-from soc.board.boards import BoardError, FpgaBoard, find_board, with_block_rams
+from soc.board.boards import BoardError, FpgaBoard, find_board, with_block_rams, with_sdram
 from soc.board.design import board_verilog
+from soc.board.sdram import SDRAM_ADDRESS_BITS, SDRAM_PHASES, need_litedram
 from soc.board.terminal import line_rate
 from soc.chip.config import ChipConfig
 from soc.generate.presets import preset
@@ -29,7 +31,7 @@ from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
 from vip.trimming.runs import Sizes, cut_to, launches_alone
 
-#: Memory on the chip answers in a few cycles, so more requests in flight gain nothing.
+#: Memory of a board answers in a few cycles, so more requests in flight gain nothing.
 _MOST_REQUESTS = 16
 #: Rate of the design's clock in MHz, if the user does not choose one.
 CLOCK_MHZ = 50.0
@@ -44,6 +46,7 @@ class BoardDesign:
         board: it. application: that it runs. chip: its configuration.
         mhz: of the chip's clock. rate: of the serial line in bits per second. divisor: cycles of a
             bit.
+        sdram: clocks of the SDRAM in one of the chip; 0: the memory is on the chip.
     """
 
     board: FpgaBoard
@@ -52,6 +55,7 @@ class BoardDesign:
     mhz: float
     rate: int
     divisor: int
+    sdram: int = 0
 
     @property
     def what(self) -> str:
@@ -66,6 +70,7 @@ class BoardDesign:
             "application": self.application.name,
             "device": f"{self.board.device}-{self.board.grade}",
             "memory_bytes": vault.size_bytes,
+            "sdram_clock_mhz": self.sdram * self.mhz or None,
             "clock_mhz": self.mhz,
             "bits_per_second": self.rate,
             "digest": f"{self.chip.digest:016x}",
@@ -77,6 +82,7 @@ def board_design(
     work: Application,
     *,
     memory_kib: int | None = None,
+    sdram: int = 0,
     whole: bool = False,
     mhz: float = CLOCK_MHZ,
     progress: Progress = silent,
@@ -86,7 +92,10 @@ def board_design(
     Parameters:
         board: see :func:`soc.board.boards.find_board`.
         work: see :func:`vip.trimming.models.find_work`.
-        memory_kib: KiB of memory on the chip, a multiple of 16; None: as many as the data need.
+        memory_kib: KiB of memory: on the chip a multiple of 16, of the SDRAM a power of two; None:
+            as many as the data need.
+        sdram: clocks of the board's SDRAM in one of the chip, of
+            :data:`soc.board.sdram.SDRAM_PHASES`; 0: the memory is on the chip.
         whole: keep the whole engine of the work's preset instead of trimming it, with sizes that
             are proved for every input.
         mhz: of the chip's clock.
@@ -98,22 +107,7 @@ def board_design(
     """
     chosen = find_board(board)
     rate, divisor = line_rate(mhz)
-    needed = max(job.end for job in work.jobs)
-    least = round_up(needed, BANK_BYTES)
-    size = least if memory_kib is None else memory_kib << 10
-    # A block RAM of ECP5 is 2 KiB.
-    most = chosen.block_rams * 2048 // BANK_BYTES * BANK_BYTES
-    if least > most:
-        raise BoardError(
-            f"{work.name} on {chosen.name}: its data need {needed:,} bytes, and all block RAM of "
-            f"the device has {most:,}: {needed - most:,} too many{with_block_rams(least // 2048)}"
-        )
-    if not least <= size <= most or size % BANK_BYTES:
-        raise BoardError(
-            f"{work.name} on {chosen.name}: memory must be a multiple of 16 KiB from "
-            f"{least >> 10}, which its data need, to {most >> 10}, all of the device's, not "
-            f"{size >> 10} KiB"
-        )
+    size = _memory_size(chosen, work, memory_kib, sdram)
     engine = preset(work.preset)
     if not whole:
         progress(f"trimming the engine to {work.name}")
@@ -123,20 +117,66 @@ def board_design(
     return BoardDesign(
         board=chosen,
         application=work,
-        chip=board_chip(engine, size),
+        chip=board_chip(engine, size, outside=bool(sdram)),
         mhz=mhz,
         rate=rate,
         divisor=divisor,
+        sdram=sdram,
     )
 
 
-def board_chip(engine: PeConfig, size: int) -> ChipConfig:
-    """A chip of one engine with ``size`` bytes of memory, behind a serial line."""
+def _memory_size(board: FpgaBoard, work: Application, kib: int | None, sdram: int) -> int:
+    """Bytes of memory; errors as of :func:`board_design`."""
+    if sdram and not board.sdram:
+        raise BoardError(f"{board.name} has no SDRAM; there are: {with_sdram()}")
+    if sdram not in (0, *SDRAM_PHASES):
+        ratios = " or ".join(map(str, SDRAM_PHASES))
+        raise BoardError(f"the SDRAM's clock must be {ratios} times the chip's, not {sdram}")
+    needed = max(job.end for job in work.jobs)
+    # A block RAM of ECP5 is 2 KiB.
+    most = board.block_rams * 2048 // BANK_BYTES * BANK_BYTES
+    least, where, step = round_up(needed, BANK_BYTES), "all block RAM of the device", "multiple"
+    if sdram:
+        least, where, step = 1 << (least - 1).bit_length(), "the SDRAM", "power of two"
+        most = 1 << SDRAM_ADDRESS_BITS
+    if least > most:
+        advice = "" if sdram else with_block_rams(least // 2048)
+        if not sdram and board.sdram:
+            advice = "; --sdram 1 would do"
+        raise BoardError(
+            f"{work.name} on {board.name}: its data need {needed:,} bytes, and {where} has "
+            f"{most:,}: {needed - most:,} too many{advice}"
+        )
+    size = least if kib is None else kib << 10
+    if not least <= size <= most or size % BANK_BYTES or (sdram and size.bit_count() > 1):
+        of = f"{step} of 16 KiB" if not sdram else step
+        raise BoardError(
+            f"{work.name} on {board.name}: memory must be a {of} from {least >> 10}, which its "
+            f"data need, to {most >> 10}, {where}, not {size >> 10} KiB"
+        )
+    return size
+
+
+def board_chip(engine: PeConfig, size: int, *, outside: bool = False) -> ChipConfig:
+    """A chip of one engine with ``size`` bytes of memory, behind a serial line; ``outside``: the
+    memory is on a bus."""
     bits = (size - 1).bit_length()
     queue = min(engine.load_store_queue, _MOST_REQUESTS)
     pe = replace(engine, sram=_SRAM, address_bits=bits, load_store_queue=queue)
     # A bit more numbers the requester: engine or host.
-    vault = OnChipConfig(bytes=size, tag_bits=pe.tag_bits + 1, sram=_SRAM)
+    tags = pe.tag_bits + 1
+    vault: AxiConfig | OnChipConfig
+    if outside:
+        vault = AxiConfig(
+            address_bits=bits,
+            tag_bits=tags,
+            data_bits=64,
+            outstanding=16,
+            counters=False,
+            sram=_SRAM,
+        )
+    else:
+        vault = OnChipConfig(bytes=size, tag_bits=tags, sram=_SRAM)
     network = NetworkConfig(columns=1, rows=1, address_bits=bits, tag_bits=pe.tag_bits, sram=_SRAM)
     tile = VaultTileConfig(pe=pe, vault=vault, pes=1, extra_ports=1)
     return ChipConfig(tile=tile, network=network, remote=False, host_data="serial")
@@ -182,9 +222,9 @@ def map_design(
     """A board's design as cells; result and errors as of
     :func:`synth.physical.bitstream.map_board`."""
     progress("writing Verilog")
-    emission = board_verilog(design.chip, divisor=design.divisor)
+    verilog = board_verilog(design.chip, divisor=design.divisor, mhz=design.mhz, sdram=design.sdram)
     progress(f"synthesis of {design.what}")
-    return map_board(emission, design.board, design.mhz)
+    return map_board(verilog, design.board, design.mhz, design.sdram)
 
 
 def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = silent) -> BoardBuild:
@@ -203,6 +243,8 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     with together():
         need_yosys()
         need_nextpnr()
+        if design.sdram:
+            need_litedram()
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
     netlist, used = map_design(design, progress)
@@ -210,7 +252,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     progress(stage, 0, seeds)
     numbers = range(1, seeds + 1)
     with workers() as pool:
-        place = partial(bit_file, netlist, design.board, design.mhz)
+        place = partial(bit_file, netlist, design.board, design.mhz, design.sdram)
         files = dict(zip(numbers, pool.map(place, numbers), strict=True))
     rates = {seed: mhz for seed, (_, mhz) in files.items()}
     best = max(rates, key=lambda seed: rates[seed])

@@ -14,6 +14,7 @@ from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation
 from sim_tb.runner.build import need_simulator
 from soc.board.boards import BoardError, find_board
+from soc.board.sdram import need_litedram
 from soc.board.serial_transport import SerialTransport
 from soc.board.terminal import Terminal
 from soc.host.driver import Host
@@ -55,8 +56,7 @@ class BoardRun(Shown):
         values: outputs compared. differing: of them, those that differ from the golden model.
         resent: requests sent again. seconds: of all jobs.
         cycles: of the simulated clock, from the first byte to the last; None: not simulated.
-        counters: of the engine's last launch, by name, after a test of the memory; empty: it
-            has none. None: no test.
+        counters: of the engine's last launch, by name; empty: it has none.
     """
 
     design: BoardDesign
@@ -64,8 +64,8 @@ class BoardRun(Shown):
     differing: int
     resent: int
     seconds: float
+    counters: Mapping[str, int]
     cycles: int | None = None
-    counters: Mapping[str, int] | None = None
 
     @property
     def match(self) -> bool:
@@ -82,7 +82,7 @@ class BoardRun(Shown):
             "resent": self.resent,
             "seconds": round(self.seconds, 3),
             "cycles": self.cycles,
-            "counters": None if self.counters is None else dict(self.counters),
+            "counters": dict(self.counters),
         }
 
 
@@ -104,7 +104,7 @@ def run_board(
     of ``design``.
 
     Parameters:
-        test: test the memory before, and the engine's counters after it.
+        test: test the memory before.
         progress: called with each stage.
 
     Raises:
@@ -128,12 +128,18 @@ def simulate_board(
         progress: called with each stage.
 
     Raises:
+        BoardError: cells of a board with SDRAM.
         BuildError: the simulator can't be built.
         SynthesisError: the design can't be mapped.
+        CosimError: a rule of the SDRAM is broken.
         HostError: as for :func:`run_board`.
     """
+    if netlist and design.sdram:
+        raise BoardError("the cells of a board with SDRAM can't be simulated; leave out --netlist")
     with together():
         need_simulator()
+        if design.sdram:
+            need_litedram()
         if netlist:
             need_yosys()
             need_nextpnr()
@@ -141,7 +147,9 @@ def simulate_board(
     if netlist:
         cells, patience = netlist_verilog(map_design(design, progress)[0]), _NETLIST_PATIENCE
     progress("building the simulator")
-    with BoardSimulation(design.chip, design.divisor, cells) as simulation:
+    with BoardSimulation(
+        design.chip, design.divisor, mhz=design.mhz, sdram=design.sdram, netlist=cells
+    ) as simulation:
         with Terminal(simulation.terminal, design.rate) as line:
             transport = SerialTransport(line, patience=patience)
             result = run_over(transport, design, progress, test=test)
@@ -204,7 +212,7 @@ def run_over(
         differing=differing,
         resent=transport.resent,
         seconds=time.monotonic() - started,
-        counters=_counters(host, design.chip.pe.counters) if test else None,
+        counters=_counters(host, design.chip.pe.counters),
     )
 
 

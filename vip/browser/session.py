@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from isa.iss.simulator import Outcome, Simulator
-from isa.program import Program
+from isa.iss.simulator import Simulator
+from isa.run import EngineEnd
 from isa.table import Unit
 from microkernels.bp.golden import labels
 from microkernels.bp.jobs import bp_job
@@ -22,8 +22,8 @@ from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import percent_wrong
 from pe.config import PeConfig
 from support.errors import VipError
-from synth.analysis.contents import contents_of
-from synth.analysis.trim import Known, report
+from synth.analysis.contents import Subject
+from synth.analysis.trim import report
 
 from .workbench import PageError, PlainMemory, Workbench
 
@@ -47,7 +47,7 @@ class Stereo:
         )
         self._seconds = 0.0
 
-    def forward(self, count: int) -> Outcome:
+    def forward(self, count: int) -> EngineEnd:
         """Execute at most ``count`` instructions."""
         started = time.perf_counter()
         end = self._simulator.run(count)
@@ -69,24 +69,23 @@ class Stereo:
             "seconds": round(self._seconds, 2),
         }
 
-    def known(self) -> Known:
-        """What all launches of the program on images of this size have in common."""
-        bits = PeConfig().address_bits
-        contents = self.memory.read(0, self.job.end)
-        return Known(
-            contents=contents_of(self.job.declared, contents, 1 << bits),
+    def subject(self) -> Subject:
+        """The program, with what all its launches on images of this size have in common."""
+        return Subject(
+            program=self.job.program,
+            memories=(self.memory.read(0, self.job.end),),
+            declared=self.job.declared,
             parameters=self.job.parameters,
-            slots=self.job.declared.slots,
         )
 
 
-def trimmed(program: Program, launch: Known) -> dict[str, object]:
-    """The engine that ``program`` needs; its sizes are proved for every run.
+def trimmed(subject: Subject) -> dict[str, object]:
+    """The engine that a program needs; its sizes are proved for every run.
 
     Raises:
         VipError: the program does not run on the full engine.
     """
-    analysis = report([program], PeConfig(), known=[launch])
+    analysis = report(subject, PeConfig())
     return {
         "before": len(analysis.full.instructions),
         "after": len(analysis.trimmed.instructions),
@@ -187,8 +186,8 @@ class BrowserSession:
         return {"state": steps.state, **self._stereo.result()}
 
     def _trim(self, source: str) -> dict[str, object]:
-        return trimmed(Workbench(source, "", 0).program, Known(parameters=0))
+        return trimmed(Subject(program=Workbench(source, "", 0).program, parameters=0))
 
     def _trim_stereo(self) -> dict[str, object]:
         stereo = self._stereo or Stereo(self._scene, 1)
-        return trimmed(stereo.job.program, stereo.known())
+        return trimmed(stereo.subject())

@@ -117,7 +117,7 @@ class Locator:
                 parameters=self.launch.parameters,
                 **self.config.limits,
             )
-            return simulator.run(self.launch.max_cycles).state != "limit"
+            return simulator.run(self.launch.max_cycles).state != "running"
 
     def _waves(self, difference: FirstDifference, window: Path) -> tuple[TracedInstruction, ...]:
         with scratch_folder("waves") as folder, DramImage(1 << self.config.address_bits) as image:

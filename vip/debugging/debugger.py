@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from isa.accesses import Space
 from isa.image import DramImage
-from isa.iss.simulator import Outcome
 from isa.program import Program
+from isa.run import EngineEnd
 from support.checks import Checks
 from support.errors import suggestion
 from vip.configurations import Design, advised, engine
@@ -242,13 +242,9 @@ class Debugger:
 
     def _stop(self, reason: Literal["launch", "steps", "point", "limit"]) -> Stop:
         run, end = self._run, self._run.end
-        state: Literal["stopped", "halted", "faulted"] = "stopped"
-        if end is not None:
-            assert end.state != "limit"
-            state = end.state
         simulator, pc = run.simulator, run.simulator.pc
         return Stop(
-            state=state,
+            state="stopped" if end is None else end.state,
             cause="NONE" if end is None else end.cause.name,
             fault="" if end is None else self._fault(end),
             reason="end" if end is not None else "launch" if run.now == 0 else reason,
@@ -262,7 +258,7 @@ class Debugger:
             fx=simulator.fx,
         )
 
-    def _fault(self, end: Outcome) -> str:
+    def _fault(self, end: EngineEnd) -> str:
         return advised(end.fault, self.program, end.cause, end.pc, self._config)
 
     def _named(self, pc: int) -> str:

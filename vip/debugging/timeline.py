@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from isa.accesses import Access, accesses
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
 from isa.limits import Limits
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import Instruction
 from vip.progress import Progress
 
@@ -73,7 +74,7 @@ class Timeline:
         self._stores: list[tuple[int, bytes]] = []
         self._executed: set[str] = set()
         self._launched = 0
-        self.end: Outcome | None = None
+        self.end: EngineEnd | None = None
         self.simulator = self._launch(None)
         self._checkpoints = [self._checkpoint()]
 
@@ -103,7 +104,7 @@ class Timeline:
                 boundary = min(until, (time // INTERVAL + 1) * INTERVAL)
                 outcome = self.simulator.run(boundary - time)
                 time = self.now
-                if outcome.state != "limit":
+                if outcome.state != "running":
                     self.end = outcome
                     break
                 self._progress("instructions", time)

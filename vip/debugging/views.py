@@ -170,7 +170,7 @@ class Stop:
         vl, mr, fx: the vector settings.
     """
 
-    state: Literal["stopped", "halted", "faulted"]
+    state: str
     cause: str
     fault: str
     reason: Literal["launch", "steps", "point", "limit", "end"]

@@ -1,7 +1,7 @@
 """The verb ``diagram``: draw the units of a module and the links between them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from math import atan2, cos, log2, pi, sin
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +10,12 @@ from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
-from support.errors import Shown
 from support.extras import together
 from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .links import TILE, Links, find_links
+from .links import TILE, Diagram, find_links
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +52,7 @@ _APART = 1.5
 _ROW = 1.2
 
 
-def placed(graph: Links, columns: int = 0) -> dict[str, DiagramPlace]:
+def placed(graph: Diagram, columns: int = 0) -> dict[str, DiagramPlace]:
     """Places of the blocks.
 
     An engine's are in a table. Tiles of a chip form a grid, without the ports of each tile, and
@@ -71,29 +70,29 @@ def placed(graph: Links, columns: int = 0) -> dict[str, DiagramPlace]:
     return _circle(graph)
 
 
-def _grid(graph: Links, tiles: Mapping[str, int], columns: int) -> dict[str, DiagramPlace]:
+def _grid(graph: Diagram, tiles: Mapping[str, int], columns: int) -> dict[str, DiagramPlace]:
     places = {
         name: (2.7 + _APART * (n % columns), _ROW * (n // columns)) for name, n in tiles.items()
     }
-    units = [name for name, block in graph.blocks.items() if block.module and name not in tiles]
+    units = [name for name, module in graph.blocks.items() if module and name not in tiles]
     ports = [
         name
-        for name, block in graph.blocks.items()
-        if not block.module and not graph.neighbours(name) <= tiles.keys()
+        for name, module in graph.blocks.items()
+        if not module and not graph.neighbours(name) <= tiles.keys()
     ]
     for across, names in ((1.1, units), (-0.3, ports)):
         places |= {name: (across, _ROW * down) for down, name in enumerate(names)}
     return places
 
 
-def _circle(graph: Links) -> dict[str, DiagramPlace]:
+def _circle(graph: Diagram) -> dict[str, DiagramPlace]:
     units = _in_order(graph)
     radius = 0.0 if len(units) == 1 else max(1.1, _APART * len(units) / (2 * pi))
     places: dict[str, DiagramPlace] = {
         name: (1.5 * radius * cos(turn), radius * sin(turn))
         for name, turn in ((one, pi + 2 * pi * n / len(units)) for n, one in enumerate(units))
     }
-    ports = [block.name for block in graph.blocks.values() if not block.module]
+    ports = [name for name, module in graph.blocks.items() if not module]
     angles = {name: _towards(name, graph, places) for name in ports}
     # Ports around the units, in the order of the units that they belong to.
     order = sorted(ports, key=lambda name: (angles[name], name))
@@ -104,13 +103,13 @@ def _circle(graph: Links) -> dict[str, DiagramPlace]:
     return places
 
 
-def _in_order(graph: Links) -> list[str]:
+def _in_order(graph: Diagram) -> list[str]:
     """Units, each next to the one with which it shares most bits."""
     weights: dict[tuple[str, str], int] = {}
     for (source, target), bits in graph.links.items():
         for pair in ((source, target), (target, source)):
             weights[pair] = weights.get(pair, 0) + bits
-    left = [block.name for block in graph.blocks.values() if block.module]
+    left = [name for name, module in graph.blocks.items() if module]
     order = [left.pop(0)]
     while left:
         last = order[-1]
@@ -119,7 +118,7 @@ def _in_order(graph: Links) -> list[str]:
     return order
 
 
-def _towards(port: str, graph: Links, places: Mapping[str, DiagramPlace]) -> float:
+def _towards(port: str, graph: Diagram, places: Mapping[str, DiagramPlace]) -> float:
     """Angle of the middle of the units that a port is linked to."""
     ends = [places[other] for other in sorted(graph.neighbours(port)) if other in places]
     across, down = (sum(end[axis] for end in ends) for axis in (0, 1))
@@ -149,39 +148,6 @@ _SIZES: Mapping[str, Callable[[PeConfig], str]] = {
     "scratchpad": lambda pe: f"{pe.scratchpad_bytes:,} bytes",
     "load_store": lambda pe: f"{pe.load_store_queue} in flight",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diagram(Shown):
-    """A picture of a module.
-
-    Attributes:
-        config: of the design. path: of the picture.
-        graph: blocks and all links, including those not drawn.
-        least_bits: links of fewer are not drawn.
-    """
-
-    config: Configuration
-    path: Path
-    graph: Links
-    least_bits: int
-
-    @property
-    def drawn(self) -> dict[tuple[str, str], int]:
-        """The links that are drawn."""
-        return {ends: bits for ends, bits in self.graph.links.items() if bits >= self.least_bits}
-
-    def to_json(self) -> dict[str, object]:
-        """The module's blocks and all its links as plain JSON data."""
-        return {
-            "module": self.graph.module,
-            "blocks": [asdict(block) for block in self.graph.blocks.values()],
-            "links": [
-                {"source": source, "target": target, "bits": bits}
-                for (source, target), bits in self.graph.links.items()
-            ],
-            "least_bits": self.least_bits,
-        }
 
 
 def diagram(
@@ -220,25 +186,23 @@ def diagram(
     progress("diagram", part="Verilog")
     emission = verilog(chosen)
     progress("diagram", part="links")
-    graph = find_links(emission, module)
-    drawing = Diagram(config=chosen, path=path, graph=graph, least_bits=least_bits)
-    _draw(drawing)
-    return drawing
+    graph = replace(find_links(emission, module), config=chosen, path=path, least_bits=least_bits)
+    _draw(graph, chosen, path)
+    return graph
 
 
-def _draw(drawing: Diagram) -> None:
-    graph, config = drawing.graph, drawing.config
+def _draw(graph: Diagram, config: Configuration, path: Path) -> None:
     columns = config.grid[0] if config.kind == "chip" else 0
-    linked = {name for ends in drawing.drawn for name in ends}
+    linked = {name for ends in graph.drawn for name in ends}
     places = {
         name: place
         for name, place in placed(graph, columns).items()
-        if name in linked or graph.blocks[name].module
+        if name in linked or graph.blocks[name]
     }
     across = [place[0] for place in places.values()]
     down = [place[1] for place in places.values()]
     width, height = (max(side) - min(side) + 1.1 for side in (across, down))
-    with picture(width * _SCALE, (height + 0.2) * _SCALE * _ASPECT, drawing.path) as figure:
+    with picture(width * _SCALE, (height + 0.2) * _SCALE * _ASPECT, path) as figure:
         axes = figure.add_subplot()
         axes.set_axis_off()
         axes.set_xlim(min(across) - 0.55, max(across) + 0.55)
@@ -246,20 +210,20 @@ def _draw(drawing: Diagram) -> None:
         axes.set_aspect(_ASPECT)
         boxes = {name: _box(axes, graph, name, place, config) for name, place in places.items()}
         labels: list[DiagramPlace] = []
-        for ends, bits in drawing.drawn.items():
+        for ends, bits in graph.drawn.items():
             if all(end in places for end in ends):
                 _arrow(axes, ends, bits, places, boxes, labels)
-        axes.set_title(f"{graph.module}: links of {drawing.least_bits} bits or more")
+        axes.set_title(f"{graph.module}: links of {graph.least_bits} bits or more")
 
 
 def _box(
-    axes: "Axes", graph: Links, name: str, place: DiagramPlace, config: Configuration
+    axes: "Axes", graph: Diagram, name: str, place: DiagramPlace, config: Configuration
 ) -> "FancyBboxPatch":
     from matplotlib.patches import FancyBboxPatch
 
-    block = graph.blocks[name]
-    colour = COLOURS[0] if block.module else MUTED
-    for back in (0.05, 0.025, 0.0) if block.number > 1 else (0.0,):
+    is_unit, number = bool(graph.blocks[name]), graph.numbers.get(name, 1)
+    colour = COLOURS[0] if is_unit else MUTED
+    for back in (0.05, 0.025, 0.0) if number > 1 else (0.0,):
         box = FancyBboxPatch(
             (place[0] - _WIDE + back, place[1] - _HIGH - back),
             2 * _WIDE,
@@ -268,11 +232,11 @@ def _box(
             facecolor=tint(colour, 0.14),
             edgecolor=colour,
             linewidth=1.2,
-            linestyle="-" if block.module else "--",
+            linestyle="-" if is_unit else "--",
             zorder=3,
         )
         axes.add_patch(box)
-    text = f"{name} x {block.number}" if block.number > 1 else name
+    text = f"{name} x {number}" if number > 1 else name
     size = _SIZES[name](config.pe) if config.kind == "engine" and name in _SIZES else ""
     axes.text(*place, f"{text}\n{size}" if size else text, ha="center", va="center", zorder=4)
     return box

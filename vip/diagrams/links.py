@@ -5,11 +5,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hdl.emission import Emission
 from hdl.yosys import run_yosys
-from support.errors import VipError
+from soc.generate.designs import Configuration
+from support.errors import Shown, VipError
 from support.files import write_file
 from support.scratch import scratch_folder
 
@@ -24,34 +26,34 @@ class DiagramError(VipError):
     """A module that can't be drawn; one line."""
 
 
-@dataclass(frozen=True)
-class DiagramBlock:
-    """A unit, several equal units, or one bundle of the module's ports.
+@dataclass(frozen=True, kw_only=True)
+class Diagram(Shown):
+    """The blocks of a module and the links between them, and their picture.
 
     Attributes:
-        name: of the instance, without the number where there are several; of the bundle.
-        module: its Verilog module; "" for ports. number: of instances.
-    """
-
-    name: str
-    module: str = ""
-    number: int = 1
-
-
-@dataclass(frozen=True)
-class Links:
-    """A module.
-
-    Attributes:
-        blocks: by name.
+        module: Verilog module.
+        blocks: name -> its Verilog module; "" for a bundle of the module's ports. The name is that
+            of the instance, without the number where there are several.
+        numbers: block of several equal units -> how many they are.
         links: by names of blocks, sorted, the bits, 1 or more, that the first (or each of several)
             drives and the second reads, through gates or not. They are counted at the reader; each
             bit of the result of an operator between units counts for all units that it reads.
+        config: of the design. path: of the picture. None: it is not drawn.
+        least_bits: links of fewer are not drawn.
     """
 
     module: str
-    blocks: Mapping[str, DiagramBlock]
+    blocks: Mapping[str, str]
+    numbers: Mapping[str, int]
     links: Mapping[tuple[str, str], int]
+    config: Configuration | None = None
+    path: Path | None = None
+    least_bits: int = 1
+
+    @property
+    def drawn(self) -> dict[tuple[str, str], int]:
+        """The links that are drawn."""
+        return {ends: bits for ends, bits in self.links.items() if bits >= self.least_bits}
 
     def neighbours(self, name: str) -> set[str]:
         """Blocks that have a link with the block ``name``."""
@@ -59,8 +61,23 @@ class Links:
             source for source, target in self.links if target == name
         }
 
+    def to_json(self) -> dict[str, object]:
+        """The module's blocks and all its links as plain JSON data."""
+        return {
+            "module": self.module,
+            "blocks": [
+                {"name": name, "module": module, "number": self.numbers.get(name, 1)}
+                for name, module in self.blocks.items()
+            ],
+            "links": [
+                {"source": source, "target": target, "bits": bits}
+                for (source, target), bits in self.links.items()
+            ],
+            "least_bits": self.least_bits,
+        }
 
-def find_links(emission: Emission, module: str | None = None) -> Links:
+
+def find_links(emission: Emission, module: str | None = None) -> Diagram:
     """The units of a module and the links between them.
 
     Parameters:
@@ -171,7 +188,7 @@ def _bundle(port: str, numbered: bool) -> str:
     return f".{name}_{rest[0]}" if numbered and rest and rest[0].isdigit() else f".{name}"
 
 
-def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str], int]) -> Links:
+def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str], int]) -> Diagram:
     """Equal units as one block: of one module, with the same links, and none to each other."""
     kinds: dict[tuple[str, tuple[object, ...]], list[str]] = {}
     for name, kind in cells.items():
@@ -179,7 +196,8 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
         back = sorted((source, n) for (source, to), n in bits.items() if to == name)
         kinds.setdefault((kind, (*away, None, *back)), []).append(name)
     new: dict[str, str] = {}
-    blocks: dict[str, DiagramBlock] = {}
+    blocks: dict[str, str] = {}
+    numbers: dict[str, int] = {}
     for (kind, _), names in kinds.items():
         apart = not any((one, other) in bits for one in names for other in names)
         groups = [names] if len(names) > 1 and apart else [[name] for name in names]
@@ -187,11 +205,14 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
             stem = re.sub(r"_\d+$", "", group[0]) if len(group) > 1 else group[0]
             if stem in blocks:
                 stem = group[0]
-            blocks[stem] = DiagramBlock(stem, kind, len(group))
+            blocks[stem] = kind
+            if len(group) > 1:
+                numbers[stem] = len(group)
             new |= dict.fromkeys(group, stem)
     for name in sorted({one for pair in bits for one in pair if one.startswith(".")}):
         stem = name[1:] if name[1:] not in blocks else f"port {name[1:]}"
-        blocks[stem] = DiagramBlock(stem)
+        blocks[stem] = ""
         new[name] = stem
     renamed = {(new[source], new[target]): n for (source, target), n in bits.items()}
-    return Links(module, blocks, dict(sorted(renamed.items())))
+    links = dict(sorted(renamed.items()))
+    return Diagram(module=module, blocks=blocks, numbers=numbers, links=links)

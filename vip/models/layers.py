@@ -301,7 +301,7 @@ def planned_layers(
         figures.append(
             LayerFigures(
                 name=name,
-                kind=type(layer).__name__,
+                kind=layer.kind,
                 node=nodes.get(name, name),
                 output=network.sizes[name],
                 vectors=part.part.load_elements if isinstance(part.part, ConvPlan) else part.depth,

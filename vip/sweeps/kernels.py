@@ -107,7 +107,7 @@ def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
         SweepError: it is not such a description; the message begins with ``where``.
     """
     if "application" in kernel:
-        names = [one.name for one in suite()]
+        names = list(suite())
         if kernel["application"] not in names:
             raise SweepError(f"{where}: {unknown('application', kernel['application'], names)}")
         allowed = {"application"}
@@ -145,6 +145,6 @@ def kernel_jobs(kernel: Mapping[str, Any], config: Configuration) -> tuple[Kerne
     if "application" in kernel:
         if config.kind != "engine":
             raise SweepError(f"{kernel['application']} runs on one engine, not on a vault")
-        return next(one for one in suite() if one.name == kernel["application"]).jobs
+        return suite()[kernel["application"]].jobs
     sizes = {name: value for name, value in kernel.items() if name != "kernel"}
     return (SIZED[kernel["kernel"]](config.slots, config.pe.scratchpad_bytes, **sizes),)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,16 +12,17 @@ from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
 from microkernels.runtime.job import KernelJob
+from microkernels.suite import Application, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import Application, applications
+from sim_tb.cosim.applications import memory_of
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck, Workload, check_trimmed, measure
 from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
-from synth.analysis.contents import contents_of
+from synth.analysis.contents import Subject
 from synth.analysis.facts import Facts
 from synth.analysis.profile import InFlight, Profile, profile_run, program_digest
-from synth.analysis.trim import Known, TrimReport, profile_of_each, report
+from synth.analysis.trim import TrimReport, named, profile_of_each, report
 from synth.errors import DeclarationError, TrimError
 from vip.programs import LIMIT, load_program, memory_contents
 from vip.progress import Progress, counting
@@ -30,72 +31,46 @@ from vip.progress import Progress, counting
 _MEMORY_BYTES = 1 << 28
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A program that the engine must run.
+def subject(
+    program: Program | Path | str,
+    memories: Sequence[bytes | NDArray[Any] | Path | str] = (),
+    *,
+    name: str = "",
+    declared: Declared | None = None,
+    parameters: int | None = None,
+) -> Subject:
+    """A program that the engine must run, with its files read.
 
-    Attributes:
+    Parameters:
         program: a program, or the name or path of its file or of assembly.
         memories: contents of the memory from address 0 on, one per run: bytes, an array, or the
-            name or path of a file. Without any the program runs on zeros, and this run is not used
-            as a profile.
+            name or path of a file, of at most 256 MiB. Without any the program runs on zeros, and
+            this run is not used as a profile.
         name: for messages; "": that of the file.
-        declared: what is fixed in memory; the rest is data, and may be anything.
-        parameters: DRAM address of the parameter block (r5); None: that of the launches.
+        declared: what is fixed in memory; the rest is data, and may be anything. None: nothing.
+        parameters: DRAM address of the parameter block (r5); None: that of the runs.
+
+    Raises:
+        DeclarationError: something is declared, but there is no memory.
+        VipError: a program or memory can't be used.
+        OSError: a file can't be read.
     """
-
-    program: Program | Path | str
-    memories: Sequence[bytes | NDArray[Any] | Path | str] = ()
-    name: str = ""
-    declared: Declared = field(default_factory=Declared)
-    parameters: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launches:
-    """Settings for the runs of the programs.
-
-    Attributes:
-        parameters: DRAM address of the parameter block (r5), fixed with the application.
-        behaviour: of the memory. max_cycles: a longer run is an error.
-        allow_fault: compare a program that faults up to its fault.
-    """
-
-    parameters: int = 0
-    behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = LIMIT
-    allow_fault: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loaded:
-    """A subject whose files have been read.
-
-    Attributes:
-        name: not empty. program: of the subject. memories: contents, at least one if anything is
-            declared.
-        known: what all its launches have in common.
-    """
-
-    name: str
-    program: Program
-    memories: tuple[bytes, ...]
-    known: Known
-
-    def workloads(self, launches: Launches) -> list[Workload]:
-        """Its runs: one on each of its memories, or one on zeros."""
-        return [
-            Workload(
-                name=self.name,
-                program=self.program,
-                contents=memory,
-                parameters=self.known.parameters or 0,
-                memory=launches.behaviour,
-                max_cycles=launches.max_cycles,
-                may_fault=launches.allow_fault,
-            )
-            for memory in self.memories or (b"",)
-        ]
+    contents = tuple(
+        read_bytes(memory, _MEMORY_BYTES) if isinstance(memory, Path) else memory or b""
+        for memory in map(memory_contents, memories)
+    )
+    file = "" if isinstance(program, Program) else Path(program).name
+    declared = declared or Declared()
+    if (declared.constants or declared.numbers) and not contents:
+        span = (*declared.constants, *(numbers.span for numbers in declared.numbers))[0]
+        raise DeclarationError(f"{name or file}: {span} is declared, but no memory is given")
+    return Subject(
+        program=load_program(Path(program) if isinstance(program, str) else program),
+        name=name or file,
+        memories=contents,
+        declared=declared,
+        parameters=parameters,
+    )
 
 
 def subjects_of(application: Application) -> list[Subject]:
@@ -104,7 +79,7 @@ def subjects_of(application: Application) -> list[Subject]:
     return [
         Subject(
             program=job.program,
-            memories=(_memory(job),),
+            memories=(memory_of(job),),
             name=application.name if len(jobs) == 1 else f"{application.name}, launch {number}",
             declared=job.declared,
             parameters=job.parameters,
@@ -113,14 +88,9 @@ def subjects_of(application: Application) -> list[Subject]:
     ]
 
 
-def known_launches(members: Sequence[Application], full: PeConfig) -> list[Loaded]:
+def known_launches(members: Sequence[Application], full: PeConfig) -> list[Subject]:
     """The launches of applications on engines of ``full``."""
     return load_subjects([launch for item in members for launch in subjects_of(item)], full, 0)
-
-
-def _memory(job: KernelJob) -> bytes:
-    with DramImage(job.end) as memory:
-        return _prepared(job, memory)
 
 
 def _prepared(job: KernelJob, memory: DramImage) -> bytes:
@@ -128,33 +98,30 @@ def _prepared(job: KernelJob, memory: DramImage) -> bytes:
     return memory.read(0, job.end)
 
 
-def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> list[Loaded]:
+def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> list[Subject]:
     """The launches of jobs that have a vault with ``pes`` engines for themselves, one after the
     other, by names that differ; of those that differ only in data, the first.
 
     Parameters:
         engine: whose memory is the vault.
     """
-    size = 1 << engine.address_bits
-    launches: dict[tuple[tuple[int, ...], str], Loaded] = {}
+    launches: dict[tuple[tuple[int, ...], str], Subject] = {}
     with DramImage(max(job.end for job in jobs)) as image:
         before = [(job, _prepared(job, image)) for job in jobs]
     for job, memory in before:
         declared = job.declarations
         for launch in job.launches:
-            known = Known(
-                contents=contents_of(declared[launch.name], memory, size),
+            one = Subject(
+                program=launch.program,
+                name=launch.name or job.name,
+                memories=(memory,),
+                declared=replace(declared[launch.name], slots=pes),
                 parameters=launch.parameters,
-                slots=pes,
                 one_vault=True,
             )
-            loaded = Loaded(
-                name=launch.name or job.name,
-                program=launch.program,
-                memories=(memory,),
-                known=known,
-            )
-            launches.setdefault((tuple(launch.program.words), repr(known)), loaded)
+            contents = one.contents(engine)
+            known = repr((contents.constants, contents.numbers, one.parameters))
+            launches.setdefault((tuple(launch.program.words), known), one)
     names = Counter(one.name for one in launches.values())
     return [
         one if names[one.name] == 1 else replace(one, name=f"{one.name}, launch {number}")
@@ -166,7 +133,7 @@ def load_subjects(
     programs: Subject | Program | Path | str | Sequence[Subject | Program | Path | str],
     full: PeConfig,
     parameters: int,
-) -> list[Loaded]:
+) -> list[Subject]:
     """Read programs with their names and memories.
 
     Parameters:
@@ -178,62 +145,26 @@ def load_subjects(
         DeclarationError: the memory contradicts declarations, or so do a program's memories.
         OSError: a file can't be read.
     """
-    loaded = []
     if isinstance(programs, Subject | Program | Path | str):
         programs = [programs]
-    for number, item in enumerate(_listed(programs)):
-        subject = item if isinstance(item, Subject) else Subject(program=item)
-        if not subject.name:
-            file = subject.program
-            name = f"program {number}" if isinstance(file, Program) else Path(file).name
-            subject = replace(subject, name=name)
-        loaded.append(_loaded(subject, full, parameters))
-    return loaded
-
-
-def _listed(
-    programs: Sequence[Subject | Program | Path | str],
-) -> list[Subject | Program | Path]:
-    suite = {item.name: item for item in applications()}
-    listed: list[Subject | Program | Path] = []
-    for item in programs:
-        if not isinstance(item, str):
-            listed.append(item)
-        elif item in suite:
-            listed += subjects_of(suite[item])
+    subjects: list[Subject] = []
+    for number, item in enumerate(programs):
+        if isinstance(item, Subject):
+            subjects.append(item)
+        elif isinstance(item, str) and item in suite():
+            subjects += subjects_of(suite()[item])
         else:
-            listed.append(Path(item))
-    return listed
+            name = f"program {number}" if isinstance(item, Program) else ""
+            subjects.append(subject(item, name=name))
+    return [_for_engine(one, full, parameters) for one in subjects]
 
 
-def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
-    size = 1 << full.address_bits
-    limit = min(size, _MEMORY_BYTES)
-    memories = tuple(
-        read_bytes(memory, limit) if isinstance(memory, Path) else memory or b""
-        for memory in map(memory_contents, subject.memories)
-    )
-    declared = subject.declared
-    if (declared.constants or declared.numbers) and not memories:
-        span = (*declared.constants, *(numbers.span for numbers in declared.numbers))[0]
-        raise DeclarationError(f"{subject.name}: {span} is declared, but no memory is given")
-    start = subject.parameters
-    try:
-        contents = [contents_of(declared, memory, size) for memory in memories or (b"",)]
-        for other in contents[1:]:
-            contents[0].check_same(other)
-    except DeclarationError as error:
-        raise DeclarationError(f"{subject.name}: {error}") from error
-    return Loaded(
-        name=subject.name,
-        program=load_program(subject.program, full.instruction_words),
-        memories=memories,
-        known=Known(
-            contents=contents[0],
-            parameters=parameters if start is None else start,
-            slots=declared.slots,
-        ),
-    )
+def _for_engine(one: Subject, full: PeConfig, parameters: int) -> Subject:
+    """``one`` with ``parameters``, if it has none."""
+    load_program(one.program, full.instruction_words)
+    with named(one.name):
+        one.contents(full)
+    return one if one.parameters is not None else replace(one, parameters=parameters)
 
 
 #: Additional cycles that engines trimmed to the suite may take, as a fraction.
@@ -275,12 +206,19 @@ class Sizes:
             raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
 
 
-def profile_work(
-    work: Workload, full: PeConfig, progress: Callable[[int], None] | None = None
+def profile_memory(
+    subject: Subject,
+    memory: bytes,
+    full: PeConfig,
+    *,
+    limit: int = LIMIT,
+    may_fault: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Profile:
-    """Profile ``work`` on the simulator of the engine ``full``.
+    """Profile a program on ``memory``, on the simulator of the engine ``full``.
 
     Parameters:
+        limit: instructions of the run. may_fault: accept a run that faults, up to its fault.
         progress: called now and then with the instructions so far.
 
     Raises:
@@ -288,14 +226,14 @@ def profile_work(
         VipError: it can't be run.
     """
     with DramImage(1 << full.address_bits) as image:
-        image.write(0, work.contents)
+        image.write(0, memory)
         return profile_run(
-            work.program,
+            subject.program,
             image,
             full,
-            parameters=work.parameters,
-            limit=work.max_cycles,
-            may_fault=work.may_fault,
+            parameters=subject.parameters or 0,
+            limit=limit,
+            may_fault=may_fault,
             progress=progress,
         )
 
@@ -326,7 +264,7 @@ def demand(runs: Sequence[Measured]) -> float:
 
 
 def cut_to(
-    programs: Sequence[Loaded],
+    programs: Sequence[Subject],
     full: PeConfig,
     sizes: Sizes,
     profiles: Sequence[Profile] = (),
@@ -342,11 +280,9 @@ def cut_to(
         TrimError: see :func:`synth.analysis.trim.trim`.
     """
     return report(
-        [subject.program for subject in programs],
+        programs,
         full,
         () if sizes.basis == "proved" else (*sizes.profiles, *profiles),
-        names=[subject.name for subject in programs],
-        known=[subject.known for subject in programs],
         timed=timed,
         keep_counters=sizes.keep_counters,
         rom=sizes.rom,
@@ -356,7 +292,7 @@ def cut_to(
     )
 
 
-def proved_cut(programs: Sequence[Loaded], full: PeConfig, runs: Sequence[Measured]) -> TrimReport:
+def proved_cut(programs: Sequence[Subject], full: PeConfig, runs: Sequence[Measured]) -> TrimReport:
     """Trim ``full`` to programs by proof. Their ``runs``, with :data:`SLOWER`, decide the transfers
     in flight alone.
 
@@ -374,22 +310,49 @@ def proved_cut(programs: Sequence[Loaded], full: PeConfig, runs: Sequence[Measur
 class EngineWork:
     """Programs on one engine.
 
+    Parameters:
+        behaviour: of the memory; None: the default.
+        max_cycles: a longer run is an error.
+        allow_fault: compare a program that faults up to its fault.
+
     Attributes:
         runs: on the Verilog of the full engine, as :meth:`cut` made them.
     """
 
-    def __init__(self, programs: Sequence[Loaded], full: PeConfig, launches: Launches) -> None:
+    def __init__(
+        self,
+        programs: Sequence[Subject],
+        full: PeConfig,
+        *,
+        behaviour: MemoryBehaviour | None = None,
+        max_cycles: int = LIMIT,
+        allow_fault: bool = False,
+    ) -> None:
         self._programs = programs
         self._full = full
-        self._works = [(one, work) for one in programs for work in one.workloads(launches)]
+        self._behaviour = behaviour
+        self._max_cycles = max_cycles
+        self._allow_fault = allow_fault
+        # One run on each memory, or one on zeros.
+        self._launches = [(one, memory) for one in programs for memory in one.memories or (b"",)]
         self.runs: list[Measured] = []
+
+    def _work(self, subject: Subject, memory: bytes) -> Workload:
+        return Workload(
+            name=subject.name,
+            program=subject.program,
+            contents=memory,
+            parameters=subject.parameters or 0,
+            memory=self._behaviour or MemoryBehaviour(),
+            max_cycles=self._max_cycles,
+            may_fault=self._allow_fault,
+        )
 
     @property
     def title(self) -> str:
         """Names of the programs, and the parameters of their launches."""
         return ", ".join(
-            f"{one.name} (launched with parameters {one.known.parameters})"
-            for one in self._programs
+            f"{one.name} (launched with parameters {one.parameters})" for one in self._programs
         )
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
@@ -402,15 +365,24 @@ class EngineWork:
         # Errors come early, as the runs of the programs on hardware take long.
         profile_of_each([subject.program for subject in self._programs], sizes.profiles)
         cut_to(self._programs, self._full, replace(sizes, basis="proved"))
-        # A run on zeros is not representative of runs on data.
-        works = [(one, work) for one, work in self._works if hardware or one.memories]
         profiles = []
-        for subject, work in works:
-            cycles = counting(progress, f"{subject.name} on the full engine")
-            profile = profile_work(work, self._full, cycles)
-            if subject.memories:
+        for one, memory in self._launches:
+            # A run on zeros is not representative of runs on data.
+            if not (hardware or one.memories):
+                continue
+            cycles = counting(progress, f"{one.name} on the full engine")
+            profile = profile_memory(
+                one,
+                memory,
+                self._full,
+                limit=self._max_cycles,
+                may_fault=self._allow_fault,
+                progress=cycles,
+            )
+            if one.memories:
                 profiles.append(profile)
             if hardware:
+                work = self._work(one, memory)
                 self.runs.append(measure(work, self._full, cycles, slower=sizes.slower))
         timed = [timed_profile(run, sizes.slower) for run in self.runs]
         return cut_to(self._programs, self._full, sizes, profiles, timed)
@@ -422,14 +394,14 @@ class EngineWork:
         removed instruction once."""
         checks = tuple(
             check_trimmed(
-                work,
+                self._work(one, memory),
                 cut.full,
                 cut.trimmed,
-                counting(progress, f"{work.name} on both engines (cycles)"),
+                counting(progress, f"{one.name} on both engines (cycles)"),
                 before=self.runs[number] if self.runs else None,
                 try_removed=number == 0,
                 slower=slower,
             )
-            for number, (_, work) in enumerate(self._works)
+            for number, (one, memory) in enumerate(self._launches)
         )
         return checks, tuple(sorted({key for check in checks for key in check.unfaulted}))

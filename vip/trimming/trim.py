@@ -8,6 +8,7 @@ from typing import Protocol
 from hdl.yosys import need_yosys
 from isa.program import Program
 from pe.config import PeConfig
+from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
@@ -15,6 +16,7 @@ from soc.generate.generate import Generated, configuration_json
 from soc.generate.generate import generate as write_verilog
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown
+from synth.analysis.contents import Subject
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import Proof
@@ -25,10 +27,11 @@ from synth.physical.devices import Device, find_device
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
 from vip.models.compile import CompileReport
+from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
 
-from .filling import CHIP_FILE, Fitting, fit_both, fit_json
-from .runs import EngineWork, Launches, Sizes, Subject, load_subjects
+from .filling import CHIP_FILE, Filled, fit_both, fit_json
+from .runs import EngineWork, Sizes, load_subjects
 
 #: Key in the JSON -> target and measure of the saving.
 _SAVED = {
@@ -52,7 +55,7 @@ class TrimResult(Shown):
         vault_areas: target -> total area of both vaults with their engines; empty: not measured, or
             no vault.
         proof: that it is equivalent to the full engine; None: not requested, or a run differs.
-        fitting: a device filled with either engine; None: not requested, or a failure before.
+        filled: a device filled with trimmed engines; None: not requested, or a failure before.
         verilog: of the design; None: not requested, or a failure.
         compiled: the model that the design is for; None: it is not for one, or that was compiled
             before.
@@ -65,7 +68,7 @@ class TrimResult(Shown):
     areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     vault_areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     proof: Proof | None = None
-    fitting: Fitting | None = None
+    filled: Filled | None = None
     verilog: Generated | None = None
     compiled: CompileReport | None = None
 
@@ -98,7 +101,7 @@ class TrimResult(Shown):
             return "removed instructions do not fault"
         if self.proof is not None and not self.proof.holds:
             return "the trimmed engine is not proved to do what the full one does"
-        if self.fitting is not None and not self.fitting.match:
+        if self.filled is not None and not self.filled.match:
             return "engines on the chips do not do what a single engine does"
         return ""
 
@@ -127,8 +130,8 @@ class TrimResult(Shown):
             }
         if self.proof is not None:
             report["proof"] = self.proof.to_json()
-        if self.fitting is not None:
-            report["fit"] = fit_json(self.fitting)
+        if self.filled is not None:
+            report["fit"] = fit_json(self.filled)
         report |= {
             "configuration": configuration_json(self.vault or self.cut.trimmed),
             "configuration_full": configuration_json(self.cut.full),
@@ -166,7 +169,10 @@ def trim(
     *,
     output: Path | str | None = None,
     sizes: Sizes | None = None,
-    launches: Launches | None = None,
+    parameters: int = 0,
+    behaviour: MemoryBehaviour | None = None,
+    max_cycles: int = LIMIT,
+    allow_fault: bool = False,
     check: bool = True,
     area: bool = True,
     prove: bool = False,
@@ -184,7 +190,10 @@ def trim(
         config: of the full engine.
         output: directory for Verilog; with ``fit`` also a file with the chip of trimmed engines.
         sizes: parts and sizes that the engine keeps; None: sizes of the runs, else proved ones.
-        launches: settings for the runs; None: the defaults.
+        parameters: DRAM address of the parameter block (r5), fixed with programs that name none.
+        behaviour: of the memory in the runs; None: the default.
+        max_cycles: a longer run is an error.
+        allow_fault: compare a program that faults up to its fault.
         check: run the programs on the Verilog of both engines: results must be the same, and so
             must cycles, unless ``sizes`` allows more; each removed instruction must fault.
         area: synthesise both engines.
@@ -200,7 +209,7 @@ def trim(
         VipError: a program, configuration, device or memory can't be used, or a run is endless.
         OSError: a file can't be read or written.
     """
-    sizes, launches = sizes or Sizes(), launches or Launches()
+    sizes = sizes or Sizes()
     device = None if fit is None else find_device(fit)
     if device is not None and not check:
         raise TrimError("fit runs the programs on all engines of a device, so it needs check")
@@ -208,7 +217,13 @@ def trim(
         raise TrimError("slower allows measured runs more cycles, so it needs check")
     need_tools(check=check, synthesis=area or prove or output is not None)
     full = engine(config)
-    work = EngineWork(load_subjects(programs, full, launches.parameters), full, launches)
+    work = EngineWork(
+        load_subjects(programs, full, parameters),
+        full,
+        behaviour=behaviour,
+        max_cycles=max_cycles,
+        allow_fault=allow_fault,
+    )
     return trim_work(
         work,
         sizes,
@@ -255,12 +270,12 @@ def trim_work(
         result = replace(result, proof=proof)
     if device is not None and not result.failure:
         step = naming(progress, f"filling {device.name}")
-        result = replace(result, fitting=fit_both(cut.full, cut.trimmed, device, work.runs, step))
+        result = replace(result, filled=fit_both(cut.full, cut.trimmed, device, work.runs, step))
     if output is None or result.failure:
         return result
     extra_files = {}
-    if result.fitting is not None:
-        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.config)
+    if result.filled is not None:
+        extra_files[CHIP_FILE] = configuration_text(result.filled.config)
     about = _about(work.title, result)
     design = vault or cut.trimmed
     return replace(

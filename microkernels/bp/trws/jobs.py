@@ -200,7 +200,7 @@ def trws_transform(
                 _program(shape, 1, instruction_words)
             except KernelError:
                 continue
-            cycles.append((shape.order.cycles, candidate is None))
+            cycles.append((shape.cycles, candidate is None))
         return None if cycles and min(cycles)[1] else transform
     return transform
 

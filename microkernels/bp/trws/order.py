@@ -37,7 +37,7 @@ from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..problem import element_type
 from ..record import vector_stride
-from ..shifts.rhythm import beats_of
+from ..shifts.rhythm import Rhythm, beats_of
 from ..shifts.transform import Transform
 
 #: Name of an instruction whose result is not used.
@@ -52,37 +52,22 @@ _ALIGN = 16
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 8
 
 
-@dataclass(frozen=True)
-class BodyOrder:
-    """The loop over a row's pixels.
-
-    Attributes:
-        names: of the instructions in order: ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``, ``r_c``,
-            ``g_c``, ``b_c``, ``e_c``, ``m_c``, ``k_c``, ``j_c``, or with a shift's number ``t_c0``,
-            ``w_c0``, ``v_c0``; :data:`PAD`.
-        cycles: of the vector unit per pixel.
-        stored: the previous pixel's messages may be stored after the instruction with this number.
-        freed: the pixel's slot may be overwritten after the instruction with this number.
-    """
-
-    names: tuple[str, ...]
-    cycles: int
-    stored: int
-    freed: int
-
-
 def body_order(
     transform: Transform | None, labels: int, bits: int, *, weighted: bool = False
-) -> BodyOrder:
-    """The order for vectors of ``labels`` elements of ``bits`` bits; no ``transform``: by a matrix.
-    ``weighted``: edges have weights, only by shifts."""
+) -> Rhythm:
+    """The loop over a row's pixels for vectors of ``labels`` elements of ``bits`` bits, as one lane
+    whose places are instructions, with pads where there is none.
+
+    They are ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``, ``r_c``, ``g_c``, ``b_c``, ``e_c``,
+    ``m_c``, ``k_c``, ``j_c``, or with a shift's number ``t_c0``, ``w_c0``, ``v_c0``. The messages
+    stored are those of the previous pixel.
+
+    Parameters:
+        transform: None: by a matrix.
+        weighted: edges have weights, only by shifts.
+    """
     beat = beats_of(labels, bits)
-    beats = dict.fromkeys(_names(transform, weighted), beat)
-    for name in beats:
-        if name[0] in "nkj":
-            beats[name] *= BY_KEY[f"v.s.mul[{bits}]"].passes
-    if transform is None:
-        beats |= {f"r_{lane}": labels * beat for lane in LANES}
+    beats = _beats(transform, labels, bits, weighted)
     needs = list(_needs(transform, beats, beat, bits))
     far = _ways(beats, needs, beat)
     begun: dict[str, int] = {}
@@ -125,7 +110,20 @@ def body_order(
     freed = max(i for i, name in enumerate(names) if name[0] in "ukj") + VECTOR_HELD
     if stored is None or freed >= len(names):
         raise KernelError(f"no instruction order found for {labels} labels of {bits} bits")
-    return BodyOrder(tuple(names), clock, stored, freed)
+    places = {name: i for i, name in enumerate(names) if name != PAD}
+    return Rhythm(1, len(names), places, stored, freed)
+
+
+def _beats(transform: Transform | None, labels: int, bits: int, weighted: bool) -> dict[str, int]:
+    """Cycles of each instruction in the vector unit."""
+    beat = beats_of(labels, bits)
+    beats = dict.fromkeys(_names(transform, weighted), beat)
+    for name in beats:
+        if name[0] in "nkj":
+            beats[name] *= BY_KEY[f"v.s.mul[{bits}]"].passes
+    if transform is None:
+        beats |= {f"r_{lane}": labels * beat for lane in LANES}
+    return beats
 
 
 def _names(transform: Transform | None, weighted: bool) -> Iterator[str]:
@@ -228,9 +226,21 @@ class TrwsShape:
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     @cached_property
-    def order(self) -> BodyOrder:
+    def order(self) -> Rhythm:
         """The loop over a row's pixels."""
         return body_order(self.transform, self.labels, self.bits, weighted=self.weighted)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loop's instructions in order, with :data:`PAD` between them."""
+        names = {place: name for name, place in self.order.places.items()}
+        return tuple(names.get(place, PAD) for place in range(self.order.period))
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the vector unit per pixel."""
+        beats = _beats(self.transform, self.labels, self.bits, self.weighted)
+        return sum(beats.get(name, beats_of(self.labels, self.bits)) for name in self.names)
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
@@ -276,7 +286,7 @@ class TrwsShape:
         ):
             for lane in LANES:
                 pad.take(f"{name}_{lane}", used)
-        padded = vector if PAD in self.order.names else 0
+        padded = vector if PAD in self.names else 0
         pad.take(PAD, padded)
         pad.take("idle", padded)
         stride = vector_stride(self.labels + (WEIGHTS if self.weighted else 0), self.bits)

@@ -8,7 +8,7 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.curves import Function
-from microkernels.networks.network import Activation, Depthwise, Normalize
+from microkernels.networks.network import Depthwise, ElementWise, Normalize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.nn.rows_shape import MOST_CHANNELS
@@ -49,7 +49,7 @@ def _terms(importer: Importer, node: GraphNode, value: Value, kind: str) -> Valu
     """The term for each element in a sum of this kind."""
     match kind:
         case "l1":
-            return importer.apply(node, Activation, value, last=False, function="absolute")
+            return importer.apply(node, ElementWise, value, last=False, function="absolute")
         case "squares":
             return combine(importer, node, "multiply", value, value, last=False)
     return value

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microkernels.networks.curves import UNFITTED, Function
-from microkernels.networks.network import INPUT, Activation, Add, Combine, Layer, Multiply
+from microkernels.networks.network import INPUT, ElementWise
 from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged, rows
@@ -26,7 +26,7 @@ def curve_value(
     Parameters:
         last: it produces the node's first output.
     """
-    result = importer.apply(node, Activation, value, last=last, function="curve", curve=UNFITTED)
+    result = importer.apply(node, ElementWise, value, last=last, function="curve", curve=UNFITTED)
     importer.curves[result.layer] = function
     return result
 
@@ -78,7 +78,7 @@ def affine(
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
     result = importer.apply(
-        node, Activation, value, last=last, function="affine", factor=0, offset=0, fraction=0
+        node, ElementWise, value, last=last, function="affine", factor=0, offset=0, fraction=0
     )
     importer.affine[result.layer] = (factor, offset)
     return result
@@ -88,7 +88,7 @@ def limited(
     importer: Importer, node: GraphNode, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
     """The elements, limited to two bounds."""
-    result = importer.apply(node, Activation, value, last=last, function="clip", low=0, high=0)
+    result = importer.apply(node, ElementWise, value, last=last, function="clip", low=0, high=0)
     importer.bounds[result.layer] = (low, high)
     return result
 
@@ -116,14 +116,15 @@ def combine(
             one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
             for one in (first, second)
         )
-    layer: Callable[..., Layer] = Combine
-    attributes: dict[str, Any] = {"operation": kind}
-    match kind:
-        case "add":
-            layer, attributes = Add, {}
-        case "multiply":
-            layer, attributes = Multiply, {"fraction": 0}
-    return importer.apply(node, layer, first, last=last, other=second.layer, **attributes)
+    return importer.apply(
+        node,
+        ElementWise,
+        first,
+        last=last,
+        function=kind,
+        other=second.layer,
+        fraction=0 if kind == "multiply" else None,
+    )
 
 
 def _spread(
@@ -263,7 +264,7 @@ def function(name: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
-        importer.apply(node, Activation, importer.held(node), function=name, **constants)
+        importer.apply(node, ElementWise, importer.held(node), function=name, **constants)
 
     return operator
 
@@ -272,13 +273,13 @@ def gelu(importer: Importer, node: GraphNode) -> None:
     """Gelu, computed exactly even if the node asks for the approximation by tanh."""
     if attribute(node, "approximate", "none") != "none":
         importer.approximation = max(importer.approximation, _GELU_ERROR)
-    importer.apply(node, Activation, importer.held(node), function="gelu", fraction=0)
+    importer.apply(node, ElementWise, importer.held(node), function="gelu", fraction=0)
 
 
 def relu(importer: Importer, node: GraphNode) -> None:
     """Relu, merged into the previous layer if possible."""
     if not activate(importer, node):
-        importer.apply(node, Activation, importer.held(node), function="relu")
+        importer.apply(node, ElementWise, importer.held(node), function="relu")
 
 
 def negative(importer: Importer, node: GraphNode) -> None:
@@ -292,7 +293,7 @@ def leaky_relu(importer: Importer, node: GraphNode) -> None:
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
         raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
-    importer.apply(node, Activation, importer.held(node), function="leaky", slope=slope)
+    importer.apply(node, ElementWise, importer.held(node), function="leaky", slope=slope)
 
 
 def p_relu(importer: Importer, node: GraphNode) -> None:
@@ -302,7 +303,7 @@ def p_relu(importer: Importer, node: GraphNode) -> None:
     if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
         # A slope for each channel.
         slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
-    positive = importer.apply(node, Activation, value, last=False, function="relu")
+    positive = importer.apply(node, ElementWise, value, last=False, function="relu")
     below = limited(importer, node, value, -_UNBOUNDED, 0.0, last=False)
     numbers = _by_channel(importer, slopes, value)
     if numbers is not None and numbers.size == 1:
@@ -352,7 +353,7 @@ def swish(importer: Importer, node: GraphNode) -> None:
     value = importer.held(node)
     alpha = float(attribute(node, "alpha", 1.0))
     inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
-    gate = importer.apply(node, Activation, inner, last=False, function="sigmoid", fraction=0)
+    gate = importer.apply(node, ElementWise, inner, last=False, function="sigmoid", fraction=0)
     combine(importer, node, "multiply", value, gate)
 
 
@@ -411,7 +412,7 @@ def square_root(importer: Importer, node: GraphNode) -> None:
     importer.approximation = max(importer.approximation, MAGNITUDE_ERROR)
     one, other = (
         importer.apply(
-            node, Activation, replace(total, layer=part), last=False, function="absolute"
+            node, ElementWise, replace(total, layer=part), last=False, function="absolute"
         )
         for part in parts
     )
@@ -436,13 +437,15 @@ def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
     """Two layers such that ``total`` is the sum of their squares; None if it isn't such a sum."""
     layers = importer.layers
     sums = layers.get(total.layer)
-    if not isinstance(sums, Add) or sums.relu:
+    if not isinstance(sums, ElementWise) or sums.function != "add" or sums.relu:
         return None
     squares = [layers.get(source) for source in sums.sources]
     factors = [
         square.source
         for square in squares
-        if isinstance(square, Multiply) and square.source == square.other
+        if isinstance(square, ElementWise)
+        and square.function == "multiply"
+        and square.source == square.other
     ]
     return (factors[0], factors[1]) if len(factors) == len(squares) else None
 

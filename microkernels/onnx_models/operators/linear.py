@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.network import Add, Conv, Dense, Depthwise, MapSize
+from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
@@ -157,7 +157,7 @@ def _depthwise(
         )
         if total is not None:
             end = {"last": (top, left) == starts[-1]}
-            part = importer.apply(node, Add, total, other=part.layer, **end)
+            part = importer.apply(node, ElementWise, total, function="add", other=part.layer, **end)
         total = part
 
 

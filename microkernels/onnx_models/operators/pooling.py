@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from microkernels.networks.curves import Function
-from microkernels.networks.network import Activation, Pool
+from microkernels.networks.network import ElementWise, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
@@ -136,7 +136,7 @@ def lp_pool(importer: Importer, node: GraphNode) -> None:
     power = int(attribute(node, "p", 2))
     if power < 1:
         raise node.refused(f"p must be at least 1, not {power}")
-    large = importer.apply(node, Activation, value, last=False, function="absolute")
+    large = importer.apply(node, ElementWise, value, last=False, function="absolute")
     pixels = prod(_kernel(node, value))
     if power == 1:
         result, _ = _pooled(importer, node, large, mean=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator, SimulatorError
+from isa.iss.simulator import Simulator, SimulatorError
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import BY_KEY, encode
 
 M64 = 2**64 - 1
@@ -61,7 +61,7 @@ def test_start_state(memory: DramImage) -> None:
 def test_scalar_registers(memory: DramImage, key: str, b: int, c: int, expected: int) -> None:
     simulator = Simulator([word(key, 63, 10, 11), word(key, 10, 10, 11), HALT], memory)
     simulator.registers[10], simulator.registers[11] = b, c
-    assert simulator.run() == Outcome("halted", FaultCause.NONE, 2, 3)
+    assert simulator.run() == EngineEnd(state="halted", pc=2, executed=3)
     assert simulator.registers[63] == simulator.registers[10] == expected
     assert simulator.registers[11] == c
 
@@ -129,8 +129,8 @@ def test_branches(
     simulator = Simulator(program, memory)
     simulator.registers[10], simulator.registers[11] = a, b
     outcome = simulator.run()
-    assert outcome == Outcome(
-        "halted", FaultCause.NONE, target if taken else source + 1, 3 if backwards else 2
+    assert outcome == EngineEnd(
+        state="halted", pc=target if taken else source + 1, executed=3 if backwards else 2
     )
     assert simulator.executed[key] == 1
 
@@ -138,13 +138,13 @@ def test_branches(
 def test_loop_step_and_limit(memory: DramImage) -> None:
     program = [word("mov.imm", 10, 5), word("sub.imm", 10, 10, 1), word("bne", 10, 0, -1), HALT]
     simulator = Simulator(program, memory)
-    assert simulator.run(0) == Outcome("limit", FaultCause.NONE, 0, 0)
-    assert simulator.step() == Outcome("limit", FaultCause.NONE, 1, 1)
-    assert simulator.step() == Outcome("limit", FaultCause.NONE, 2, 2)
-    assert simulator.step() == Outcome("limit", FaultCause.NONE, 1, 3)
+    assert simulator.run(0) == EngineEnd(state="running", pc=0, executed=0)
+    assert simulator.step() == EngineEnd(state="running", pc=1, executed=1)
+    assert simulator.step() == EngineEnd(state="running", pc=2, executed=2)
+    assert simulator.step() == EngineEnd(state="running", pc=1, executed=3)
     assert (simulator.registers[10], simulator.pc) == (4, 1)
-    assert simulator.run(8) == Outcome("limit", FaultCause.NONE, 3, 11)
-    end = Outcome("halted", FaultCause.NONE, 3, 12)
+    assert simulator.run(8) == EngineEnd(state="running", pc=3, executed=11)
+    end = EngineEnd(state="halted", pc=3, executed=12)
     assert simulator.run() == end
     assert simulator.run() == simulator.step() == end
     assert simulator.executed == Counter({"mov.imm": 1, "sub.imm": 5, "bne": 5, "halt": 1})
@@ -163,7 +163,7 @@ def test_vector_settings(memory: DramImage) -> None:
 def test_waits_do_nothing(memory: DramImage) -> None:
     simulator = Simulator([word("v.drain"), word("memfence"), HALT], memory)
     before = list(simulator.registers)
-    assert simulator.run() == Outcome("halted", FaultCause.NONE, 2, 3)
+    assert simulator.run() == EngineEnd(state="halted", pc=2, executed=3)
     assert simulator.registers == before
 
 

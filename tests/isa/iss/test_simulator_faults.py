@@ -9,7 +9,8 @@ from isa.compiled.simulator import CompiledSimulator
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.explain import fault_line
-from isa.iss.simulator import Outcome, Simulator, SimulatorError
+from isa.iss.simulator import Simulator, SimulatorError
+from isa.run import EngineEnd
 from isa.table import BY_KEY, INSTRUCTIONS, Unit, encode
 from isa.workspace import Workspace
 
@@ -60,9 +61,9 @@ def run(
     before = list(simulator.registers)
     outcome = simulator.run()
     if outcome.state == "halted":
-        assert outcome == Outcome("halted", FaultCause.NONE, 4, 5)
+        assert outcome == EngineEnd(state="halted", pc=4, executed=5)
         return FaultCause.NONE
-    assert outcome == Outcome("faulted", outcome.cause, 3, 3)
+    assert outcome == EngineEnd(state="faulted", cause=outcome.cause, pc=3, executed=3)
     assert simulator.pc == 3
     assert simulator.run() == simulator.step() == outcome
     assert simulator.registers == before
@@ -88,7 +89,9 @@ def test_pc_out_of_program(
     memory: DramImage, program: list[int], pc: int, instructions: int
 ) -> None:
     simulator = Simulator(program, memory)
-    expected = Outcome("faulted", FaultCause.PC_OUT_OF_PROGRAM, pc, instructions)
+    expected = EngineEnd(
+        state="faulted", cause=FaultCause.PC_OUT_OF_PROGRAM, pc=pc, executed=instructions
+    )
     assert simulator.run() == expected
     assert simulator.pc == pc
     assert simulator.run() == expected

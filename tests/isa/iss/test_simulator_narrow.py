@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.instruction import ScalarOp
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Simulator
+from isa.run import EngineEnd
 from isa.table import BY_KEY, encode
 
 HALT = encode(BY_KEY["halt"], ())
@@ -75,7 +76,9 @@ def test_scalar_results_at_24_bits(
     simulator.registers[20:22] = [77, b & M64]
     outcome = simulator.run()
     if result is None:
-        assert outcome == Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
+        assert outcome == EngineEnd(
+            state="faulted", cause=FaultCause.REGISTER_RANGE, pc=0, executed=0
+        )
         assert simulator.registers[20] == 77
     else:
         assert outcome.state == "halted"
@@ -104,7 +107,9 @@ def test_loads_that_do_not_fit(memory: DramImage, width: int, value: int, fits: 
         assert outcome.state == "halted"
         assert simulator.registers[20] == value & M64
     else:
-        assert outcome == Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
+        assert outcome == EngineEnd(
+            state="faulted", cause=FaultCause.REGISTER_RANGE, pc=0, executed=0
+        )
         assert simulator.registers[20] == 77
 
 
@@ -116,7 +121,9 @@ def test_the_parameter_is_an_address(memory: DramImage, parameters: int) -> None
     if parameters < 8192:
         assert narrow.run().state == "halted"
     else:
-        assert narrow.run() == Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
+        assert narrow.run() == EngineEnd(
+            state="faulted", cause=FaultCause.REGISTER_RANGE, pc=0, executed=0
+        )
 
 
 @pytest.mark.parametrize(("key", "limit"), [("set.vl", "max_vl"), ("set.mr", "max_mr")])

@@ -14,7 +14,7 @@ from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job, trws_levels_job
 from microkernels.bp.trws.kernel import trws_builder
-from microkernels.bp.trws.order import TrwsShape, body_order
+from microkernels.bp.trws.order import TrwsShape
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Writable
 from microkernels.mrf.smoothness import smoothness_costs
@@ -148,8 +148,8 @@ def test_the_loop_has_no_drain_and_few_cycles() -> None:
     shape = TrwsShape(transform=transform, labels=16, bits=16)
     text = trws_builder(shape, 32).text()
     assert "v.drain" not in text[text.index("pixel:") : text.index("bne updates")]
-    assert body_order(transform, 16, 16).cycles <= 2 * 50
-    assert body_order(None, 16, 16).cycles <= 2 * 96
+    assert TrwsShape(transform=transform, labels=16, bits=16).cycles <= 2 * 50
+    assert TrwsShape(transform=None, labels=16, bits=16).cycles <= 2 * 96
 
 
 def test_what_does_not_fit_is_refused() -> None:

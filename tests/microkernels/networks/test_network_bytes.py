@@ -8,11 +8,10 @@ import pytest
 from microkernels.common.errors import KernelError
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
-    Activation,
-    Add,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     LayerInput,
     MapSize,
     Network,
@@ -38,9 +37,9 @@ BYTES = Network(
         Depthwise(name="each", kernel=3, padding=1, fraction=6, bits=8),
         Pool(name="pool", window=3, stride=1, padding=1, bits=8),
         Conv(name="back", filters=14, kernel=1, fraction=5, bits=8, narrow=5, relu=False),
-        Add(name="sum", other="deep", relu=True, bits=8),
+        ElementWise(name="sum", function="add", other="deep", relu=True, bits=8),
         Dense(name="fc1", outputs=21, fraction=9, bits=8, narrow=3, relu=False),
-        Activation(name="clip", function="clip", low=-100, high=90, bits=8),
+        ElementWise(name="clip", function="clip", low=-100, high=90, bits=8),
         Dense(name="fc2", outputs=7, fraction=5, bits=8, relu=False),
     ),
 )

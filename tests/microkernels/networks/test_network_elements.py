@@ -12,14 +12,12 @@ from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import (
     INPUT,
-    Activation,
-    Add,
     Conv,
     Dense,
+    ElementWise,
     Layer,
     LayerInput,
     MapSize,
-    Multiply,
     Network,
     Pool,
 )
@@ -34,11 +32,11 @@ RESIDUAL = Network(
         Conv(name="stem", filters=18, padding=1, fraction=12),
         Conv(name="conv1", filters=18, padding=1, fraction=12),
         Conv(name="conv2", filters=18, padding=1, fraction=12, relu=False),
-        Add(name="sum1", other="stem", relu=True),
+        ElementWise(name="sum1", function="add", other="stem", relu=True),
         Pool(name="pool"),
         Conv(name="conv3", filters=40, padding=1, fraction=12),
         Conv(name="skip", source="pool", filters=40, kernel=1, fraction=12, relu=False),
-        Add(name="sum2", source="conv3", other="skip"),
+        ElementWise(name="sum2", function="add", source="conv3", other="skip"),
         Dense(name="fc", outputs=21, fraction=12, relu=False),
     ),
 )
@@ -47,15 +45,15 @@ GATED = Network(
     input=MapSize(9, 7, 5),
     layers=(
         Conv(name="conv", filters=24, fraction=12, relu=False),
-        Activation(name="leaky", function="leaky", slope=3277),
-        Activation(name="gate", source="conv", function="sigmoid", fraction=8),
-        Multiply(name="gated", source="leaky", other="gate", fraction=8),
+        ElementWise(name="leaky", function="leaky", slope=3277),
+        ElementWise(name="gate", source="conv", function="sigmoid", fraction=8),
+        ElementWise(name="gated", function="multiply", source="leaky", other="gate", fraction=8),
         Dense(name="fc1", outputs=21, fraction=12, relu=False),
-        Activation(name="tanh", function="tanh", fraction=8),
+        ElementWise(name="tanh", function="tanh", fraction=8),
         Dense(name="fc2", outputs=21, fraction=12, relu=False),
-        Add(name="total", other="tanh"),
-        Activation(name="clipped", function="clip", low=-100, high=300),
-        Activation(name="relu", function="relu"),
+        ElementWise(name="total", function="add", other="tanh"),
+        ElementWise(name="clipped", function="clip", low=-100, high=300),
+        ElementWise(name="relu", function="relu"),
     ),
 )
 
@@ -118,11 +116,13 @@ def random_layer(random: Random, network: Network, name: str) -> Layer:
         case "dense":
             return Dense(name=name, source=source, outputs=random.randint(1, 40), fraction=8)
         case "add":
-            return Add(name=name, source=source, other=random.choice(same))
+            return ElementWise(name=name, function="add", source=source, other=random.choice(same))
         case "multiply":
-            return Multiply(name=name, source=source, other=random.choice(same), fraction=8)
+            return ElementWise(
+                name=name, function="multiply", source=source, other=random.choice(same), fraction=8
+            )
         case _:
-            return Activation(name=name, source=source, **random.choice(FUNCTIONS))
+            return ElementWise(name=name, source=source, **random.choice(FUNCTIONS))
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -155,18 +155,24 @@ def test_random_networks(seed: int) -> None:
     ("make", "message"),
     [
         (
-            lambda: Activation(name="a", function="swish"),
-            "function must be one of relu, absolute, affine, clip, gate, leaky, tanh, sigmoid, "
-            "gelu, erf, curve, not 'swish'",
+            lambda: ElementWise(name="a", function="swish"),
+            "function must be one of add, subtract, maximum, minimum, multiply, relu, absolute, "
+            "affine, clip, gate, leaky, tanh, sigmoid, gelu, erf, curve, not 'swish'",
         ),
-        (lambda: Activation(name="a", function="add"), "function must be one of relu, absolute"),
-        (lambda: Activation(name="a", function="tanh"), "tanh needs fraction"),
-        (lambda: Activation(name="a", function="clip", low=3, high=2), "low must be at most high"),
-        (lambda: Activation(name="a", function="leaky", slope=40000), "slope must be a whole"),
-        (lambda: Activation(name="a", function="relu", fraction=8), "relu has no fraction"),
-        (lambda: Multiply(name="a", other="b", fraction=16), "fraction bits must be"),
+        (lambda: ElementWise(name="a", function="tanh"), "tanh needs fraction"),
+        (lambda: ElementWise(name="a", function="clip", low=3, high=2), "low must be at most high"),
+        (lambda: ElementWise(name="a", function="leaky", slope=40000), "slope must be a whole"),
+        (lambda: ElementWise(name="a", function="relu", fraction=8), "relu has no fraction"),
+        (lambda: ElementWise(name="a", function="relu", other="b"), "relu takes one map"),
+        (lambda: ElementWise(name="a", function="add"), "add takes two maps"),
         (
-            lambda: Network(input=MapSize(4, 4, 2), layers=(Add(name="a", other="b"),)),
+            lambda: ElementWise(name="a", function="multiply", other="b", fraction=16),
+            "fraction bits must be",
+        ),
+        (
+            lambda: Network(
+                input=MapSize(4, 4, 2), layers=(ElementWise(name="a", function="add", other="b"),)
+            ),
             "a: no earlier layer has the name 'b'",
         ),
         (
@@ -177,7 +183,8 @@ def test_random_networks(seed: int) -> None:
         ),
         (
             lambda: Network(
-                input=MapSize(4, 4, 2), layers=(Pool(name="p"), Add(name="a", other=INPUT))
+                input=MapSize(4, 4, 2),
+                layers=(Pool(name="p"), ElementWise(name="a", function="add", other=INPUT)),
             ),
             "a: the maps must have the same size, but p has 2 x 2 x 2 (width, height, channels), "
             "input 4 x 4 x 2",

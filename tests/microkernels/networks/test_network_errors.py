@@ -24,8 +24,8 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
-            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an Add or a "
-            r"Multiply or a Combine or an Activation or a Normalize or a Product or a Source or a "
+            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an "
+            r"ElementWise or a Normalize or a Product or a Source or a "
             r"Rearrange or a Recurrent, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),

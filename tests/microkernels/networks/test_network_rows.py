@@ -4,8 +4,8 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.networks.network import (
-    Add,
     Conv,
+    ElementWise,
     MapSize,
     Network,
     Normalize,
@@ -27,7 +27,7 @@ ATTENTION = Network(
         Normalize(name="soft", operation="softmax", source_fraction=11, factor=15),
         Product(name="heads", source="soft", other="v", fraction=12),
         Conv(name="out", filters=16, kernel=1, fraction=12, relu=False),
-        Add(name="sum", other="stem"),
+        ElementWise(name="sum", function="add", other="stem"),
         Normalize(name="rms", operation="rms", factor=20, fraction=10, epsilon=3),
     ),
 )

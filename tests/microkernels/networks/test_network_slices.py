@@ -6,11 +6,10 @@ from microkernels.common.errors import KernelError
 from microkernels.networks.layer import ChipWork, LayerPlan
 from microkernels.networks.network import (
     INPUT,
-    Activation,
-    Add,
     Conv,
     Dense,
     Depthwise,
+    ElementWise,
     Layer,
     MapSize,
     Network,
@@ -43,14 +42,14 @@ AFTER_DENSE = {
     "padded convolution": network(fc(300), head(3, 1)),
     "pooling between": network(
         fc(300),
-        Activation(name="relu", function="relu"),
+        ElementWise(name="relu", function="relu"),
         Pool(name="pool", window=3, padding=1),
         head(3, 1),
     ),
     "a sum": network(
         fc(600, "one"),
         Dense(name="two", source="stem", outputs=600, fraction=12),
-        Add(name="sum", other="one"),
+        ElementWise(name="sum", function="add", other="one"),
         head(),
     ),
 }
@@ -135,7 +134,7 @@ def test_a_batch_that_does_not_fit_is_refused_by_the_layers_name() -> None:
 @pytest.mark.parametrize(
     ("layer", "scratchpad", "message"),
     [
-        (Activation(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
+        (ElementWise(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
         (Pool(name="pool"), 64, r"pool: a window of 2 x 2 pixels of 1 channel does not fit"),
     ],
 )

@@ -123,7 +123,7 @@ def test_waiting_is_light_on_the_memory() -> None:
         together = Together(rounds(table), memory, members=4)
         # The PE in slot 3 never comes.
         outcomes = together.run(lambda alive: together.in_time([0, 1, 2]), limit=60_000)
-    assert [outcome.state for outcome in outcomes] == ["limit"] * 4
+    assert [outcome.state for outcome in outcomes] == ["running"] * 4
     for waiting in range(3):
         reads = together.executed(waiting)["ld.reg[64]"]
         assert 10 < reads < together.models[waiting].cycles / (4 * PAUSE)

@@ -1,7 +1,5 @@
 """The applications on Verilog: what the golden models demand, at the speed of the datapath."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +9,8 @@ from microkernels.apps.digits import CLASSES, load_digits
 from microkernels.apps.kmeans import FRACTION, kmeans_job, moved_centres
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob, simulate
-from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
+from microkernels.suite import Application, suite
+from sim_tb.cosim.applications import ApplicationError, choose, workloads
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from soc.generate.presets import preset
@@ -48,7 +47,7 @@ def by_name(item: Application) -> str:
     return item.name
 
 
-@pytest.mark.parametrize("application", applications(), ids=by_name)
+@pytest.mark.parametrize("application", suite().values(), ids=by_name)
 def test_golden_model_simulator_and_verilog_agree(
     application: Application, request: pytest.FixtureRequest
 ) -> None:
@@ -69,12 +68,10 @@ def test_golden_model_simulator_and_verilog_agree(
 
 
 def test_there_are_twenty_with_workloads_of_their_own() -> None:
-    items = applications()
-    assert len(items) == 20
-    assert len({item.name for item in items}) == 20
-    for item in items:
-        assert [work.program for work in item.workloads] == [job.program for job in item.jobs]
-        assert not any(work.zero_memory for work in item.workloads)
+    assert len(suite()) == 20
+    for item in suite().values():
+        assert [work.program for work in workloads(item)] == [job.program for job in item.jobs]
+        assert not any(work.zero_memory for work in workloads(item))
         assert len(set(item.programs)) == len(item.programs)
 
 
@@ -99,16 +96,6 @@ def test_host_and_engine_find_clusters_of_digits(engine: PeSimulation) -> None:
     first, moved = rounds(1, centres)
     last, final = rounds(4, moved)
     assert spread(last, final) < spread(first, moved) < spread(first, centres)
-
-
-def test_jobs_may_be_made_before_applications() -> None:
-    """The suite keeps what it has made; the applications begin from its declarations."""
-    text = (
-        "from microkernels.suite import suite; suite()[0].jobs; "
-        "from sim_tb.cosim.applications import applications; print(len(applications()))"
-    )
-    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert ended.stdout.strip() == str(len(applications())), ended.stderr
 
 
 def test_unknown_application() -> None:

@@ -16,7 +16,7 @@ from isa.image import DramImage
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.network import Activation, Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
@@ -170,7 +170,7 @@ def test_an_instruction_that_the_engines_lack_is_reported_before_any_launch() ->
         input=MapSize(8, 8, 1),
         layers=(
             Conv(name="conv", filters=4, fraction=12),
-            Activation(name="gate", function="sigmoid", fraction=8),
+            ElementWise(name="gate", function="sigmoid", fraction=8),
         ),
     )
     job = network_job(

@@ -194,7 +194,7 @@ def test_retired_instructions_are_those_of_the_simulator(engine: Run) -> None:
         job.prepare(memory)
         simulator = Simulator(job.program, memory, parameters=job.parameters)
         path = [0]
-        while simulator.step().state == "limit":
+        while simulator.step().state == "running":
             path.append(simulator.pc)
         assert simulator.run().cause is FaultCause.NONE
     log = read_kanata(engine.log)
@@ -246,11 +246,11 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
             image.write(address, content)
         simulator = simulator_of(program, config, image)
         done = 0
-        while (outcome := simulator.run(0)).state == "limit":
+        while (outcome := simulator.run(0)).state == "running":
             pc = simulator.pc
             outcome = simulator.step()
-            path += [pc] * (outcome.instructions - done)
-            done = outcome.instructions
+            path += [pc] * (outcome.executed - done)
+            done = outcome.executed
     assert [each.pc for each in follower.found if each.retired] == path
 
 

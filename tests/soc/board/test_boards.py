@@ -7,6 +7,7 @@ import pytest
 
 from soc.board.boards import BOARDS, BoardError, FpgaBoard, find_board
 from soc.board.design import constraints
+from soc.board.sdram import SDRAM_WIRES
 
 _PACKAGES = {"BG256": "CABGA256", "BG381": "CABGA381", "BG554": "CABGA554"}
 FILE = """
@@ -42,6 +43,16 @@ def test_pins_are_those_of_amaranth_boards(board):
     assert (uart["rx"].names, uart["rx"].dir) == ([board.rx], "i")
     assert (uart["tx"].names, uart["tx"].dir) == ([board.tx], "o")
     assert board.led in lamps
+    if board.sdram:
+        parts = {part.name: part.ios[0] for part in resources["sdram", 0].ios if part.ios}
+        named = {
+            "cke": "clk_en",
+            "dm": "dqm",
+            **{f"{one}_n": one for one in ("cs", "ras", "cas", "we")},
+        }
+        assert {name: pins.split() for name, pins in board.sdram.items()} == {
+            name: parts[named.get(name, name)].names for name in SDRAM_WIRES
+        }
 
 
 def _period(mhz):
@@ -52,7 +63,8 @@ def _period(mhz):
 
 def test_a_board_of_a_user(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text(FILE)
+    pins = "".join(f'{name} = "{pins}"\n' for name, pins in find_board("ulx3s-25f").sdram.items())
+    path.write_text(f"{FILE}[sdram]\n{pins}")
     board = find_board(str(path))
     assert board == FpgaBoard(
         **{field.name: getattr(find_board("ulx3s-25f"), field.name) for field in fields(FpgaBoard)}
@@ -60,6 +72,10 @@ def test_a_board_of_a_user(tmp_path):
     )
     assert 'LOCATE COMP "rx" SITE "M1";\n' in constraints(board)
     assert 'FREQUENCY PORT "clk" 25 MHZ;\n' in constraints(board)
+    assert 'IOBUF PORT "sdram_dq[15]" IO_TYPE=LVCMOS33 SLEWRATE=FAST;\n' in constraints(
+        board, sdram=True
+    )
+    assert "sdram" not in constraints(board)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +89,11 @@ def test_a_board_of_a_user(tmp_path):
         ("= 25", "= 1000", r"^board mine: clock_mhz must be from 8 to 400, not 1000$"),
         ("led", "lamp", r"mine.toml: unknown field 'lamp'; there are: device, "),
         ('led = "B2"', "", r"mine.toml: the field led is missing; there are: device, "),
+        (
+            "led =",
+            "sdram = { clk = 'F19' }\nled =",
+            r"^board mine: sdram must have the pins of clk ",
+        ),
         ("clk =", "clk", r"mine.toml: not a TOML file: "),
     ],
 )

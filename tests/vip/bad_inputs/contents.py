@@ -369,7 +369,7 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     "liberty": _LIBERTY.encode,
     "onnx": onnx_file,
     "arrays": arrays_file,
-    "compiled": lambda: b'{"schema": "vip-model-3", "sha256": {}}',
+    "compiled": lambda: b'{"schema": "vip-model-4", "sha256": {}}',
     "sweep": _SWEEP.encode,
     "debug script": b"break start\nstep\n".strip,
 }

@@ -91,7 +91,7 @@ def bad_arrays(random: Random) -> bytes:
 def bad_compiled(random: Random) -> bytes:
     if random.random() < 0.3:
         return oddity(random)
-    content: dict[str, Any] = {"schema": "vip-model-3", "preset": "vault", "sha256": {}}
+    content: dict[str, Any] = {"schema": "vip-model-4", "preset": "vault", "sha256": {}}
     content[random.choice(("schema", "sha256", "x"))] = random.choice(
         (None, 7, "x", [], {}, {"/etc/passwd": "x"}, {"../x": "x"}, {"model.onnx": 7}, [[1]])
     )

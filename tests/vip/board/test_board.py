@@ -45,12 +45,42 @@ def test_memory_is_what_the_application_needs():
     [
         ("ulx3s-85f", 50, r"^bp on ulx3s-85f: memory must be a multiple of 16 KiB from 64, which "),
         ("ulx3s-85f", 48, r"not 48 KiB$"),
-        ("ulx3s-25f", 128, r"to 112, all of the device's, not 128 KiB$"),
+        ("ulx3s-25f", 128, r"to 112, all block RAM of the device, not 128 KiB$"),
     ],
 )
 def test_memory_that_does_not_fit(board, memory, message):
     with pytest.raises(BoardError, match=message):
         board_design(board, find_work("bp"), memory_kib=memory)
+
+
+def test_sdram_takes_the_data_that_no_block_ram_holds():
+    big = _with_data(find_work("bp"), 500_000)
+    design = board_design("ulx3s-85f", big, sdram=2, mhz=60.0)
+    assert design.chip.vault_bytes == 1 << 19
+    assert design.to_json()["sdram_clock_mhz"] == 120
+    for parameters, message in (
+        ({}, r"has 425,984: 74,016 too many; --sdram 1 would do$"),
+        (
+            {"sdram": 1, "memory_kib": 768},
+            r"a power of two from 512, which its data need, to 32768",
+        ),
+        ({"sdram": 3}, r"^the SDRAM's clock must be 1 or 2 times the chip's, not 3$"),
+    ):
+        with pytest.raises(BoardError, match=message):
+            board_design("ulx3s-85f", big, **parameters)
+    with pytest.raises(BoardError, match=r"^colorlight-i9 has no SDRAM; there are: ulx3s-25f, "):
+        board_design("colorlight-i9", big, sdram=1)
+    with pytest.raises(BoardError, match=r"and the SDRAM has 33,554,432: 16,777,216 too many$"):
+        board_design("ulx3s-85f", _with_data(big, 48 << 20), sdram=1)
+    with pytest.raises(BoardError, match=r"^the cells of a board with SDRAM can't be simulated"):
+        simulate_board(design, netlist=True)
+
+
+def _with_data(work, size):
+    """``work`` whose data end at ``size``."""
+    work = replace(work, name="big")
+    work.__dict__["jobs"] = tuple(replace(job, end=size) for job in work.jobs)
+    return work
 
 
 @pytest.fixture
@@ -73,11 +103,11 @@ def placed(monkeypatch):
     """Bit files of two placements without the tools; calls ``placed(*mhz)`` set their clocks."""
 
     def place(*rates):
-        def bit_file(netlist, board, mhz, seed):
+        def bit_file(netlist, board, mhz, sdram, seed):
             return bytes([seed]), rates[seed - 1]
 
         monkeypatch.setattr(board, "bit_file", bit_file)
-        monkeypatch.setattr(board, "board_verilog", lambda chip, divisor: None)
+        monkeypatch.setattr(board, "board_verilog", lambda chip, **_: None)
         used = {"luts": 1000.0}
         monkeypatch.setattr(board, "map_board", lambda *_: (None, used))
 
@@ -227,6 +257,15 @@ def test_bp_at_the_pins_of_a_board():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("sdram", "mhz"), [(1, 50.0), (2, 50.0), (2, 60.0)])
+def test_an_sdram_at_the_pins_of_a_board(sdram, mhz):
+    """No rule of it is broken; its data follow a READ after two clocks, and after three."""
+    result = simulate_board(board_design("icepi-zero", find_work("cnn"), sdram=sdram, mhz=mhz))
+    assert result.match
+    assert result.values > 1000
+
+
+@pytest.mark.slow
 def test_damaged_bytes_at_the_pins_of_a_board(rng):
     """One in a thousand, both ways; the data are written anew for each of three runs."""
     design = board_design("ulx3s-25f", find_work("cnn"))
@@ -280,11 +319,10 @@ def test_a_model_works_on_a_batch_at_a_time(little_model, tmp_path):
 
 
 def test_data_that_no_block_ram_holds():
-    big = replace(find_work("bp"), name="big")
-    big.__dict__["jobs"] = tuple(replace(job, end=120_000) for job in big.jobs)
+    big = _with_data(find_work("bp"), 120_000)
     with pytest.raises(
         BoardError,
-        match=r"^big on ulx3s-25f: its data need 120,000 bytes, and all block RAM of the device "
-        r"has 114,688: 5,312 too many; ulx3s-85f or colorlight-i9 or ecpix5-85f would do$",
+        match=r"^big on colorlight-i5: its data need 120,000 bytes, and all block RAM of the "
+        r"device has 114,688: 5,312 too many; ulx3s-85f or colorlight-i9 or ecpix5-85f would do$",
     ):
-        board_design("ulx3s-25f", big)
+        board_design("colorlight-i5", big)

@@ -9,7 +9,7 @@ from PIL import Image
 from soc.generate.generate import verilog
 from vip.configurations import design
 from vip.diagrams.draw import placed
-from vip.diagrams.links import DiagramBlock, Links, find_links
+from vip.diagrams.links import Diagram, find_links
 
 
 @pytest.mark.parametrize(
@@ -25,14 +25,15 @@ from vip.diagrams.links import DiagramBlock, Links, find_links
 def test_no_block_covers_another(preset, module, columns):
     found = find_links(verilog(design(preset)), module)
     places = placed(found, columns)
-    assert {name for name, block in found.blocks.items() if block.module} <= places.keys()
+    assert {name for name, module in found.blocks.items() if module} <= places.keys()
     for (one, (x, y)), (other, (across, down)) in combinations(places.items(), 2):
         assert abs(x - across) > 0.85 or abs(y - down) > 0.5, (one, other)
 
 
 def test_an_engine_with_a_unit_more_is_drawn_too():
-    blocks = {name: DiagramBlock(name, "unit") for name in ("fetch", "issue", "mine")}
-    found = Links("pe", blocks, {("fetch", "mine"): 9, ("mine", "issue"): 9})
+    blocks = dict.fromkeys(("fetch", "issue", "mine"), "unit")
+    links = {("fetch", "mine"): 9, ("mine", "issue"): 9}
+    found = Diagram(module="pe", blocks=blocks, numbers={}, links=links)
     assert placed(found).keys() == blocks.keys()
 
 

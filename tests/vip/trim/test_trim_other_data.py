@@ -7,34 +7,30 @@ import pytest
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from microkernels.suite import suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import applications, choose
 from sim_tb.cosim.trim_check import Workload, check_trimmed
 from soc.generate.presets import preset
+from synth.analysis.contents import Subject
 from synth.analysis.trim import TrimReport, report
-from vip.trimming.runs import Loaded, load_subjects, subjects_of
+from vip.trimming.runs import load_subjects, subjects_of
 
 #: One of each kind of kernel, whose data are made quickly.
 QUICK = ("matrix-addition", "bitonic-sort", "bp", "bp-copy", "conv-mid", "fully-connected", "lstm")
 
 
-def trimmed(name: str) -> tuple[list[Loaded], TrimReport]:
-    (application,) = choose([name])
+def trimmed(name: str) -> tuple[list[Subject], TrimReport]:
+    application = suite()[name]
     full = replace(preset(application.preset), counters=False)
     launches = load_subjects(list(subjects_of(application)), full, 0)
-    return launches, report(
-        [each.program for each in launches],
-        full,
-        names=[each.name for each in launches],
-        known=[each.known for each in launches],
-    )
+    return launches, report(launches, full)
 
 
-def other_data(launch: Loaded, seed: int) -> bytes:
+def other_data(launch: Subject, seed: int) -> bytes:
     """The memory with random bytes, but for what is declared."""
     (memory,) = launch.memories
     data = bytearray(np.random.default_rng(seed).bytes(len(memory)))
-    contents = launch.known.contents
+    contents = launch.contents(PeConfig())
     for start, held in contents.constants.items():
         data[start : start + len(held)] = held
     for numbers in contents.numbers:
@@ -47,10 +43,7 @@ def other_data(launch: Loaded, seed: int) -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(each.name, marks=() if each.name in QUICK else pytest.mark.slow)
-        for each in applications()
-    ],
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in suite()],
 )
 def test_the_simulator_ends_alike_on_other_data(name: str) -> None:
     launches, cut = trimmed(name)
@@ -64,7 +57,7 @@ def test_the_simulator_ends_alike_on_other_data(name: str) -> None:
                 simulator = Simulator(
                     launch.program,
                     image,
-                    parameters=launch.known.parameters or 0,
+                    parameters=launch.parameters or 0,
                     pe_count=1,
                     **config.limits,
                 )
@@ -89,7 +82,7 @@ def test_the_hardware_ends_alike_on_other_data(name: str) -> None:
             Workload(
                 program=launch.program,
                 contents=contents,
-                parameters=launch.known.parameters or 0,
+                parameters=launch.parameters or 0,
             )
             for contents in (launch.memories[0], other_data(launch, 1))
         ]

@@ -189,7 +189,7 @@ at("stereo-run").onclick = async () => {
     draw("depth", answer.labels, answer.count);
     draw("truth", answer.truth, answer.count);
     const ran = `${answer.instructions.toLocaleString("en")} instructions in ${answer.seconds} s`;
-    if (answer.state === "limit") {
+    if (answer.state === "running") {
       at("stereo-result").textContent = ran;
       continue;
     }

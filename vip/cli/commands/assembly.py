@@ -241,7 +241,7 @@ def run(
     outcome = result.outcome
     if outcome.state == "faulted":
         warn(outcome.fault)
-    if outcome.state == "limit":
+    if outcome.state == "running":
         warn(still_running(located(result.program, outcome.pc), limit, "instruction"))
     _show(program.name, result)
     if written is not None:
@@ -257,8 +257,8 @@ def _show(name: str, result: "vip.ProgramRun") -> None:
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())
     show_unset_length(result.executed)
-    state = "still running" if outcome.state == "limit" else outcome.state
-    length = counted(outcome.instructions, "instruction")
+    state = "still running" if outcome.state == "running" else outcome.state
+    length = counted(outcome.executed, "instruction")
     console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")
     counts = table("instruction", "executed", left=("instruction",))
     for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):

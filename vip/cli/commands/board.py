@@ -81,12 +81,24 @@ def _design(
     memory: Annotated[
         int | None,
         typer.Option(
-            help="KiB of memory on the chip, a multiple of 16 (default: as the data need).",
+            help="KiB of memory, a multiple of 16, of SDRAM a power of two (default: as the data "
+            "need).",
             min=16,
-            max=1 << 14,
+            max=1 << 15,
             metavar="KIB",
         ),
     ] = None,
+    sdram: Annotated[
+        int,
+        typer.Option(
+            help="Memory is the board's SDRAM, with 1 or 2 times the design's clock (default: "
+            "block RAM).",
+            min=0,
+            max=2,
+            metavar="1|2",
+            show_default=False,
+        ),
+    ] = 0,
     whole: Annotated[
         bool, typer.Option("--whole", help="Keep the whole engine instead of trimming it.")
     ] = False,
@@ -102,7 +114,13 @@ def _design(
     with shown() as progress:
         chosen = find_work(work, progress=progress, **model)
         return board_design(
-            board, chosen, memory_kib=memory, whole=whole, mhz=clock, progress=progress
+            board,
+            chosen,
+            memory_kib=memory,
+            sdram=sdram,
+            whole=whole,
+            mhz=clock,
+            progress=progress,
         )
 
 
@@ -214,7 +232,7 @@ def check_board(
             result = simulate_board(design, test=True, progress=progress)
         else:
             result = run_board(design, port, test=True, progress=progress)
-    _show(result, json)
+    _show(result, json, tested=True)
 
 
 @app.command("load")
@@ -235,7 +253,7 @@ def load(
     console.print(f"{file}: loaded into {board}")
 
 
-def _show(result: BoardRun, json: Path | None) -> None:
+def _show(result: BoardRun, json: Path | None, *, tested: bool = False) -> None:
     write_json(json, result.to_json())
     design = result.design
     cycles = "" if result.cycles is None else f", {result.cycles:,} cycles"
@@ -243,11 +261,10 @@ def _show(result: BoardRun, json: Path | None) -> None:
         f"{design.what}: {result.values:,} values, "
         + ("all equal to the golden model's" if result.match else f"{result.differing:,} wrong")
     )
-    if result.counters is not None:
-        memory = design.chip.tile.vault.size_bytes
-        spent = result.counters.get("cycles")
-        counted = "the engine has no counters" if spent is None else f"{spent:,} cycles counted"
-        console.print(f"{memory:,} bytes of memory keep what is written; {counted}")
+    if tested:
+        console.print(f"{design.chip.vault_bytes:,} bytes of memory keep what is written")
+    if result.counters:
+        console.print(f"{result.counters['cycles']:,} cycles counted by the engine's last launch")
     console.print(f"{result.seconds:.1f} s{cycles}, {result.resent} requests sent again")
     if not result.match:
         raise SystemExit(USER_ERROR)

@@ -67,11 +67,11 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
     scene = motorcycle(_WIDTH, _HEIGHT, _LABELS)
     console.rule("1  program: BP-M for 16 labels of 16 bits")
-    subject, launches = _program(scene, output)
+    subject, behaviour = _program(scene, output)
     console.rule(f"2  cosimulation: Verilog of the engine, memory latency {_LATENCY} cycles")
-    bp = _cosimulated(scene, launches, output)
+    bp = _cosimulated(scene, behaviour, output)
     console.rule("3  trimming to this program: same results, same cycles; area by unit")
-    cut = _trimmed(subject, launches)
+    cut = _trimmed(subject, behaviour)
     area = vip.SynthReport(
         config=cut.cut.full,
         areas={target: area.full for target, area in cut.areas.items()},
@@ -92,7 +92,7 @@ def demo(
     console.print(f"Look at {output / _PICTURE}; everything is in {output}.")
 
 
-def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launches]:
+def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.MemoryBehaviour]:
     """The program, its memory and its launch; program and memory are also written to files."""
     job = bp_job(scene.problem, _ITERATIONS, sums=False)
     source = output / "bp.s"
@@ -104,12 +104,11 @@ def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launche
         contents = image.read(0, job.end)
     write_atomically(output / "bp.memory", contents)
     console.print(f"{source}: {len(program.words)} instructions; its memory is bp.memory")
-    subject = vip.Subject(program=program, memories=[contents], name=source.name)
-    behaviour = vip.MemoryBehaviour(latency=_LATENCY)
-    return subject, vip.Launches(parameters=job.parameters, behaviour=behaviour)
+    subject = vip.subject(program, [contents], name=source.name, parameters=job.parameters)
+    return subject, vip.MemoryBehaviour(latency=_LATENCY)
 
 
-def _cosimulated(scene: StereoScene, launches: vip.Launches, output: Path) -> vip.BpRun:
+def _cosimulated(scene: StereoScene, behaviour: vip.MemoryBehaviour, output: Path) -> vip.BpRun:
     """Belief propagation on the engine, with its picture.
 
     Raises:
@@ -120,7 +119,7 @@ def _cosimulated(scene: StereoScene, launches: vip.Launches, output: Path) -> vi
             _PRESET,
             scene,
             iterations=_ITERATIONS,
-            behaviour=launches.behaviour,
+            behaviour=behaviour,
             progress=progress,
         )
     write_json(output / "bp.json", bp.to_json())
@@ -132,12 +131,12 @@ def _cosimulated(scene: StereoScene, launches: vip.Launches, output: Path) -> vi
     return bp
 
 
-def _trimmed(subject: vip.Subject, launches: vip.Launches) -> vip.TrimResult:
+def _trimmed(subject: vip.Subject, behaviour: vip.MemoryBehaviour) -> vip.TrimResult:
     with shown() as progress:
         return vip.trim(
             [subject],
             _PRESET,
             sizes=vip.Sizes(basis="proved"),
-            launches=launches,
+            behaviour=behaviour,
             progress=progress,
         )

@@ -79,9 +79,7 @@ def diagram(
     with shown() as progress:
         drawn = vip.diagram(design, output, module=module, least_bits=least_bits, progress=progress)
     write_json(json, drawn.to_json())
-    blocks = drawn.graph.blocks.values()
-    units = sum(block.number for block in blocks if block.module)
-    links = drawn.graph.links
+    units = sum(drawn.numbers.get(name, 1) for name, module in drawn.blocks.items() if module)
     console.print(
-        f"{output}: {drawn.graph.module}, {units} units, {len(drawn.drawn)} of {len(links)} links"
+        f"{output}: {drawn.module}, {units} units, {len(drawn.drawn)} of {len(drawn.links)} links"
     )
