@@ -1,7 +1,7 @@
 """Belief propagation on whole chips: the timing model's cycles."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from microkernels.bp.problem import message_updates
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
+from sim_tb.cosim.kernels import chip_bp_job, chip_ring
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
 from .harness.experiment import AMARANTH, Measurement, PictureOption, experiment, say
-from .harness.runs import MEMORY_WAITS, LaunchRun, cached, exact, launch_runs
+from .harness.runs import MEMORY_WAITS, LaunchRun, launch_runs
 
 #: Pixels across and down.
 FULL_HD = (1920, 1080)
@@ -95,36 +95,6 @@ IMAGES = ((64, 36), (120, 68), (240, 136), (480, 270), (720, 405))
 _TAG_BITS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScalingPoint:
-    """An iteration of BP-M on one machine.
-
-    Attributes:
-        vaults, engines: of the machine; engines per vault.
-        width, height: of the image in pixels. updates: messages updated.
-        cycles: of the slowest engine. tck_ns: clock period.
-        vector_busy: share of all engines' cycles in which the vector unit is busy.
-        waits: share of them in which an instruction waits for memory or for another engine's flag.
-        bus_busy: share of cycles in which a vault's data bus moves data.
-    """
-
-    vaults: int
-    engines: int
-    width: int
-    height: int
-    updates: int
-    cycles: int
-    tck_ns: float
-    vector_busy: float
-    waits: float
-    bus_busy: float
-
-    @property
-    def ms(self) -> float:
-        """Time of the iteration."""
-        return self.cycles * self.tck_ns / 1e6
-
-
 def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipConfig:
     """``base`` with another grid, and tags for up to eight engines per vault. More than 32 vaults
     are smaller: together they have at most 8 GiB, the limit of a :class:`isa.image.DramImage`."""
@@ -144,11 +114,11 @@ def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> Ch
     return replace(base, tile=tile, network=network)
 
 
-def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, ScalingPoint]]:
-    """Series and point of each measurement: ``vaults``, ``small`` (a small image over vaults),
-    ``engines``, ``image``, and ``cut`` (images in the tiles of
+def measure_scaling(base: ChipConfig) -> dict[str, dict[str, LaunchRun]]:
+    """An iteration of BP-M by series and by what varies in it: ``vaults``, ``small`` (a small image
+    over vaults), ``engines`` of each vault, ``image``, and ``cut`` (images in the tiles of
     :func:`microkernels.bp.tiles.fastest_cut`; the other series have as many columns and rows of
-    tiles as vaults). Results are cached in the build folder.
+    tiles as vaults). Runs are cached on disk.
 
     Parameters:
         base: the chip whose vaults and engines are varied.
@@ -160,18 +130,21 @@ def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, ScalingPoint]]:
     grid = (base.network.columns, base.network.rows)
     pes = base.tile.pes
     runs = [
-        *(("vaults", vaults, pes, _IMAGE) for vaults in VAULTS),
-        *(("small", vaults, pes, SMALL) for vaults in VAULTS),
-        *(("engines", grid, engines, _IMAGE) for engines in ENGINES),
-        *(("image", grid, pes, image) for image in IMAGES),
-        *(("cut", grid, pes, image) for image in IMAGES),
+        *(("vaults", f"{x * y}", (x, y), pes, _IMAGE) for x, y in VAULTS),
+        *(("small", f"{x * y}", (x, y), pes, SMALL) for x, y in VAULTS),
+        *(("engines", f"{engines}", grid, engines, _IMAGE) for engines in ENGINES),
+        *(("image", f"{x}x{y}", grid, pes, (x, y)) for x, y in IMAGES),
+        *(("cut", f"{x}x{y}", grid, pes, (x, y)) for x, y in IMAGES),
     ]
-    for series, (columns, rows), engines, image in runs:
+    series: dict[str, dict[str, LaunchRun]] = {}
+    for name, at, (columns, rows), engines, image in runs:
         say(f"{columns} x {rows} vaults, {engines} engines, {image[0]} x {image[1]} pixels")
         config = _scaling_chip(base, columns, rows, engines)
-        job = _scaling_job(config, *image, cut=series == "cut")
-        measure = partial(_point, config, job, *image)
-        yield series, ScalingPoint(**cached("scaling", config, job, measure, on="model"))
+        job = _scaling_job(config, *image, cut=name == "cut")
+        machine = config if config.vaults > 1 else replace(config.tile, extra_ports=0)
+        (run,) = launch_runs(job, machine, f"{config.vaults} vaults").values()
+        series.setdefault(name, {})[at] = replace(run, updates=message_updates(*image))
+    return series
 
 
 def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> KernelJob:
@@ -182,34 +155,6 @@ def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> K
     return chip_bp_job(problem, 1, config, cut=chosen)
 
 
-def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[str, float]:
-    if config.vaults == 1:
-        tile = replace(config.tile, extra_ports=0)
-        result = exact(run_on(job, tile, on="model"), "one vault").result
-    else:
-        outcome = run_on(job, config, on="model", preload=True)
-        result = exact(outcome, f"{config.vaults} vaults").result
-    total = sum(engine["CYCLES"] for engine in result.counters)
-
-    def share(*names: str) -> float:
-        return sum(engine[name] for engine in result.counters for name in names) / total
-
-    point = ScalingPoint(
-        vaults=config.vaults,
-        engines=config.tile.pes,
-        width=width,
-        height=height,
-        updates=message_updates(width, height),
-        cycles=max(engine["CYCLES"] for engine in result.counters),
-        tck_ns=result.tck_ns,
-        vector_busy=share("VECTOR_BUSY"),
-        waits=share(*MEMORY_WAITS),
-        bus_busy=sum(vault["BUS_BUSY"] for vault in result.vaults)
-        / sum(vault["CYCLES"] for vault in result.vaults),
-    )
-    return asdict(point)
-
-
 _INCHES = (10.0, 9.0)
 
 _COLUMNS = 2
@@ -217,36 +162,34 @@ _COLUMNS = 2
 #: Cycles of the vector unit for a message of 16 labels (microkernels/bp/kernel.py).
 _VECTOR_CYCLES = 80
 
-#: Title of the varied quantity, its value, and the text for what is constant.
-_Series = tuple[str, Callable[[ScalingPoint], float], Callable[[ScalingPoint], str]]
-
-_OVER_VAULTS: _Series = (
-    "vaults",
-    lambda point: point.vaults,
-    lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines per vault",
-)
-
-_SERIES: Mapping[str, _Series] = {
-    "vaults": _OVER_VAULTS,
-    "small": _OVER_VAULTS,
+#: Series -> title of the varied quantity, and the text for what is constant, of what varies and its
+#: run.
+_SERIES: Mapping[str, tuple[str, Callable[[str, LaunchRun], str]]] = {
+    "vaults": (
+        "vaults",
+        lambda at, run: f"{_pixels(_IMAGE)}, {run.engines // int(at)} engines per vault",
+    ),
+    "small": (
+        "vaults",
+        lambda at, run: f"{_pixels(SMALL)}, {run.engines // int(at)} engines per vault",
+    ),
     "engines": (
         "engines per vault",
-        lambda point: point.engines,
-        lambda point: f"{point.width} x {point.height} pixels, {point.vaults} vaults",
+        lambda at, run: f"{_pixels(_IMAGE)}, {run.engines // int(at)} vaults",
     ),
-    "image": (
-        "messages, thousands",
-        lambda point: point.updates / 1000,
-        lambda point: f"{point.vaults} vaults, {point.engines} engines per vault",
-    ),
+    "image": ("messages, thousands", lambda _, run: f"{run.engines} engines"),
 }
 
 
-def draw_scaling(points: Sequence[tuple[str, ScalingPoint]], path: Path) -> None:
+def _pixels(image: tuple[int, int]) -> str:
+    return f"{image[0]} x {image[1]} pixels"
+
+
+def draw_scaling(series: Mapping[str, Mapping[str, LaunchRun]], path: Path) -> None:
     """Draw time over vaults, engines per vault and messages.
 
     Parameters:
-        points: all points of :func:`measure_scaling`.
+        series: of :func:`measure_scaling`.
         path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
@@ -254,24 +197,26 @@ def draw_scaling(points: Sequence[tuple[str, ScalingPoint]], path: Path) -> None
     """
     with picture(*_INCHES, path) as figure:
         axes = figure.subplots(len(_SERIES) // _COLUMNS, _COLUMNS)
-        for axis, (name, (label, place, title)) in zip(axes.flat, _SERIES.items(), strict=True):
-            chosen = [point for series, point in points if series == name]
-            across = [place(point) for point in chosen]
+        for axis, (name, (label, title)) in zip(axes.flat, _SERIES.items(), strict=True):
+            chosen = series[name]
+            across = [
+                run.updates / 1000 if name == "image" else float(at) for at, run in chosen.items()
+            ]
             limit = [
-                point.updates * _VECTOR_CYCLES * point.tck_ns / (point.vaults * point.engines) / 1e6
-                for point in chosen
+                run.updates * _VECTOR_CYCLES * run.tck_ns / run.engines / 1e6
+                for run in chosen.values()
             ]
             marker = f"{MARKERS[0]}-"
-            times = [point.ms for point in chosen]
+            times = [run.ms for run in chosen.values()]
             axis.loglog(across, times, marker, color=COLOURS[0], label="measured")
             if name == "image":
-                cut = [point.ms for series, point in points if series == "cut"]
+                cut = [run.ms for run in series["cut"].values()]
                 marker = f"{MARKERS[1]}-"
                 axis.loglog(across, cut, marker, color=COLOURS[2], label="in the fastest tiles")
             axis.loglog(across, limit, "--", color=COLOURS[1], label="vector units always busy")
             axis.set_xticks(across, [f"{value:,.0f}" for value in across])
             axis.minorticks_off()
-            axis.set_title(title(chosen[0]), fontsize=10)
+            axis.set_title(title(*next(iter(chosen.items()))), fontsize=10)
             axis.set_xlabel(label)
             axis.set_ylabel("ms an iteration of BP-M at 1.25 GHz")
             axis.legend(fontsize=8)
@@ -334,20 +279,14 @@ def scaling(picture: PictureOption = None) -> Iterator[Measurement]:
 
     Example: vip bench scaling --picture scaling.png
     """
-    points = list(measure_scaling(chip_preset(_CHIP)))
+    series = measure_scaling(chip_preset(_CHIP))
     if picture is not None:
-        draw_scaling(points, picture)
-    for series, point in points:
-        at = {
-            "vaults": f"{point.vaults}",
-            "small": f"{point.vaults}",
-            "engines": f"{point.engines}",
-            "image": f"{point.width}x{point.height}",
-            "cut": f"{point.width}x{point.height}",
-        }[series]
-        yield Measurement(f"{series}_{at}_cycles", point.cycles, "cycles")
-        yield Measurement(f"{series}_{at}_ms", point.ms, "ms")
-        busy = 100 * point.vector_busy
-        yield Measurement(f"{series}_{at}_vector_busy", busy, "%", more_is_better=True)
-        yield Measurement(f"{series}_{at}_waits", 100 * point.waits, "%")
-        yield Measurement(f"{series}_{at}_bus_busy", 100 * point.bus_busy, "%", tolerance=None)
+        draw_scaling(series, picture)
+    for name, runs in series.items():
+        for at, run in runs.items():
+            yield Measurement(f"{name}_{at}_cycles", run.cycles, "cycles")
+            yield Measurement(f"{name}_{at}_ms", run.ms, "ms")
+            busy = 100 * run.share("VECTOR_BUSY")
+            yield Measurement(f"{name}_{at}_vector_busy", busy, "%", more_is_better=True)
+            yield Measurement(f"{name}_{at}_waits", 100 * run.share(*MEMORY_WAITS), "%")
+            yield Measurement(f"{name}_{at}_bus_busy", 100 * run.bus_busy, "%", tolerance=None)

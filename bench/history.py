@@ -28,8 +28,7 @@ from synth.physical.area import synthesise
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas, engine_clocks
-from .harness.runs import cached, exact
-from .reuse import read_columns
+from .harness.runs import cached, exact, launch_runs, together
 
 #: A round of filters of three convolutions.
 _KERNELS = ("conv1_1", "conv3_2", "conv5_1")
@@ -185,9 +184,9 @@ def history() -> Iterator[Measurement]:
             share = hits / (hits + counters["WORKSPACE_COLUMNS"])
             yield Measurement(f"{prefix}_share", share, "of columns", 0.0, True)
     for prefix, job, tile in _vault_runs():
-        reads = read_columns(prefix, job, tile)
-        yield Measurement(f"{prefix}_cycles", reads.cycles, "cycles")
-        yield Measurement(f"{prefix}_columns", reads.columns, "columns")
+        run = together(launch_runs(job, tile, prefix, on="rtl").values())
+        yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{prefix}_columns", run.vaults["READS"], "columns")
     for entries in (0, *_ENTRIES):
         yield from engine_areas(f"{entries}_entries", _engine(entries))
         bits = synthesise(_engine(entries), "generic").total.values["sram_bits"]

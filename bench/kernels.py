@@ -6,10 +6,9 @@ group of filters of an engine; two rounds are run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import coarse_problem
 from microkernels.runtime.job import KernelJob
 from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     BELIEF,
@@ -48,7 +46,7 @@ from .harness.experiment import (
     experiment,
     say,
 )
-from .harness.runs import cached, exact
+from .harness.runs import LaunchRun, launch_runs, together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,35 +58,6 @@ BATCHES = (1, 3)
 #: All kernels.
 NAMES = (*BELIEF, *(layer.name for layer in LAYERS), LSTM)
 _LAYERS = {layer.name: layer for layer in LAYERS}
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelRun:
-    """A kernel on a vault.
-
-    Attributes:
-        name: of the kernel. batch: images, or sequences.
-        cycles: until the last engine ended.
-        gbs: bandwidth of the vault's memory in GB/s.
-        gops: the kernel's operations, in 10**9 per second.
-        busy: share of the engines' cycles in which the vector unit reads a beat.
-        updates: messages of belief propagation; 0 for other kernels.
-        engines: of the vault.
-    """
-
-    name: str
-    batch: int
-    cycles: int
-    gbs: float
-    gops: float
-    busy: float
-    updates: int
-    engines: int
-
-    @property
-    def intensity(self) -> float:
-        """Operations per byte of memory; 0 without memory traffic."""
-        return self.gops / self.gbs if self.gbs else 0.0
 
 
 def _batches(name: str) -> tuple[int, ...]:
@@ -120,7 +89,7 @@ def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJo
     return jobs, sum(job.operations for job in jobs), 0
 
 
-def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> KernelRun:
+def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> LaunchRun:
     """Run one of :data:`NAMES` on a vault; the engines of the LSTM have the optional instructions.
 
     Raises:
@@ -132,31 +101,11 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
     jobs, operations, updates = _work(name, batch, config)
     phase = BELIEF.get(name, "")
 
-    def measure(job: KernelJob) -> dict[str, Any]:
-        results = exact(run_on(job, config, on=on), name).results
-        result = results[phase] if phase else next(iter(results.values()))
-        cycles = result.cycles
-        return {
-            "cycles": cycles,
-            "ns": cycles * result.tck_ns,
-            "bytes": result.bytes_moved,
-            "busy": sum(pe.counters["VECTOR_BUSY"] for pe in result.engines),
-        }
-
-    parts = [
-        cached("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
-    ]
-    total = {key: sum(part[key] for part in parts) for key in ("cycles", "ns", "bytes", "busy")}
-    return KernelRun(
-        name=name,
-        batch=batch,
-        cycles=total["cycles"],
-        gbs=total["bytes"] / total["ns"],
-        gops=operations / total["ns"],
-        busy=total["busy"] / (total["cycles"] * config.pes),
-        updates=updates,
-        engines=config.pes,
-    )
+    launches = [launch_runs(job, config, name, on=on) for job in jobs]
+    run = together(runs[phase] if phase else next(iter(runs.values())) for runs in launches)
+    moved = COLUMN_BYTES * (run.vaults["READS"] + run.vaults["WRITES"])
+    gbs = moved / (run.cycles * run.tck_ns)
+    return replace(run, gbs=gbs, operations=operations, updates=updates)
 
 
 @experiment(presets=("vault", "vault-logistic"), tools=SIMULATION, minutes=30)
@@ -171,18 +120,19 @@ def kernels(
     Example: vip bench kernels --only conv5_1 --only fc8 --on model --json kernels.json
     """
     config = tile_preset(_TILE)
-    runs = []
+    runs = {}
     for name in chosen(only, NAMES):
         say(name)
         for batch in _batches(name):
             run = run_kernel(name, batch, config, on)
-            runs.append(run)
+            runs[name + (f" x{batch}" if batch > 1 else "")] = run
+            busy = run.counters["VECTOR_BUSY"] / (run.cycles * config.pes)
             key = f"{name}_batch_{batch}"
             yield Measurement(f"{key}_cycles", run.cycles, "cycles", 0.01)
             yield Measurement(f"{key}_gbs", run.gbs, "GB/s", 0.01, True)
-            yield Measurement(f"{key}_busy", run.busy, "fraction", 0.01, True)
+            yield Measurement(f"{key}_busy", busy, "fraction", 0.01, True)
             if run.updates:
-                rate = run.cycles * run.engines / run.updates
+                rate = run.cycles * config.pes / run.updates
                 yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
     if picture is not None:
         draw_roofline(runs, config, picture)
@@ -244,12 +194,12 @@ def roof(config: VaultTileConfig) -> tuple[float, float]:
     return COLUMN_BYTES / (BURST_CLOCKS * tck), operations / tck
 
 
-def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path) -> None:
+def draw_roofline(runs: Mapping[str, LaunchRun], config: VaultTileConfig, path: Path) -> None:
     """Write a picture (thesis Figure 7.1) with a point for each kernel that has operations:
     operations per second over operations per byte of memory.
 
     Parameters:
-        runs: of :func:`run_kernel`.
+        runs: of :func:`run_kernel`, by name.
         config: of the vault on which they ran.
         path: file to write; replaced only when the picture is complete.
 
@@ -257,10 +207,11 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
         OSError: the file can't be written.
     """
     # Images of a convolution's batch are the same run.
-    points = list({(run.intensity, run.gops): run for run in runs if run.gops and run.gbs}.values())
+    places = {(run.intensity, run.gops): name for name, run in runs.items() if run.gops and run.gbs}
+    points = {name: place for place, name in places.items()}
     bandwidth, peak = roof(config)
     knee = peak / bandwidth
-    reached = [knee, *(run.intensity for run in points)]
+    reached = [knee, *(intensity for intensity, _ in points.values())]
     edge = np.array([min(reached) / _MARGIN, knee, max(reached) * _MARGIN])
     with picture(*_INCHES, path) as drawing:
         from matplotlib.ticker import LogLocator, NullFormatter
@@ -271,11 +222,11 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
                 edge, np.minimum(edge * bandwidth, peak), color="black", label="limit of the vault"
             )
             for number, (start, label) in enumerate(_KINDS.items()):
-                part = [run for run in points if run.name.startswith(start)]
+                part = [place for name, place in points.items() if name.startswith(start)]
                 if part:
                     axis.plot(
-                        [run.intensity for run in part],
-                        [run.gops for run in part],
+                        [intensity for intensity, _ in part],
+                        [gops for _, gops in part],
                         MARKERS[number],
                         color=COLOURS[number],
                         label=label,
@@ -299,25 +250,25 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
         # The frames get their size before names are placed in them.
         drawing.draw_without_rendering()
         limits = (bandwidth, peak)
-        far_runs = [run for run in points if run.intensity < _NEAR * knee]
-        near_runs = [run for run in points if run.intensity >= _NEAR * knee]
-        _write_names(overview, far_runs, points, limits)
-        _write_names(near, near_runs, points, limits)
+        near_knee = {name: one for name, one in points.items() if one[0] >= _NEAR * knee}
+        far = {name: one for name, one in points.items() if name not in near_knee}
+        _write_names(overview, far, points, limits)
+        _write_names(near, near_knee, points, limits)
 
 
 def _write_names(
     axis: "Axes",
-    points: Sequence[KernelRun],
-    avoid: Sequence[KernelRun],
+    points: Mapping[str, tuple[float, float]],
+    avoid: Mapping[str, tuple[float, float]],
     limits: tuple[float, float],
 ) -> None:
-    """Write the names of ``points`` beside them, clear of other names, of points in ``avoid`` and
-    of the roof (see :func:`roof`); points that coincide share one text."""
+    """Write the names of ``points`` (intensity and 10**9 operations per second) beside them, clear
+    of other names, of points in ``avoid`` and of the roof (see :func:`roof`); points that coincide
+    share one text."""
     to_picture = axis.transScale + axis.transLimits
     groups: list[tuple[float, float, list[str]]] = []
-    for run in sorted(points, key=lambda run: run.name):
-        x, y = to_picture.transform((run.intensity, run.gops))
-        name = run.name + (f" x{run.batch}" if run.batch > 1 else "")
+    for name in sorted(points):
+        x, y = to_picture.transform(points[name])
         for near_x, near_y, names in groups:
             if abs(x - near_x) < _CLOSE and abs(y - near_y) < _CLOSE:
                 names.append(name)
@@ -325,7 +276,7 @@ def _write_names(
         else:
             groups.append((x, y, [name]))
     width, height = axis.get_window_extent().size
-    marks = [to_picture.transform((run.intensity, run.gops)) for run in avoid]
+    marks = [to_picture.transform(place) for place in avoid.values()]
     covered = [_box(x, y, _MARK, _MARK, width, height) for x, y in marks]
     low, high = axis.get_xlim()
     bandwidth, peak = limits

@@ -1,8 +1,8 @@
 """Markov random fields of the user: cycles of a message, full HD, the bound of TRW-S."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -89,53 +89,52 @@ _SMALL_LABELS = 16
 _BUS_BYTES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Case:
-    """Measured messages: labels, element width, form, method, edge weights, damping."""
-
-    labels: int = 16
-    bits: int = 16
-    form: Form = "shifts"
-    trws: bool = False
-    weighted: bool = False
-    damping: int = 0
-
-    def job(self, pes: int) -> KernelJob:
-        """One iteration on random data costs."""
-        width, height = (60, 34) if pes > 1 else (64, 48)
-        if self.trws:
-            width, height = _SMALL
-        limit = 1 << self.bits - 3
-        rng = np.random.default_rng(1)
-        costs = rng.integers(0, limit, (height, width, self.labels))
-        smoothness = smoothness_costs(self.labels, _SMOOTH, _WEIGHT if self.bits > 8 else 1)
-        if self.trws:
-            # Its numbers have fraction bits.
-            costs >>= 4
-            return trws_job(BpProblem(costs, smoothness, self.bits), 1, pes=pes, form=self.form)
-        weights = None
-        if self.weighted:
-            weights = EdgeWeights(
-                rng.integers(1, 3, (height, width - 1)), rng.integers(1, 3, (height - 1, width))
-            )
-        problem = BpProblem(costs, smoothness, self.bits, weights)
-        return bp_job(problem, 1, pes=pes, form=self.form, damping=self.damping)
+def _messages_job(
+    pes: int,
+    *,
+    labels: int = 16,
+    bits: int = 16,
+    form: Form = "shifts",
+    trws: bool = False,
+    weighted: bool = False,
+    damping: int = 0,
+) -> KernelJob:
+    """One iteration of BP-M or TRW-S on random data costs."""
+    width, height = (60, 34) if pes > 1 else (64, 48)
+    if trws:
+        width, height = _SMALL
+    limit = 1 << bits - 3
+    rng = np.random.default_rng(1)
+    costs = rng.integers(0, limit, (height, width, labels))
+    smoothness = smoothness_costs(labels, _SMOOTH, _WEIGHT if bits > 8 else 1)
+    if trws:
+        # Its numbers have fraction bits.
+        costs >>= 4
+        return trws_job(BpProblem(costs, smoothness, bits), 1, pes=pes, form=form)
+    weights = None
+    if weighted:
+        weights = EdgeWeights(
+            rng.integers(1, 3, (height, width - 1)), rng.integers(1, 3, (height - 1, width))
+        )
+    problem = BpProblem(costs, smoothness, bits, weights)
+    return bp_job(problem, 1, pes=pes, form=form, damping=damping)
 
 
-_CASES: Mapping[str, _Case] = {
-    "bp_matrix": _Case(form="matrix"),
-    "bp_16_bits": _Case(),
-    "bp_8_bits": _Case(bits=8),
-    "bp_60_labels": _Case(labels=60),
-    "bp_2_labels": _Case(labels=2, form="auto"),
-    "bp_5_labels": _Case(labels=5, form="auto"),
-    "bp_weights": _Case(weighted=True),
-    "bp_damping": _Case(damping=4),
-    "bp_weights_damping": _Case(weighted=True, damping=4),
-    "bp_weights_matrix": _Case(form="matrix", weighted=True),
-    "bp_weights_60_labels": _Case(labels=60, weighted=True),
-    "trws_matrix": _Case(form="matrix", trws=True),
-    "trws": _Case(trws=True),
+#: Measured messages -> what makes their job for a number of engines.
+_CASES: Mapping[str, Callable[[int], KernelJob]] = {
+    "bp_matrix": partial(_messages_job, form="matrix"),
+    "bp_16_bits": _messages_job,
+    "bp_8_bits": partial(_messages_job, bits=8),
+    "bp_60_labels": partial(_messages_job, labels=60),
+    "bp_2_labels": partial(_messages_job, labels=2, form="auto"),
+    "bp_5_labels": partial(_messages_job, labels=5, form="auto"),
+    "bp_weights": partial(_messages_job, weighted=True),
+    "bp_damping": partial(_messages_job, damping=4),
+    "bp_weights_damping": partial(_messages_job, weighted=True, damping=4),
+    "bp_weights_matrix": partial(_messages_job, form="matrix", weighted=True),
+    "bp_weights_60_labels": partial(_messages_job, labels=60, weighted=True),
+    "trws_matrix": partial(_messages_job, form="matrix", trws=True),
+    "trws": partial(_messages_job, trws=True),
 }
 
 
@@ -175,8 +174,8 @@ def mrf() -> Iterator[Measurement]:
     """
     engine, vault = preset(_ENGINE), tile_preset(_VAULT)
     for name, case in _CASES.items():
-        alone = run_on(case.job(1), engine, on="model")
-        shared = run_on(case.job(vault.pes), vault, on="model")
+        alone = run_on(case(1), engine, on="model")
+        shared = run_on(case(vault.pes), vault, on="model")
         for machine, outcome in ((_ENGINE, alone), (_VAULT, shared)):
             cycles = exact(outcome, f"{name} on {machine}").cycles_per_update
             assert cycles is not None

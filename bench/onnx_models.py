@@ -18,7 +18,7 @@ from support.files import write_file
 from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
-from vip.models.machine import model_machine
+from vip.models.machine import model_engines
 from vip.models.run import ModelRun, run_model
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, NamesOption, chosen, experiment
@@ -168,7 +168,7 @@ def layers(only: NamesOption = None) -> Iterator[Measurement]:
 
     Example: vip bench layers --only dilation_4 --only mnist
     """
-    engines = model_machine(_VAULT).engines.pes
+    engines = model_engines(_VAULT).pes
     names = chosen(only, [*CONVOLUTIONS, *_MNIST])
     for name in sorted(CONVOLUTIONS.keys() & names):
         shape = CONVOLUTIONS[name]

@@ -3,8 +3,8 @@
 Layers of VGG-16, an LSTM and BP-M on a vault; every output is compared with the golden model's.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from hdl.config import SramKind
@@ -13,8 +13,6 @@ from memory.line_buffer.line_buffer import LineBuffer
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.job import KernelJob
 from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.cosim.kernels import run_on
-from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     ALIKE,
     belief_job,
@@ -32,48 +30,10 @@ from vip.energy import DRAM_PJ_PER_BIT
 
 from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment
 from .harness.parts import part_area
-from .harness.runs import cached, exact
+from .harness.runs import LaunchRun, launch_runs, together
 
 _TILE = "vault"
 _VAULTS = 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnReads:
-    """A job on a vault.
-
-    Attributes:
-        cycles: of the engine that ran longest.
-        columns: of 32 bytes, read from the DRAM.
-        lines: counters of the line buffer, by name; empty without one.
-    """
-
-    cycles: int
-    columns: int
-    lines: Mapping[str, int]
-
-
-def read_columns(
-    name: str, job: KernelJob, config: VaultTileConfig, on: Timed = "rtl"
-) -> ColumnReads:
-    """Run a job on all engines of a vault. The result is cached on disk.
-
-    Raises:
-        CosimError: an output differs from the golden model's; the message has ``name``.
-        sim_tb.runner.build.BuildError: the simulator can't be built.
-    """
-
-    def measure() -> dict[str, object]:
-        outcome = exact(run_on(job, config, on=on), name)
-        counters = [result.vaults[0] for result in outcome.results.values()]
-        kinds = LineCounter if config.line_buffer else ()
-        return {
-            "cycles": outcome.cycles,
-            "columns": sum(one["READS"] for one in counters),
-            "lines": {kind.name: sum(one[kind.name] for one in counters) for kind in kinds},
-        }
-
-    return ColumnReads(**cached("column_reads", config, job, measure, on=on))
 
 
 #: How windows of convolutions are loaded -> they share columns.
@@ -93,11 +53,13 @@ def column_reuse() -> Iterator[Measurement]:
         for windows, reuse in _WINDOWS.items():
             columns = cycles = 0
             for name, alike in ALIKE.items():
-                run = read_columns(name, layer_job(name, pes, reuse=reuse), config, "model")
-                yield Measurement(f"{name}_{pes}_engines_{windows}_cycles", run.cycles, "cycles")
-                yield Measurement(f"{name}_{pes}_engines_{windows}_columns", run.columns, "columns")
+                job = layer_job(name, pes, reuse=reuse)
+                run = together(launch_runs(job, config, name).values())
+                reads, key = run.vaults["READS"], f"{name}_{pes}_engines_{windows}"
+                yield Measurement(f"{key}_cycles", run.cycles, "cycles")
+                yield Measurement(f"{key}_columns", reads, "columns")
                 times = conv_rounds(convolution(name), pes) * alike
-                columns += run.columns * times
+                columns += reads * times
                 cycles += run.cycles * times
             key = f"vgg16_{pes}_engines_{windows}"
             read = _VAULTS * columns * COLUMN_BYTES
@@ -105,41 +67,31 @@ def column_reuse() -> Iterator[Measurement]:
             yield Measurement(f"{key}_cycles_counted", cycles, "cycles")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Way:
-    """How columns are reused.
+def _reused(
+    name: str, *, history: bool = False, buffer: bool = False, shared: bool = False
+) -> LaunchRun:
+    """A round of filters of one of :data:`ALIKE` on a vault.
 
-    Attributes:
-        history: engines have a load history of 32 entries in four ways. buffer: the vault has a
-            line buffer of 64 lines. shared: windows share columns.
+    Parameters:
+        history: engines have a load history of 32 entries in four ways, and the image is declared.
+        buffer: the vault has a line buffer of 64 lines.
+        shared: windows share columns.
     """
-
-    history: bool = False
-    buffer: bool = False
-    shared: bool = False
-
-    def vault(self, pes: int) -> VaultTileConfig:
-        """With what this way needs."""
-        config = with_engines(tile_preset(_TILE), pes)
-        pe = with_history(config.pe, 32, 4) if self.history else config.pe
-        return replace(config, pe=pe, line_buffer=_LINES if self.buffer else 0)
-
-    def job(self, name: str, pes: int) -> KernelJob:
-        """One of :data:`ALIKE`: the filters that ``pes`` engines take at once. For a history its
-        image is declared."""
-        if self.history:
-            return declared_job(name, pes)
-        return layer_job(name, pes, reuse=self.shared)
+    config = with_engines(tile_preset(_TILE), _MANY)
+    pe = with_history(config.pe, 32, 4) if history else config.pe
+    config = replace(config, pe=pe, line_buffer=_LINES if buffer else 0)
+    job = declared_job(name, _MANY) if history else layer_job(name, _MANY, reuse=shared)
+    return together(launch_runs(job, config, name).values())
 
 
 #: All combinations of history and line buffer, and the software that needs neither.
-_WAYS = {
-    "neither": _Way(),
-    "history": _Way(history=True),
-    "buffer": _Way(buffer=True),
-    "history_and_buffer": _Way(history=True, buffer=True),
-    "shared": _Way(shared=True),
-    "shared_and_buffer": _Way(shared=True, buffer=True),
+_WAYS: Mapping[str, Callable[[str], LaunchRun]] = {
+    "neither": _reused,
+    "history": partial(_reused, history=True),
+    "buffer": partial(_reused, buffer=True),
+    "history_and_buffer": partial(_reused, history=True, buffer=True),
+    "shared": partial(_reused, shared=True),
+    "shared_and_buffer": partial(_reused, shared=True, buffer=True),
 }
 
 
@@ -155,11 +107,11 @@ def network_reuse() -> Iterator[Measurement]:
     for word, way in _WAYS.items():
         columns = cycles = 0
         for name, alike in ALIKE.items():
-            run = read_columns(name, way.job(name, _MANY), way.vault(_MANY), "model")
+            run = way(name)
             yield Measurement(f"{name}_{word}_cycles", run.cycles, "cycles")
-            yield Measurement(f"{name}_{word}_columns", run.columns, "columns")
+            yield Measurement(f"{name}_{word}_columns", run.vaults["READS"], "columns")
             times = conv_rounds(convolution(name), _MANY) * alike
-            columns += run.columns * times
+            columns += run.vaults["READS"] * times
             cycles += run.cycles * times
         read = _VAULTS * columns * COLUMN_BYTES
         yield Measurement(f"vgg16_{word}_cycles_counted", cycles, "cycles")
@@ -225,9 +177,9 @@ def line_buffer() -> Iterator[Measurement]:
     for prefix, name, config, reuse in buffered_runs():
         pes, lines = config.pes, config.line_buffer
         job = buffered_job(name, config, reuse=reuse)
-        run = read_columns(name, job, config)
+        run = together(launch_runs(job, config, name, on="rtl").values())
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
-        yield Measurement(f"{prefix}_columns", run.columns, "columns")
+        yield Measurement(f"{prefix}_columns", run.vaults["READS"], "columns")
         if name in _CROWDED:
             work = job.operations
             if pes == _FEW and not lines and not reuse:
@@ -236,8 +188,9 @@ def line_buffer() -> Iterator[Measurement]:
                 done, cycles = plain[name]
                 times = work * cycles / (done * run.cycles)
                 yield Measurement(f"{prefix}_times_four", times, "", more_is_better=True)
-        for counter, value in run.lines.items():
-            yield Measurement(f"{prefix}_{counter.lower()}", value, "", tolerance=None)
+        for counter in LineCounter if lines else ():
+            value = run.vaults[counter.name]
+            yield Measurement(f"{prefix}_{counter.name.lower()}", value, "", tolerance=None)
     for lines in _BUFFERS:
         key = f"{lines}_lines"
         values = part_area(partial(_buffer, lines), "generic")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from soc.generate.generate import Generated
     from synth.analysis.contents import Subject
 
-    from .browser.build import BrowserPage, browser_page
+    from .browser.build import browser_page
     from .built_models import build_model
     from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
+    from .output import WrittenPage
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.collect import Report
     from .reports.page import report
-    from .reports.run.page import WrittenPage, report_run
+    from .reports.run.page import report_run
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BpRun",
-    "BrowserPage",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -116,7 +116,7 @@ __all__ = [
 #: Module -> the names above that it defines.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
-    "vip.browser.build": ("BrowserPage", "browser_page"),
+    "vip.browser.build": ("browser_page",),
     "sim_tb.workloads.certificate": ("ModelCertificate",),
     "vip.cosimulation.certificate": ("certify",),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
@@ -141,7 +141,8 @@ _MODULES = {
     "vip.preset_list": ("PresetList", "presets"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
-    "vip.reports.run.page": ("WrittenPage", "report_run"),
+    "vip.output": ("WrittenPage",),
+    "vip.reports.run.page": ("report_run",),
     "vip.reports.collect": ("Report",),
     "vip.reports.page": ("report",),
     "vip.simulation": ("ProgramRun", "run"),

@@ -68,4 +68,5 @@ def build_model(
         trimmed = trim_model(of_model, vault, inputs=images, progress=progress, **steps)
         if not trimmed.failure:
             new.rename(folder)
-    return replace(trimmed, compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)))
+    moved = replace(compiled.model, folder=folder / MODEL_FOLDER)
+    return replace(trimmed, compiled=replace(compiled, model=moved))

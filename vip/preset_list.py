@@ -8,7 +8,7 @@ synthesises them on demand.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from memory.axi.layout import AxiConfig
@@ -35,68 +35,72 @@ _UNITS = ("B", "KiB", "MiB", "GiB")
 _RECORD = Path(__file__).parent.parent / "bench" / "results" / "presets.json"
 
 
-@dataclass(frozen=True)
-class PresetRow:
-    """A preset.
+@dataclass(frozen=True, kw_only=True)
+class PresetList(Shown):
+    """All presets.
 
     Attributes:
-        name: of the preset. kind: engine, vault or chip.
-        engines, vaults: numbers of them. ports: its interfaces, in words.
-        memory_bytes: of DRAM that it addresses.
-        areas: as measured; None: unknown.
-        fits: those of :data:`synth.physical.devices.DEVICES` that it fits, within their usable
-            parts; None: unknown.
+        areas: as measured, of those whose areas are known. origin: of these, in words.
     """
 
-    name: str
-    kind: str
-    engines: int
-    vaults: int
-    ports: str
-    memory_bytes: int
-    areas: Areas | None
-    fits: tuple[str, ...] | None
+    areas: Mapping[str, Areas]
+    origin: str
 
-    def cells(self) -> dict[str, str | float]:
+    def fits(self, name: str) -> tuple[str, ...] | None:
+        """Those of :data:`synth.physical.devices.DEVICES` that a preset fits, within their usable
+        parts; None: its areas are unknown."""
+        areas = self.areas.get(name)
+        if areas is None:
+            return None
+        return tuple(device for device, one in DEVICES.items() if one.fits(areas[one.target]))
+
+    def fitting(self, device: str) -> list[str]:
+        """The presets that fit a device."""
+        return [name for name in self.areas if device in (self.fits(name) or ())]
+
+    def cells(self, name: str) -> dict[str, str | float]:
         """Column -> cell of a table of presets; "?": unknown."""
-        engines = counted(self.engines, "engine")
-        areas = self.areas or {}
+        config = PRESETS[name]
+        engines = counted(config.engines, "engine")
+        areas = self.areas.get(name, {})
         return {
             "machine": {
                 "engine": "engine",
                 "vault": engines,
-                "chip": f"{counted(self.vaults, 'vault')}, {engines}",
-            }[self.kind],
-            "memory": _size(self.memory_bytes),
+                "chip": f"{counted(config.vaults, 'vault')}, {engines}",
+            }[config.kind],
+            "memory": _size(config.memory_bytes),
             "kGE": round(areas["generic"]["logic_ge"] / 1000, 1) if areas else "?",
             "LUTs xc7": round(areas["xc7"]["luts"]) if areas else "?",
             "LUTs ecp5": round(areas["ecp5"]["luts"]) if areas else "?",
-            "ports": self.ports,
-            "fits": self._devices(),
+            "ports": _ports(config),
+            "fits": self._devices(name),
         }
 
-    def _devices(self) -> str:
-        """The devices that it fits or, if fewer, those that it doesn't."""
-        if self.fits is None:
+    def _devices(self, name: str) -> str:
+        """The devices that a preset fits or, if fewer, those that it doesn't."""
+        fits = self.fits(name)
+        if fits is None:
             return "?"
-        lacking = [name for name in DEVICES if name not in self.fits]
-        if len(lacking) < len(self.fits):
+        lacking = [device for device in DEVICES if device not in fits]
+        if len(lacking) < len(fits):
             return f"all but {', '.join(lacking)}" if lacking else "all"
-        return ", ".join(self.fits) or "none"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PresetList(Shown):
-    """All presets. origin: of their areas, in words."""
-
-    rows: tuple[PresetRow, ...]
-    origin: str
+        return ", ".join(fits) or "none"
 
     def to_json(self) -> dict[str, object]:
         """The list as plain JSON data."""
-        presets = {row.name: asdict(row) for row in self.rows}
-        for values in presets.values():
-            del values["name"]
+        presets = {
+            name: {
+                "kind": config.kind,
+                "engines": config.engines,
+                "vaults": 0 if config.kind == "engine" else config.vaults,
+                "ports": _ports(config),
+                "memory_bytes": config.memory_bytes,
+                "areas": self.areas.get(name),
+                "fits": self.fits(name),
+            }
+            for name, config in PRESETS.items()
+        }
         devices = {
             name: {"part": one.part, **one.capacity, "source": one.source}
             for name, one in DEVICES.items()
@@ -104,14 +108,13 @@ class PresetList(Shown):
         return {"areas": self.origin, "presets": presets, "devices": devices}
 
     def _facts(self) -> Mapping[str, object]:
-        return {**self.to_json(), "presets": {row.name: row.cells() for row in self.rows}}
+        return {**self.to_json(), "presets": {name: self.cells(name) for name in PRESETS}}
 
 
 def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
     """All presets, with the areas of the record.
 
-    ``[row.name for row in presets().rows if "xc7a100t" in row.fits]`` are those that fit the
-    device.
+    ``presets().fitting("xc7a100t")`` are those that fit the device.
 
     Parameters:
         measure: synthesise them instead, which takes minutes per preset that is not cached.
@@ -122,7 +125,7 @@ def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList
     """
     if measure:
         areas = measure_areas(tuple(PRESETS), naming(progress, "presets"))
-        return PresetList(rows=preset_rows(areas), origin="synthesised now")
+        return PresetList(areas=areas, origin="synthesised now")
     return recorded_presets()
 
 
@@ -139,8 +142,7 @@ def recorded_presets(path: Path = _RECORD) -> PresetList:
         results = {name: figure["value"] for name, figure in record["results"].items()}
         commit = str(record["provenance"]["commit"])
     except (OSError, ValueError, KeyError, TypeError):
-        origin = "no record; vip presets --measure measures them"
-        return PresetList(rows=preset_rows({}), origin=origin)
+        return PresetList(areas={}, origin="no record; vip presets --measure measures them")
     areas: dict[str, Areas] = {}
     for preset in PRESETS:
         with suppress(KeyError):
@@ -148,7 +150,7 @@ def recorded_presets(path: Path = _RECORD) -> PresetList:
                 target: {name: results[figure_name(preset, target, name)] for name in measures}
                 for target, measures in MEASURED.items()
             }
-    return PresetList(rows=preset_rows(areas), origin=f"recorded at commit {commit[:12]}")
+    return PresetList(areas=areas, origin=f"recorded at commit {commit[:12]}")
 
 
 def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:
@@ -169,31 +171,6 @@ def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str
             measured[target] = {measure: values[measure] for measure in measures}
         areas[name] = measured
     return areas
-
-
-def preset_rows(areas: Mapping[str, Areas]) -> tuple[PresetRow, ...]:
-    """One row per preset.
-
-    Parameters:
-        areas: of those whose areas are known.
-    """
-    return tuple(_row(name, config, areas.get(name)) for name, config in PRESETS.items())
-
-
-def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
-    fits = None
-    if areas is not None:
-        fits = tuple(name for name, one in DEVICES.items() if one.fits(areas[one.target]))
-    return PresetRow(
-        name=name,
-        kind=config.kind,
-        engines=config.engines,
-        vaults=0 if config.kind == "engine" else config.vaults,
-        ports=_ports(config),
-        memory_bytes=config.memory_bytes,
-        areas=areas,
-        fits=fits,
-    )
 
 
 def _size(count: int) -> str:

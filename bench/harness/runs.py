@@ -1,8 +1,8 @@
 """Runs jobs, caches the results on disk, and refuses wrong outputs."""
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from isa.run import RunResult
@@ -65,14 +65,18 @@ def cached(
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRun:
-    """A launch on all engines of a machine.
+    """A launch on all engines of a machine, or several one after the other.
 
     Attributes:
-        cycles: of the slowest engine. tck_ns: clock period.
+        cycles: of the slowest engine of each. tck_ns: clock period.
         counters: name of :class:`pe.interface.PeCounter` -> its sum over all engines.
+        vaults: name of a counter of :attr:`isa.run.RunResult.vaults` -> its sum over all vaults.
         gbs: bandwidth of all DRAM in GB/s.
         simulated: cycles so far, including the host's work. seconds: host time that they took.
         processors: number of processors used.
+        engines: that worked.
+        operations, updates: of the work, as of :class:`microkernels.runtime.job.KernelJob`; 0:
+            not counted.
     """
 
     cycles: int
@@ -82,21 +86,64 @@ class LaunchRun:
     simulated: int
     seconds: float
     processors: int
+    vaults: Mapping[str, int] = field(default_factory=dict)
+    engines: int = 0
+    operations: int = 0
+    updates: int = 0
+
+    @property
+    def ms(self) -> float:
+        """Time of all cycles."""
+        return self.cycles * self.tck_ns / 1e6
+
+    @property
+    def gops(self) -> float:
+        """Operations, in 10**9 per second."""
+        return self.operations / (self.cycles * self.tck_ns)
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte of memory; 0 without memory traffic."""
+        return self.gops / self.gbs if self.gbs else 0.0
+
+    @property
+    def bus_busy(self) -> float:
+        """Share of cycles in which a vault's data bus moves data."""
+        return self.vaults["BUS_BUSY"] / self.vaults["CYCLES"]
 
     def share(self, *counters: str) -> float:
         """Fraction of all engines' cycles that ``counters`` count together."""
         return sum(self.counters[name] for name in counters) / self.counters["CYCLES"]
 
 
+def together(runs: Iterable[LaunchRun]) -> LaunchRun:
+    """Launches, at least one, one after the other."""
+    each = list(runs)
+    cycles = sum(run.cycles for run in each)
+    return replace(
+        each[-1],
+        cycles=cycles,
+        counters=_summed([run.counters for run in each]),
+        vaults=_summed([run.vaults for run in each]),
+        gbs=sum(run.gbs * run.cycles for run in each) / cycles,
+    )
+
+
+def _summed(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(one[name] for one in counters) for name in counters[0]} if counters else {}
+
+
 def _launch_run(result: RunResult) -> LaunchRun:
     return LaunchRun(
         cycles=result.cycles,
         tck_ns=result.tck_ns,
-        counters={name: sum(pe[name] for pe in result.counters) for name in result.counters[0]},
+        counters=_summed(result.counters),
+        vaults=_summed(result.vaults),
         gbs=result.gbs,
         simulated=result.simulated_cycles,
         seconds=result.seconds,
         processors=len(os.sched_getaffinity(0)),
+        engines=len(result.engines),
     )
 
 
@@ -104,7 +151,7 @@ def launch_runs(
     job: KernelJob, config: Configuration, name: str, *, on: Timed = "model"
 ) -> dict[str, LaunchRun]:
     """Run a job on all engines of a machine, compare its outputs, and return the runs by launch.
-    Results of the timing model are cached on disk.
+    Results are cached on disk.
 
     Raises:
         CosimError: an engine faulted, or an output differs from the golden model's; the message has
@@ -118,7 +165,7 @@ def launch_runs(
         outcome = exact(run_on(job, config, on=on, preload=True), name)
         return {launch: asdict(_launch_run(run)) for launch, run in outcome.results.items()}
 
-    runs = measure() if on == "rtl" else cached("launch_runs", config, job, measure, on=on)
+    runs = cached("launch_runs", config, job, measure, on=on)
     return {launch: LaunchRun(**run) for launch, run in runs.items()}
 
 

@@ -19,14 +19,6 @@ from .engine import CosimError
 from .machine import MachineOptions, On, open_machine
 
 
-def job_key(job: KernelJob) -> str:
-    """A key of a job with one launch, from its program, data and expected outputs."""
-    start = repr((job.name, job.program.words, job.parameters, job.pes))
-    with DramImage(job.end) as image:
-        job.prepare(image)
-        return fingerprint(start, image.read(0, job.end), job.expected.tobytes())
-
-
 def launches_key(job: KernelJob) -> str:
     """A key of a job, from its launches and the initial memory contents of all vaults."""
     launches = [

@@ -20,27 +20,20 @@ SELF_WRITTEN_BYTES = 8
 _MOST_CHOICES = 4096
 
 
-@dataclass(frozen=True)
 class Contents:
     """Known memory.
 
-    Attributes:
+    Parameters:
         constants: bytes by first address; spans neither overlap nor touch.
         numbers: bounded numbers, which don't overlap anything.
     """
 
-    constants: Mapping[int, bytes] = field(default_factory=dict)
-    numbers: tuple[Numbers, ...] = ()
-
-    def __post_init__(self) -> None:
-        spans = [Span(start, len(constant)) for start, constant in sorted(self.constants.items())]
-        object.__setattr__(self, "_spans", spans)
-        object.__setattr__(self, "_starts", [span.start for span in spans])
-        object.__setattr__(self, "_numbered", [numbers.span for numbers in self.numbers])
-
-    _spans: list[Span] = field(init=False, repr=False, compare=False)
-    _starts: list[int] = field(init=False, repr=False, compare=False)
-    _numbered: list[Span] = field(init=False, repr=False, compare=False)
+    def __init__(self, constants: Mapping[int, bytes], numbers: tuple[Numbers, ...]) -> None:
+        self.constants = constants
+        self.numbers = numbers
+        self._spans = [Span(start, len(one)) for start, one in sorted(constants.items())]
+        self._starts = [span.start for span in self._spans]
+        self._numbered = [bounded.span for bounded in numbers]
 
     def load(self, place: Value, width: int) -> Value | None:
         """The signed number of ``width`` bytes at ``place``, a multiple of ``width``; None if
@@ -106,7 +99,7 @@ class Contents:
 
 
 #: Contents of a memory about which nothing is known.
-NOTHING_KNOWN = Contents()
+NOTHING_KNOWN = Contents({}, ())
 
 
 def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:

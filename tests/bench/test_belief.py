@@ -52,25 +52,21 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
     monkeypatch.setattr(scaling, "SMALL", (16, 12))
     base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
-    points = list(measure_scaling(base))
-    assert [(name, point.vaults, point.engines) for name, point in points] == [
-        ("vaults", 1, 2),
-        ("vaults", 2, 2),
-        ("small", 1, 2),
-        ("small", 2, 2),
-        ("engines", 4, 1),
-        ("engines", 4, 2),
-        ("image", 4, 2),
-        ("image", 4, 2),
-        ("cut", 4, 2),
-        ("cut", 4, 2),
-    ]
-    series, cycles = zip(*((name, point.cycles) for name, point in points), strict=True)
-    assert cycles[series.index("cut")] < cycles[series.index("image")]
-    assert points[0][1].cycles > points[1][1].cycles
+    series = measure_scaling(base)
+    engines = {name: {at: run.engines for at, run in runs.items()} for name, runs in series.items()}
+    assert engines == {
+        "vaults": {"1": 2, "2": 4},
+        "small": {"1": 2, "2": 4},
+        "engines": {"1": 4, "2": 8},
+        "image": {"10x10": 8, "32x18": 8},
+        "cut": {"10x10": 8, "32x18": 8},
+    }
+    assert series["cut"]["10x10"].cycles < series["image"]["10x10"].cycles
+    assert series["vaults"]["1"].cycles > series["vaults"]["2"].cycles
+    assert series["image"]["10x10"].updates == 4 * 90
     # So many vaults of the whole size would be more than an image has.
     large = scaling._scaling_chip(chip_preset("thesis"), 8, 8, 4)
     assert (large.vaults, large.memory_bytes) == (64, MAX_IMAGE_BYTES)
     for suffix in ("png", "svg"):
-        draw_scaling(points, tmp_path / f"scaling.{suffix}")
+        draw_scaling(series, tmp_path / f"scaling.{suffix}")
         assert (tmp_path / f"scaling.{suffix}").stat().st_size > 1000

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,6 @@ from bench import (
     trim,
     vault,
 )
-from bench.belief import ScalingPoint
 from bench.harness import parts
 from bench.harness.experiment import Measurement, find
 from bench.harness.figures import documents, figures_named
@@ -87,7 +87,8 @@ def _no_synthesis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(name: str, batch: int, *_: object) -> Anything:
-        return Anything(name=name, batch=batch, updates=int(name in ("bp_m", "bp_coarse")))
+        updates = int(name in ("bp_m", "bp_coarse"))
+        return Anything(updates=updates, counters={"VECTOR_BUSY": 1})
 
     monkeypatch.setattr(kernels, "run_kernel", run)
     # The table is named by its rows, of which two have no updates.
@@ -235,24 +236,19 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["levels_five_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
     assert found["levels_five_fine_vector_busy"] == pytest.approx(10)
     assert found["levels_five_kcycles_per_second"] == 0.125
-    point = ScalingPoint(
-        vaults=2,
-        engines=4,
-        width=8,
-        height=6,
-        updates=100,
+    point = replace(
+        run,
         cycles=2000,
-        tck_ns=0.8,
-        vector_busy=0.5,
-        waits=0.25,
-        bus_busy=0.1,
+        vaults={"BUS_BUSY": 1, "CYCLES": 10},
+        counters=run.counters | {"CYCLES": 2000},
     )
-    series = [("vaults", point), ("small", point), ("engines", point), ("image", point)]
+    series = {"vaults": {"2": point}, "small": {"2": point}, "image": {"8x6": point}}
     monkeypatch.setattr(belief, "measure_scaling", lambda *_: series)
     found = {item.name: item.value for item in belief.scaling()}
     assert found["vaults_2_ms"] == pytest.approx(0.0016)
     assert found["small_2_cycles"] == 2000
     assert found["image_8x6_waits"] == 25
+    assert found["image_8x6_bus_busy"] == 10
 
 
 def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,10 @@ from matplotlib.text import Text
 from PIL import Image
 
 from bench import kernels as experiments
-from bench.kernels import KernelRun, draw_roofline, roof, run_kernel
+from bench.harness import runs as harness
+from bench.harness.runs import LaunchRun
+from bench.kernels import draw_roofline, roof, run_kernel
+from isa.run import EngineEnd, RunResult
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import tile_preset
 
@@ -26,30 +29,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
 
 
-def result(cycles: int, *, busy: int) -> Any:
-    engines = [SimpleNamespace(counters={"VECTOR_BUSY": busy}) for _ in range(4)]
-    return SimpleNamespace(engines=engines, cycles=cycles, bytes_moved=32 * 10, tck_ns=0.8)
+def result(cycles: int, *, busy: int) -> RunResult:
+    counters = {"VECTOR_BUSY": busy}
+    end = EngineEnd(state="halted", cycles=cycles, elapsed_cycles=cycles, counters=counters)
+    return RunResult(
+        engines=(end,) * 4,
+        simulated_cycles=cycles,
+        seconds=1.0,
+        vaults=({"READS": 7, "WRITES": 3},),
+        tck_ns=0.8,
+    )
 
 
 def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A convolution whose partial sums are completed and pooled in a launch of their own."""
     results = iter([result(1000, busy=500), result(500, busy=100)])
     monkeypatch.setattr(
-        experiments,
+        harness,
         "run_on",
         lambda *_, **__: SimpleNamespace(match=True, results={"": next(results)}),
     )
     run = run_kernel("conv5_3", 1, VAULT, "rtl")
     assert (run.cycles, run.engines, run.updates) == (1500, 4, 0)
     assert run.gbs == pytest.approx(2 * 320 / 1200)
-    assert run.busy == pytest.approx((4 * 500 + 4 * 100) / (1500 * 4))
+    assert run.counters["VECTOR_BUSY"] == 4 * 500 + 4 * 100
     assert run.intensity == pytest.approx(run.gops / run.gbs)
 
 
 def test_belief_propagation_counts_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     phases = {"fine": result(1000, busy=1), "coarse": result(2000, busy=1)}
     outcome = SimpleNamespace(match=True, results=phases)
-    monkeypatch.setattr(experiments, "run_on", lambda *_, **__: outcome)
+    monkeypatch.setattr(harness, "run_on", lambda *_, **__: outcome)
     fine, coarse = (run_kernel(name, 1, VAULT, "rtl") for name in ("bp_m", "bp_coarse"))
     assert (fine.cycles, coarse.cycles) == (1000, 2000)
     assert fine.updates == 2 * (34 * 59 + 60 * 33)
@@ -71,14 +81,25 @@ def test_figures_are_the_recorded_ones() -> None:
     assert {name: recorded[name] for name in figures} == pytest.approx(figures)
 
 
+def kernel(*, gbs: float, gops: float) -> LaunchRun:
+    return LaunchRun(
+        cycles=1000,
+        tck_ns=0.8,
+        counters={},
+        gbs=gbs,
+        simulated=1000,
+        seconds=1.0,
+        processors=1,
+        operations=round(800 * gops),
+    )
+
+
 def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
     assert roof(VAULT) == pytest.approx((10.0, 40.0))
-    runs = [
-        KernelRun(
-            name=name, batch=1, cycles=1000, gbs=4.0, gops=gops, busy=0.5, updates=0, engines=4
-        )
+    runs = {
+        name: kernel(gbs=4.0, gops=gops)
         for name, gops in (("bp_m", 25.0), ("bp_copy", 0.0), ("pool1", 1.2), ("lstm", 37.0))
-    ]
+    }
     path = tmp_path / "roofline.png"
     draw_roofline(runs, VAULT, path)
     with Image.open(path) as picture:
@@ -99,19 +120,12 @@ def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path
                 boxes.append([Text.get_window_extent(text) for text in axis.texts])
 
     monkeypatch.setattr(experiments, "picture", keep)
-    runs = [
-        KernelRun(
-            name=f"conv{number}",
-            batch=1,
-            cycles=1000,
-            gbs=32 * (100 + 7 * number) / 800,
-            gops=(28_000 + 170 * (number % 4)) / 800,
-            busy=0.5,
-            updates=0,
-            engines=4,
+    runs = {
+        f"conv{number}": kernel(
+            gbs=32 * (100 + 7 * number) / 800, gops=(28_000 + 170 * (number % 4)) / 800
         )
         for number in range(10)
-    ]
+    }
     draw_roofline(runs, VAULT, tmp_path / "roofline.svg")
     assert any(boxes)
     for axis in boxes:

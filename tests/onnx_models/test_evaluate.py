@@ -202,7 +202,7 @@ def test_a_compilation_reports_the_error_beside_the_model(tmp_path: Path) -> Non
         evaluation.error,
         evaluation.largest,
     )
-    assert output.error > 1.5 * report.maps[-1].error
+    assert output.error > 1.5 * report.model.maps[-1].error
 
 
 def test_a_model_that_onnxruntime_does_not_take_is_compared_with_the_reference(

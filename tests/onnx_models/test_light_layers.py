@@ -34,9 +34,10 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.models.machine import model_machine
+from vip.configurations import design
+from vip.models.machine import model_engines
 
-MACHINE = model_machine("vault")
+ENGINES = model_engines("vault")
 #: Pixels of a tile's side on the Verilog, and predicted cycles of a layer, at most.
 _SIDE, _MOST = 13, 1e7
 #: What layers of random elements need in place of what calibration finds.
@@ -80,7 +81,7 @@ def samples() -> dict[tuple[object, ...], Network]:
         model = map_graph(read_graph(make(name)), OPERATORS).model
         assert model is not None
         network = model.network
-        plan = plan_network(network, engines=MACHINE.engines)
+        plan = plan_network(network, engines=ENGINES)
         for layer in network.layers:
             if isinstance(layer, Source):
                 continue
@@ -125,9 +126,7 @@ def _job(network: Network) -> NetworkJob:
     further = {
         layer.name: drawn(layer.size) for layer in network.layers if isinstance(layer, Source)
     }
-    return network_job(
-        network, weights, drawn(network.input), engines=MACHINE.engines, further=further
-    )
+    return network_job(network, weights, drawn(network.input), engines=ENGINES, further=further)
 
 
 def _tile(network: Network) -> Network:
@@ -150,13 +149,13 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
 
     def cycles(job: NetworkJob, on: str) -> dict[str, int]:
-        ran = run_on(job, MACHINE.config, on=on)  # type: ignore[arg-type]
+        ran = run_on(job, design("vault"), on=on)  # type: ignore[arg-type]
         assert ran.match, job.name
         return {name: run.cycles for name, run in ran.results.items()}
 
     for key, network in samples().items():
         whole, tile = _job(network), _job(_tile(network))
-        assert execute(whole, instructions=MACHINE.instructions).match, key
+        assert execute(whole, instructions=design("vault").pe.instructions).match, key
         assert cycles(whole, "model")
         assert cycles(tile, "rtl") == cycles(tile, "model"), key
     kinds = {key[0] for key in samples()}

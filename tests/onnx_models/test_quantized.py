@@ -188,7 +188,7 @@ def test_bytes_of_a_model_are_the_engines(tmp_path: Path) -> None:
     x = RANDOM.normal(size=(8, 2, 5, 6)).astype(np.float32) * 6
     report = in_bytes(steps_of_two(), x, tmp_path)
     assert report.requantised == ()
-    assert {map_.layer for map_ in report.maps if map_.error == 0} >= {"first", "second", "d"}
+    assert {map_.layer for map_ in report.model.maps if map_.error == 0} >= {"first", "second", "d"}
     assert report.outputs[0].largest == 0
     assert np.abs(x).max() > 127 * 0.125, "limited"
     run = vip.run_model(tmp_path / "m", {"x": x[:1]}, on="model")
@@ -290,7 +290,7 @@ def test_a_model_of_onnxruntimes_quantiser(tmp_path: Path, symmetric: bool) -> N
         extra_options={"ActivationSymmetric": symmetric, "WeightSymmetric": True},
     )  # fmt: skip
     report = in_bytes(load(tmp_path / "quantized.onnx"), images, tmp_path)
-    assert report.launches == (6 if symmetric else 7)
+    assert len(report.model.launches) == (6 if symmetric else 7)
     test = test.transpose(0, 3, 1, 2).astype(np.float32)
     found = vip.evaluate_model(tmp_path / "m", {"x": test, "y": labels})
     assert found.accuracy is not None

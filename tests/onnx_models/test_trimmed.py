@@ -14,8 +14,8 @@ from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
 from support.errors import VipError
 from tests.onnx_models.graphs import model
+from vip.configurations import design
 from vip.models.folder import load_folder
-from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of
 
 RANDOM = np.random.default_rng(5)
@@ -55,7 +55,7 @@ def little(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job_of(folder: Path, images: np.ndarray) -> NetworkJob:
     compiled = load_folder(folder)
     given = {"input": images.transpose(0, 2, 3, 1)}
-    return compiled_job(compiled, model_machine("vault"), elements_of(compiled, given))
+    return compiled_job(compiled, elements_of(compiled, given))
 
 
 def test_programs_change_nothing_that_is_declared(little: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_vault_keeps_what_the_model_needs(little: Path) -> None:
     assert execute(job, instructions=trimmed.instructions).match
     job.check_instructions(trimmed.instructions)
     # As fast as the full one, with as many transfers in flight; slower with fewer.
-    machine = model_machine("vault").config
+    machine = design("vault")
     cycles = {
         entries: run_on(
             job,

@@ -24,7 +24,7 @@ from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from vip.models.machine import model_machine
+from vip.models.machine import model_engines
 
 WAYS = ("layer", "filter", "exact")
 #: Images of the calibration, and of the error.
@@ -75,7 +75,7 @@ def errors(name: str) -> dict[str, float]:
         (held,) = inputs_of(name, made, seed=seed).values()
         return port.maps(held[:count], count)
 
-    engines = model_machine("vault").engines
+    engines = model_engines("vault")
     layout = NetworkLayout(plan_network(model.network, batch=1, engines=engines))
     done = calibrate(model, layout, {INPUT: images(2, _CALIBRATED)})
     x = images(9, _IMAGES)

@@ -27,7 +27,8 @@ from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.models.machine import model_machine
+from vip.configurations import design
+from vip.models.machine import model_engines
 
 SIZE = MapSize(7, 6, 20)
 #: What functions of single elements need.
@@ -100,7 +101,7 @@ def job() -> NetworkJob:
         network,
         weights,
         random.integers(-4000, 4000, (1, 6, 7, 3)),
-        engines=model_machine("vault-logistic").engines,
+        engines=model_engines("vault-logistic"),
         further={"given": random.integers(-4000, 4000, (1, 6, 7, 20))},
     )
 
@@ -110,13 +111,13 @@ def test_the_network_has_every_kind(job: NetworkJob) -> None:
     assert kinds == set(KINDS)
     assert job.plan.layers["strips"].strips
     assert INPUT in job.plan.network.sources["strips"]
-    assert execute(job, instructions=model_machine("vault-logistic").instructions).match
+    assert execute(job, instructions=design("vault-logistic").pe.instructions).match
 
 
 @pytest.mark.slow
 def test_every_kind_on_the_verilog(job: NetworkJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
-    config = model_machine("vault-logistic").config
+    config = design("vault-logistic")
     model = run_on(job, config, on="model")  # type: ignore[arg-type]
     verilog = run_on(job, config, on="rtl")  # type: ignore[arg-type]
     assert model.match

@@ -396,9 +396,9 @@ def test_no_verb_has_the_name_of_its_module() -> None:
 
 
 def test_presets_have_names_and_data() -> None:
-    rows = {row.name: row for row in vip.presets().rows}
-    assert rows[SMALL].kind == "engine"
-    assert set(rows) == set(PRESETS)
+    listed = vip.presets()
+    assert listed.cells(SMALL)["machine"] == "engine"
+    assert set(listed.areas) == set(PRESETS)
 
 
 def test_a_job_is_saved_for_the_debugger_and_for_trimming(tmp_path: Path) -> None:

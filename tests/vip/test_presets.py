@@ -12,7 +12,7 @@ from soc.generate.presets import PRESETS
 from synth.physical.chip_area import design_area
 from synth.physical.devices import FILL, find_device
 from vip.cli.console import console
-from vip.preset_list import MEASURED, Areas, PresetList, figure_name, preset_rows, recorded_presets
+from vip.preset_list import MEASURED, PresetList, figure_name, recorded_presets
 
 
 def areas(luts):
@@ -32,54 +32,56 @@ def record(luts):
 
 
 def test_rows_say_what_the_configurations_are():
-    rows = {row.name: row for row in preset_rows({})}
+    rows = PresetList(areas={}, origin="").to_json()["presets"]
     assert list(rows) == list(PRESETS)
-    assert (rows["pe"].kind, rows["pe"].engines, rows["pe"].memory_bytes) == ("engine", 1, 1 << 33)
-    assert (rows["vault"].engines, rows["vault"].memory_bytes) == (4, 256 << 20)
+    unknown = {"areas": None, "fits": None}
+    assert rows["pe"] == unknown | {
+        "kind": "engine",
+        "engines": 1,
+        "vaults": 0,
+        "ports": "memory, control",
+        "memory_bytes": 1 << 33,
+    }
+    assert (rows["vault"]["engines"], rows["vault"]["memory_bytes"]) == (4, 256 << 20)
     fpga, thesis = rows["fpga"], rows["thesis"]
-    assert (fpga.engines, fpga.vaults) == (8, 4)
-    assert fpga.ports == "AXI4-Lite control, AXI4 data, 4 AXI4 (64 bit)"
-    assert (thesis.engines, thesis.vaults, thesis.memory_bytes) == (128, 32, 8 << 30)
-    assert all(row.areas is None and row.fits is None for row in rows.values())
+    assert (fpga["engines"], fpga["vaults"]) == (8, 4)
+    assert fpga["ports"] == "AXI4-Lite control, AXI4 data, 4 AXI4 (64 bit)"
+    assert (thesis["engines"], thesis["vaults"], thesis["memory_bytes"]) == (128, 32, 8 << 30)
 
 
 def test_a_preset_fits_where_no_resource_is_filled_too_far():
     limit = 0.7 * find_device("ecp5-45k").capacity["luts"]
     assert FILL["luts"] == 0.7
-    (row,) = [row for row in preset_rows({"pe": areas(limit)}) if row.name == "pe"]
+    found = PresetList(areas={"pe": areas(limit)}, origin="")
     amd = ("xc7a100t", "xc7a200t", "xc7z020", "xczu3eg", "xc7k325t", "xc7vx690t")
-    assert row.fits == (*amd, "ecp5-45k", "ecp5-85k")
-    (row,) = [row for row in preset_rows({"pe": areas(limit + 1)}) if row.name == "pe"]
-    assert row.fits == (*amd, "ecp5-85k")
+    assert found.fits("pe") == (*amd, "ecp5-45k", "ecp5-85k")
+    assert found.fitting("ecp5-45k") == ["pe"]
+    found = PresetList(areas={"pe": areas(limit + 1)}, origin="")
+    assert found.fits("pe") == (*amd, "ecp5-85k")
+    assert not found.fitting("ecp5-45k")
     many = areas(1.0)
     many["ecp5"] = {**many["ecp5"], "dsps": 1000.0}
-    (row,) = [row for row in preset_rows({"pe": many}) if row.name == "pe"]
-    assert row.fits == ("xc7a35t", *amd)
-
-
-def areas_of(listed: PresetList) -> dict[str, Areas]:
-    """The known areas, by preset."""
-    return {row.name: row.areas for row in listed.rows if row.areas is not None}
+    assert PresetList(areas={"pe": many}, origin="").fits("pe") == ("xc7a35t", *amd)
 
 
 def test_records_are_read_and_incomplete_ones_leave_presets_out(tmp_path):
     path = tmp_path / "presets.json"
     assert recorded_presets(path).origin.startswith("no record")
-    assert not areas_of(recorded_presets(path))
+    assert not recorded_presets(path).areas
     content = record(100.0)
     path.write_text(json.dumps(content))
     found = recorded_presets(path)
     assert found.origin == "recorded at commit abc"
-    assert areas_of(found)["vault-axi"] == areas(100.0)
+    assert found.areas["vault-axi"] == areas(100.0)
     del content["results"][figure_name("tiny", "ecp5", "brams")]
     path.write_text(json.dumps(content))
-    assert set(PRESETS) - set(areas_of(recorded_presets(path))) == {"tiny"}
+    assert set(PRESETS) - set(recorded_presets(path).areas) == {"tiny"}
     path.write_text("[]")
     assert recorded_presets(path).origin.startswith("no record")
 
 
 def test_the_record_of_the_checkout_has_all_presets():
-    assert set(areas_of(recorded_presets())) == set(PRESETS)
+    assert set(recorded_presets().areas) == set(PRESETS)
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -1,7 +1,6 @@
 """The verb ``browser_page``: a static page that contains VIP's Python part."""
 
 import re
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
@@ -13,9 +12,9 @@ import numpy as np
 from isa.manual import manual
 from microkernels.data.pictures import need_photographs
 from microkernels.data.stereo import StereoScene, motorcycle
-from support.errors import Shown
 from support.extras import need, together
 from support.files import write_atomically
+from vip.output import WrittenPage
 from vip_rooms import ROOMS
 
 from .runtime import FILES, LOCK, lock_file, runtime_files
@@ -67,27 +66,10 @@ _ENDINGS = (".py", ".lark")
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrowserPage(Shown):
-    """A page on disk.
-
-    Attributes:
-        index: its HTML file. files: number of files. bytes: their total size.
-    """
-
-    index: Path
-    files: int
-    bytes: int
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain JSON data."""
-        return {"index": str(self.index), "files": self.files, "bytes": self.bytes}
-
-
-def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserPage:
+def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> WrittenPage:
     """Write a static page that runs VIP in a browser and needs only the server of its files.
 
-    ``browser_page("build/browser").index`` offers the assembler, simulator, manual, belief
+    ``browser_page("build/browser").path`` offers the assembler, simulator, manual, belief
     propagation and trimming; Pyodide runs the same Python code.
 
     Parameters:
@@ -113,8 +95,8 @@ def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserP
     target.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         write_atomically(target / name, content)
-    return BrowserPage(
-        index=target / _INDEX,
+    return WrittenPage(
+        path=target / _INDEX,
         files=len(contents),
         bytes=sum(map(len, contents.values())),
     )

@@ -2,16 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from functools import wraps
 from inspect import Parameter
 from typing import Any, get_args
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` for Typer, each group replaced by its options. A group is a parameter whose type
-    is a dataclass with options as fields, or that is annotated with the function that makes its
-    value from options or other groups. The names of all options must differ."""
+    """``command`` for Typer, each group replaced by its options. A group is a parameter that is
+    annotated with the function that makes its value from options or other groups. The names of all
+    options must differ."""
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -43,6 +42,4 @@ def _filled(make: Callable[..., Any], values: Mapping[str, Any]) -> Any:
 
 def _maker(annotation: Any) -> Callable[..., Any] | None:
     """What makes a group from its options; None: the parameter is an option."""
-    if is_dataclass(annotation) and isinstance(annotation, type):
-        return annotation
     return next((mark for mark in get_args(annotation) if inspect.isfunction(mark)), None)

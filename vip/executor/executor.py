@@ -35,6 +35,42 @@ class Executor(Protocol):
         the result ``lost``: one line."""
 
 
+class TaskCache(Protocol):
+    """Results of tasks by key."""
+
+    def known(self, key: str) -> Any:
+        """The result of ``key``, or None."""
+
+    def keep(self, key: str, result: dict[str, Any]) -> None:
+        """Cache a result."""
+
+
+def run_missing(
+    executor: AbstractContextManager[Executor],
+    tasks: Sequence[Task],
+    keys: Sequence[str],
+    cache: TaskCache,
+) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Key and result of each task, and whether it ran: first the cached ones, then the others as
+    they finish. They are cached unless they have an ``error`` or are ``lost``; equal keys count
+    once.
+
+    Parameters:
+        executor: entered if a task has to run. keys: of the tasks.
+    """
+    cached = {key: cache.known(key) for key in dict.fromkeys(keys)}
+    yield from ((key, result, False) for key, result in cached.items() if result is not None)
+    missing = {key: task for key, task in zip(keys, tasks, strict=True) if cached[key] is None}
+    if not missing:
+        return
+    order = list(missing)
+    with executor as execute:
+        for number, result in execute(list(missing.values())):
+            if not result.keys() & {"lost", "error"}:
+                cache.keep(order[number], result)
+            yield order[number], result, True
+
+
 @contextmanager
 def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
     """Processes of this machine (:mod:`vip.executor.work`), which end with this one.

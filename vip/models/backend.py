@@ -27,8 +27,9 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
+from vip.configurations import design
 
-from .machine import model_machine
+from .machine import model_engines
 
 _PRESET = "vault-logistic"
 
@@ -59,9 +60,9 @@ class VipRep(BackendRep):
         if not all(array.dtype.kind in "biufV" for array in tensors.values()):
             raise ModelError("inputs must be tensors of numbers")
         model = self._mapped(tensors)
-        machine = model_machine(_PRESET)
+        engines = model_engines(_PRESET)
         maps = {port.layer: port.maps(tensors[port.tensor], model.batch) for port in model.inputs}
-        plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
+        plan = plan_network(model.network, batch=model.batch, engines=engines)
         done = calibrate(model, NetworkLayout(plan), maps)
         elements = {
             name: as_elements(values, done.formats.maps[name], done.network.bits[name])
@@ -71,10 +72,10 @@ class VipRep(BackendRep):
             done.network,
             done.weights,
             elements.pop(INPUT),
-            engines=machine.engines,
+            engines=engines,
             further={**elements, **done.constants},
         )
-        run = execute(job, instructions=machine.instructions)
+        run = execute(job, instructions=design(_PRESET).pe.instructions)
         if not run.match:
             raise CosimError("outputs differ from the golden model's")
         layers = job.of_layers(run.outputs)

@@ -14,8 +14,8 @@ from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.calibrate import Calibrated
 from microkernels.onnx_models.errors import ModelError
 from pe.config import PAIRS
+from vip.configurations import design
 
-from .machine import ModelMachine
 from .reference import OutputDeviation
 
 
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
         return 100 * max(output.error for output in self.outputs)
 
 
-def check_budget(machine: ModelMachine, budget: float | None) -> None:
+def check_budget(preset: str, budget: float | None) -> None:
     """Refuse a budget that makes no sense.
 
     Raises:
@@ -48,9 +48,9 @@ def check_budget(machine: ModelMachine, budget: float | None) -> None:
         return
     if not 0 < budget < inf:
         raise ModelError(f"a budget is a percentage above 0, not {budget:g}")
-    if PAIRS not in machine.instructions:
+    if PAIRS not in design(preset).pe.instructions:
         raise ModelError(
-            f"a budget is for engines that multiply bytes, but those of {machine.preset} do not: "
+            f"a budget is for engines that multiply bytes, but those of {preset} do not: "
             "vault-int8 and thesis-int8 do"
         )
 

@@ -15,11 +15,12 @@ from microkernels.onnx_models.read import load_proto, read_graph
 from microkernels.onnx_models.steps import in_steps
 from pe.config import PAIRS
 from support.errors import Shown, VipError
+from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .chosen import part_of
 from .layers import LayerFigures, planned_layers
-from .machine import CLOCK_GHZ, ModelMachine, model_machine
+from .machine import CLOCK_GHZ, model_engines
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
 
@@ -96,29 +97,28 @@ def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxMod
     return coverage, session
 
 
-def for_machine(
-    machine: ModelMachine, model: MappedModel, wide: Collection[str] = ()
-) -> MappedModel:
+def for_machine(preset: str, model: MappedModel, wide: Collection[str] = ()) -> MappedModel:
     """The model as a machine can run it: with functions as curves, logistic ones where its engines
     lack the unit, and with maps and weights of bytes, but for integers and the maps ``wide``, where
     they multiply bytes and layers have them."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
-    lacking = [name for name, key in keys.items() if key not in machine.instructions]
+    instructions = design(preset).pe.instructions
+    lacking = [name for name, key in keys.items() if key not in instructions]
     model = in_curves(model, lacking)
-    if PAIRS not in machine.instructions:
+    if PAIRS not in instructions:
         return model
     wide = {*model.integers, *model.rounded, *wide}
     model = in_steps(model, model.network.in_bytes(wide).bits)
     return replace(model, network=model.network.in_bytes(wide))
 
 
-def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
+def long_program(preset: str, layout: NetworkLayout) -> str:
     """Which layer's program does not fit the engines' instruction buffer; "": all fit.
 
     Programs grow with the window of a convolution and with the pieces of a curve, of which there
     are as many as there may be before calibration; those of small windows are not written.
     """
-    room = machine.config.pe.instruction_words
+    room = design(preset).pe.instruction_words
     for layer in layout.plan.network.layers:
         if layer.long_program is None:
             continue
@@ -129,7 +129,7 @@ def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
         if words > room:
             return (
                 f"{layer.name}: {cause} needs a program of {words} words, but "
-                f"the engines of {machine.preset} have an instruction buffer of {room}"
+                f"the engines of {preset} have an instruction buffer of {room}"
             )
     return ""
 
@@ -156,7 +156,7 @@ def check_model(
         VipError: no model, sizes that are not known, or no such machine.
         OSError: the file can't be read.
     """
-    machine = model_machine(preset)
+    engines = model_engines(preset)
     model = Path(model)
     progress("reading the model")
     content = part_of(model, outputs, shapes or {})
@@ -168,13 +168,13 @@ def check_model(
     if mapped is not None and session is not None:
         progress("comparing with onnxruntime")
         check_mapping(content, session, mapped)
-        mapped = for_machine(machine, mapped)
+        mapped = for_machine(preset, mapped)
         progress("planning")
         try:
-            plan = plan_network(mapped.network, batch=images, engines=machine.engines)
+            plan = plan_network(mapped.network, batch=images, engines=engines)
             layout = NetworkLayout(plan, keep=False)
             layers = planned_layers(layout, mapped.origins)
-            problem = long_program(machine, layout)
+            problem = long_program(preset, layout)
             used = layout.end
         except VipError as error:
             problem = str(error)
@@ -186,7 +186,7 @@ def check_model(
         refused=coverage.refused,
         layers=layers,
         vault_bytes=used,
-        room_bytes=1 << machine.engines.ring.address_bits,
-        vaults=machine.engines.ring.vaults,
+        room_bytes=1 << engines.ring.address_bits,
+        vaults=engines.ring.vaults,
         problem=problem,
     )

@@ -21,15 +21,16 @@ from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.steps import requantised
 from support.errors import Shown
 from support.files import read_bytes
+from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .chosen import part_of
-from .folder import Compilation, check_new, save_folder
+from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
-from .machine import ModelMachine, model_machine
+from .machine import model_engines
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
@@ -40,12 +41,11 @@ _MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileReport(Shown, Compilation):
+class CompileReport(Shown):
     """A model that was compiled.
 
     Attributes:
-        folder: that holds it.
-        launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
+        model: as the folder holds it. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run. layers: what each is predicted to take.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
@@ -53,8 +53,7 @@ class CompileReport(Shown, Compilation):
             output in percent of its magnitude.
     """
 
-    folder: str
-    launches: int
+    model: CompiledModel
     programs: int
     vault_bytes: int
     predicted_cycles: float
@@ -67,16 +66,31 @@ class CompileReport(Shown, Compilation):
     @property
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
-        return tuple(report for report in self.maps if report.saturated)
+        return tuple(report for report in self.model.maps if report.saturated)
 
     @property
     def beyond(self) -> tuple[MapReport, ...]:
         """Maps of functions with arguments beyond their range."""
-        return tuple(report for report in self.maps if report.beyond)
+        return tuple(report for report in self.model.maps if report.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
-        return {**asdict(self), "layers": [layer.to_json() for layer in self.layers]}
+        model = self.model
+        return {
+            "preset": model.preset,
+            "batch": model.batch,
+            "maps": [asdict(one) for one in model.maps],
+            "folder": str(model.folder),
+            "launches": len(model.launches),
+            "programs": self.programs,
+            "vault_bytes": self.vault_bytes,
+            "predicted_cycles": self.predicted_cycles,
+            "layers": [layer.to_json() for layer in self.layers],
+            "outputs": [asdict(one) for one in self.outputs],
+            "requantised": list(self.requantised),
+            "widened": list(self.widened),
+            "error_in_bytes": self.error_in_bytes,
+        }
 
 
 def input_arrays(images: Images, label: str) -> tuple[Mapping[str, NDArray[Any]], str]:
@@ -226,14 +240,15 @@ def compile_model(
             that exists.
         OSError: a file can't be read or written.
     """
-    machine = model_machine(preset)
+    # Refused before the folder.
+    design(preset)
     folder = Path(folder)
     check_new(folder)
-    check_budget(machine, budget)
+    check_budget(preset, budget)
     progress("reading the model")
     part = part_of(Path(model), outputs, shapes or {})
     data, label = input_arrays(calibration, "the calibration data")
-    compiler = _Compiler(machine, part, batch, _Data(data, label, carry or {}), progress)
+    compiler = _Compiler(preset, part, batch, _Data(data, label, carry or {}), progress)
     in_bytes = compiler.trial(())
     chosen = in_bytes if budget is None else within_budget(budget, in_bytes, compiler.trial)
     progress("writing")
@@ -262,16 +277,16 @@ class _Compiler:
 
     def __init__(
         self,
-        machine: ModelMachine,
+        preset: str,
         model: Path | bytes,
         batch: int | None,
         data: _Data,
         progress: Progress,
     ) -> None:
-        self.machine = machine
+        self.preset = preset
         self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
         self.read, self.session = _supported(model, batch)
-        self.mapped = for_machine(machine, self.read)
+        self.mapped = for_machine(preset, self.read)
         self.data = data
         self.progress = progress
         check_carry(self.mapped, data.carry)
@@ -282,13 +297,13 @@ class _Compiler:
     def trial(self, wide: Collection[str]) -> Trial:
         """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
-        model = for_machine(self.machine, self.read, wide)
+        model = for_machine(self.preset, self.read, wide)
         images = self.data.inputs(model)
         self.progress("planning")
-        plan = plan_network(model.network, batch=model.batch, engines=self.machine.engines)
+        plan = plan_network(model.network, batch=model.batch, engines=model_engines(self.preset))
         keep = any(model.network.users(port.layer) for port in model.outputs)
         layout = NetworkLayout(plan, keep=keep)
-        if why := long_program(self.machine, layout):
+        if why := long_program(self.preset, layout):
             raise ModelError(why)
         self.progress("calibrating")
         calibrated = calibrate(model, layout, images)
@@ -298,30 +313,34 @@ class _Compiler:
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        job = _zero_job(calibrated, self.machine, keep=keep)
-        save_folder(
-            folder,
-            self.content,
-            calibrated,
-            job,
-            preset=self.machine.preset,
+        job = _zero_job(calibrated, self.preset, keep=keep)
+        model = calibrated.model
+        compiled = CompiledModel(
+            folder=folder,
+            preset=self.preset,
+            batch=model.batch,
+            network=calibrated.network,
+            weights=calibrated.weights,
+            constants=calibrated.constants,
+            fractions=dict(calibrated.formats.maps),
+            inputs=model.inputs,
+            outputs=model.outputs,
+            maps=calibrated.maps,
             keep=keep,
             carry=self.data.carry,
-            layers={launch.name: job.step_of(launch.name)[0] for launch in job.launches},
+            launches=job.launches,
         )
-        layers = planned_layers(job.layout, calibrated.model.origins)
+        of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
+        save_folder(compiled, self.content, job, of_launches)
+        layers = planned_layers(job.layout, model.origins)
         return CompileReport(
-            folder=str(folder),
-            preset=self.machine.preset,
-            batch=self.mapped.batch,
-            launches=len(job.launches),
+            model=compiled,
             programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
             predicted_cycles=sum(layer.taken for layer in layers),
             layers=layers,
-            maps=calibrated.maps,
             outputs=compared,
-            requantised=requantised(self.read, calibrated.model, calibrated.formats),
+            requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
             error_in_bytes=error_in_bytes,
         )
@@ -346,14 +365,14 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     return coverage.model, session
 
 
-def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
+def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
     model = calibrated.model
     elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(
         calibrated.network,
         calibrated.weights,
         elements.pop(model.inputs[0].layer),
-        engines=machine.engines,
+        engines=model_engines(preset),
         keep=keep,
         further={**elements, **calibrated.constants},
     )

@@ -18,7 +18,6 @@ from vip.progress import Progress, silent
 
 from .compile import Images, images_of, input_arrays, spread
 from .folder import load_folder
-from .machine import model_machine
 from .reference import onnx_outputs, output_error
 from .run import golden_outputs
 
@@ -219,9 +218,8 @@ def evaluate_model(
     threshold = None
     if scores == 1 and not chooses:
         threshold = score_threshold(load_proto(compiled.model), port.tensor)
-    machine = model_machine(compiled.preset)
     maps = spread(compiled, arrays, label, carried)
-    outputs, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
+    outputs, saturated, beyond = golden_outputs(compiled, maps, progress)
     values = outputs[port.tensor].reshape(images, scores)
     exact = onnx_outputs(
         compiled.model,

@@ -30,7 +30,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.calibrate import Calibrated, ElementNetwork, MapReport
+from microkernels.onnx_models.calibrate import ElementNetwork, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import ModelPort
 from microkernels.runtime.job import KernelJob
@@ -115,25 +115,13 @@ _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Compilation:
-    """For what, and how exactly, a model is compiled.
-
-    Attributes:
-        preset: of the machine. batch: images of a run.
-        maps: fraction bits, errors and saturated values on the calibration data.
-    """
-
-    preset: str
-    batch: int
-    maps: tuple[MapReport, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CompiledModel(Compilation, ElementNetwork):
+class CompiledModel(ElementNetwork):
     """A compiled model.
 
     Attributes:
         folder: that holds it.
+        preset: of the machine. batch: images of a run.
+        maps: fraction bits, errors and saturated values on the calibration data.
         fractions: of each map, by its layer.
         inputs, outputs: of the model.
         keep: every map keeps its memory.
@@ -142,6 +130,9 @@ class CompiledModel(Compilation, ElementNetwork):
     """
 
     folder: Path
+    preset: str
+    batch: int
+    maps: tuple[MapReport, ...]
     fractions: Mapping[str, int]
     inputs: tuple[ModelPort, ...]
     outputs: tuple[ModelPort, ...]
@@ -185,34 +176,26 @@ def _programs(launches: Sequence[Launch]) -> tuple[list[Program], list[int]]:
 
 
 def save_folder(
-    folder: Path,
-    model: bytes,
-    calibrated: Calibrated,
-    job: KernelJob,
-    *,
-    preset: str,
-    keep: bool,
-    carry: Mapping[str, str],
-    layers: Mapping[str, str],
+    compiled: CompiledModel, model: bytes, job: KernelJob, layers: Mapping[str, str]
 ) -> None:
     """Write a compiled model: all of it, or nothing.
 
     Parameters:
-        folder: that must not exist.
+        compiled: whose folder must not exist.
         model: contents of the ONNX file.
-        job: with the segments and launches.
-        carry: output -> input of the next image.
+        job: with the segments of memory.
         layers: name of each launch -> its layer.
 
     Raises:
         ModelError: the folder exists.
         OSError: it can't be written.
     """
+    folder = compiled.folder
     check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.vip-", dir=folder.parent))
     try:
-        _fill(work, model, calibrated, job, preset=preset, keep=keep, carry=carry, layers=layers)
+        _fill(work, compiled, model, job, layers)
         work.chmod(0o755)
         work.rename(folder)
     except BaseException:
@@ -236,17 +219,9 @@ def _write_programs(work: Path, launches: Sequence[Launch]) -> list[int]:
 
 
 def _fill(
-    work: Path,
-    model: bytes,
-    calibrated: Calibrated,
-    job: KernelJob,
-    *,
-    preset: str,
-    keep: bool,
-    carry: Mapping[str, str],
-    layers: Mapping[str, str],
+    work: Path, compiled: CompiledModel, model: bytes, job: KernelJob, layers: Mapping[str, str]
 ) -> None:
-    numbers = _write_programs(work, job.launches)
+    numbers = _write_programs(work, compiled.launches)
     segments = []
     memory = work / "memory.bin"
     with naming(memory), memory.open("wb") as file:
@@ -254,21 +229,21 @@ def _fill(
             segments.append([address, len(data)])
             file.write(data)
     write_file(work / "segments.json", json.dumps(segments) + "\n")
-    write_file(work / "weights.npz", save_arrays(calibrated.weights, calibrated.constants))
+    write_file(work / "weights.npz", save_arrays(compiled.weights, compiled.constants))
     write_file(work / "model.onnx", model)
     files = sorted(path for path in work.rglob("*") if path.is_file())
     manifest = {
         "schema": SCHEMA,
-        "preset": preset,
-        "batch": calibrated.model.batch,
-        "keep": keep,
-        "carry": dict(carry),
+        "preset": compiled.preset,
+        "batch": compiled.batch,
+        "keep": compiled.keep,
+        "carry": dict(compiled.carry),
         "vault_bytes": job.end,
-        "inputs": [asdict(port) for port in calibrated.model.inputs],
-        "outputs": [asdict(port) for port in calibrated.model.outputs],
-        "fractions": dict(calibrated.formats.maps),
-        "maps": [asdict(report) for report in calibrated.maps],
-        "network": network_to_json(calibrated.network),
+        "inputs": [asdict(port) for port in compiled.inputs],
+        "outputs": [asdict(port) for port in compiled.outputs],
+        "fractions": dict(compiled.fractions),
+        "maps": [asdict(report) for report in compiled.maps],
+        "network": network_to_json(compiled.network),
         "launches": [
             {
                 "name": launch.name,
@@ -276,7 +251,7 @@ def _fill(
                 "program": f"programs/{number:03}.vip",
                 "parameters": launch.parameters,
             }
-            for launch, number in zip(job.launches, numbers, strict=True)
+            for launch, number in zip(compiled.launches, numbers, strict=True)
         ],
         "sha256": {
             path.relative_to(work).as_posix(): sha256(path.read_bytes()).hexdigest()

@@ -22,7 +22,9 @@ from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import On, Place
+from soc.generate.designs import Configuration
 from support.errors import Shown, counted
+from vip.configurations import design
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
@@ -30,7 +32,7 @@ from .carry import carried_elements, zero_state
 from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .layers import LayerFigures, counted_layers, planned_layers
-from .machine import ModelMachine, model_machine
+from .machine import model_engines
 
 #: Images of the golden model at a time.
 _AT_A_TIME = 64
@@ -107,17 +109,18 @@ def elements_of(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[st
 
 
 def golden_outputs(
-    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Reals], progress: Progress
+    compiled: CompiledModel, inputs: Mapping[str, Reals], progress: Progress
 ) -> tuple[dict[str, Reals], dict[str, int], dict[str, int]]:
     """Outputs of the golden model, and saturated values and arguments beyond the range of a
     function, as of :class:`ModelRun`.
 
     Parameters:
-        machine: that the model was compiled for.
         inputs: any number of images of each input, by its layer.
         progress: called with the images so far.
     """
-    plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
+    plan = plan_network(
+        compiled.network, batch=compiled.batch, engines=model_engines(compiled.preset)
+    )
     plan = NetworkLayout(plan, keep=compiled.keep).plan
     elements = elements_of(compiled, inputs)
     images = len(elements[INPUT])
@@ -204,7 +207,6 @@ def _words(launches: Sequence[Launch]) -> list[tuple[str, int, tuple[int, ...]]]
 
 def compiled_job(
     compiled: CompiledModel,
-    machine: ModelMachine,
     inputs: Mapping[str, Elements],
     *,
     again: bool = False,
@@ -230,7 +232,7 @@ def compiled_job(
         compiled.network,
         compiled.weights,
         images,
-        engines=machine.engines,
+        engines=model_engines(compiled.preset),
         keep=compiled.keep,
         further={**elements, **compiled.constants},
         again=again,
@@ -243,9 +245,7 @@ def compiled_job(
     return job
 
 
-def model_jobs(
-    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Elements]
-) -> Iterator[NetworkJob]:
+def model_jobs(compiled: CompiledModel, inputs: Mapping[str, Elements]) -> Iterator[NetworkJob]:
     """The jobs of images, a batch each, to run in order on one memory.
 
     Parameters:
@@ -257,7 +257,7 @@ def model_jobs(
     state = zero_state(compiled, compiled.carry)
     for first in range(0, len(inputs[INPUT]), compiled.batch):
         batch = {name: values[first : first + compiled.batch] for name, values in inputs.items()}
-        job = compiled_job(compiled, machine, {**batch, **state}, again=first > 0)
+        job = compiled_job(compiled, {**batch, **state}, again=first > 0)
         yield job
         if state:
             state = carried_elements(
@@ -294,11 +294,10 @@ def run_model(
     if on not in get_args(Place):
         raise ModelError(f"on must be one of {', '.join(get_args(Place))}, not {on!r}")
     compiled = load_folder(Path(folder))
-    machine = model_machine(compiled.preset)
     images = spread(compiled, *input_arrays(inputs, "the inputs"), compiled.carry.values())
     # Before the golden model, which may take long.
-    frames = [] if on == "golden" else _frames(compiled, machine, images)
-    outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
+    frames = [] if on == "golden" else _frames(compiled, images)
+    outputs, saturated, beyond = golden_outputs(compiled, images, progress)
     golden = ModelRun(
         on=on,
         preset=compiled.preset,
@@ -311,13 +310,12 @@ def run_model(
         layers=(),
         no_energy="",
     )
-    return golden if on == "golden" else _simulated(golden, compiled, machine, frames, progress)
+    return golden if on == "golden" else _simulated(golden, compiled, frames, progress)
 
 
 def _simulated(
     golden: ModelRun,
     compiled: CompiledModel,
-    machine: ModelMachine,
     frames: Sequence[Mapping[str, Elements]],
     progress: Progress,
 ) -> ModelRun:
@@ -326,6 +324,7 @@ def _simulated(
     Raises:
         CosimError: outputs of a frame differ from the golden model's.
     """
+    config = design(compiled.preset)
     state = zero_state(compiled, compiled.carry)
     maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
     launches: Counter[str] = Counter()
@@ -333,9 +332,9 @@ def _simulated(
     ran: list[tuple[str, bool, RunResult]] = []
     instructions = loading = 0
     for frame in frames:
-        job = compiled_job(compiled, machine, {**frame, **state})
+        job = compiled_job(compiled, {**frame, **state})
         assert golden.on != "golden"
-        outcome = _run(job, machine, golden.on, progress)
+        outcome = _run(job, config, golden.on, progress)
         if job.differing(outcome.outputs):
             raise CosimError(f"{compiled.folder}: outputs differ from the golden model's")
         layers = job.of_layers(outcome.outputs)
@@ -353,9 +352,9 @@ def _simulated(
             launches[launch] += result.cycles
             layer, moves = job.step_of(launch)
             ran.append((layer, moves, result))
-            did = work(machine.config, result, loading=words)
+            did = work(config, result, loading=words)
             done.setdefault(layer, Counter()).update(did)
-    costs, no_energy = costs_of(machine.config, done)
+    costs, no_energy = costs_of(config, done)
     nodes = {report.layer: report.node for report in compiled.maps}
     planned = planned_layers(job.layout, nodes, runs=len(frames))
     return replace(
@@ -364,7 +363,7 @@ def _simulated(
         launches=dict(launches),
         loading=loading,
         instructions=instructions,
-        layers=counted_layers(planned, ran, machine.config.engines, costs) if ran else (),
+        layers=counted_layers(planned, ran, config.engines, costs) if ran else (),
         no_energy=no_energy,
     )
 
@@ -378,9 +377,7 @@ def _loading(launches: Sequence[Launch]) -> dict[str, int]:
     }
 
 
-def _frames(
-    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Reals]
-) -> list[dict[str, Elements]]:
+def _frames(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> list[dict[str, Elements]]:
     """The inputs of each run: of each image, if the next one needs its outputs, else of all.
 
     Raises:
@@ -393,16 +390,16 @@ def _frames(
         frames = [
             {name: values[n : n + 1] for name, values in elements.items()} for n in range(count)
         ]
-    compiled_job(compiled, machine, {**frames[0], **zero_state(compiled, compiled.carry)})
+    compiled_job(compiled, {**frames[0], **zero_state(compiled, compiled.carry)})
     return frames
 
 
-def _run(job: NetworkJob, machine: ModelMachine, on: On, progress: Progress) -> KernelOutcome:
+def _run(job: NetworkJob, config: Configuration, on: On, progress: Progress) -> KernelOutcome:
     unit = "instructions" if on == "iss" else "cycles"
-    several = machine.config.vaults > 1
+    several = config.vaults > 1
     return run_on(
         job,
-        machine.config,
+        config,
         on=on,
         preload=on == "model",
         begins=naming(progress, "launches") if several else None,

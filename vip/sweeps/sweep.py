@@ -1,8 +1,11 @@
 """The verb ``sweep``: measure configurations on kernels, and find the best ones."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from support.extras import need, together
 from support.files import write_atomically
 from synth.physical.area import MEASURES
 from synth.physical.asic import NANGATE45, need_nangate
-from vip.executor.executor import Executor, opened
+from vip.executor.executor import Executor, opened, run_missing
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
@@ -34,7 +37,7 @@ class Store:
     def __init__(self) -> None:
         self._folder = build_folder() / "sweeps"
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def known(self, key: str) -> dict[str, Any] | None:
         """The result of ``key``; None: there is none, or its file is damaged."""
         try:
             measured = json.loads((self._folder / f"{key}.json").read_text())
@@ -42,7 +45,7 @@ class Store:
             return None
         return measured if isinstance(measured, dict) else None
 
-    def put(self, key: str, result: dict[str, Any]) -> None:
+    def keep(self, key: str, result: dict[str, Any]) -> None:
         """Store a result.
 
         Raises:
@@ -95,38 +98,6 @@ def _plain(one: Summary, objectives: Sequence[str]) -> dict[str, object]:
     return {"number": one.number, "fields": one.choice, "objectives": values}
 
 
-@dataclass
-class _Work:
-    """Runs tasks or takes their results from the store."""
-
-    executor: Executor
-    progress: Progress
-    total: int | None
-    store: Store
-    code: str
-    measured: int = 0
-    kept: int = 0
-
-    def results(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """The result of each task."""
-        keys = [task_key(task, self.code) for task in tasks]
-        cached = {key: self.store.get(key) for key in dict.fromkeys(keys)}
-        missing = {key: task for key, task in zip(keys, tasks, strict=True) if cached[key] is None}
-        self.kept += len(cached) - len(missing)
-        self._show()
-        order = list(missing)
-        for number, result in self.executor(list(missing.values())):
-            if not result.keys() & {"lost", "error"}:
-                self.store.put(order[number], result)
-            cached[order[number]] = result
-            self.measured += 1
-            self._show()
-        return [cached[key] or {} for key in keys]
-
-    def _show(self) -> None:
-        self.progress(_STAGE, self.measured + self.kept, self.total)
-
-
 def sweep(
     specification: Specification | Path | str,
     output: Path | str,
@@ -163,16 +134,16 @@ def sweep(
             _need_tools(specification)
     searched = search(specification)
     rows: list[Row] = []
-    with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
-        work = _Work(
-            executor=executor,
-            progress=progress,
-            total=_total(specification),
-            store=Store(),
-            code=code_version(),
+    counts = Counter(measured=0, kept=0)
+    if specification.method == "grid":
+        # Other searches don't know it.
+        counts["all"] = specification.size * (
+            len(specification.kernels) + _hardware_tasks(specification)
         )
+    with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
+        results = partial(_results, executor, code_version(), counts, progress)
         for batch in searched:
-            groups = _rows(specification, batch, len(rows), work)
+            groups = _rows(specification, batch, len(rows), results, counts)
             new = [row for group in groups for row in group]
             rows += new
             learned = summaries(new, tuple(specification.vary))
@@ -187,11 +158,28 @@ def sweep(
         configurations=summarised,
         front=pareto(summarised, specification.objectives),
         winner=best,
-        measured=work.measured,
-        kept=work.kept,
+        measured=counts["measured"],
+        kept=counts["kept"],
     )
     _write(result, Path(output))
     return result
+
+
+def _results(
+    executor: Executor,
+    code: str,
+    counts: Counter[str],
+    progress: Progress,
+    tasks: Sequence[Task],
+) -> list[dict[str, Any]]:
+    """The result of each task: stored, or measured now."""
+    keys = [task_key(task, code) for task in tasks]
+    by_key = {}
+    for key, result, ran in run_missing(nullcontext(executor), tasks, keys, Store()):
+        by_key[key] = result
+        counts["measured" if ran else "kept"] += 1
+        progress(_STAGE, counts["measured"] + counts["kept"], counts.get("all"))
+    return [by_key[key] for key in keys]
 
 
 def _need_tools(spec: Specification) -> None:
@@ -202,13 +190,6 @@ def _need_tools(spec: Specification) -> None:
         need_yosys()
     if spec.clock or spec.power:
         need_nangate(NANGATE45)
-
-
-def _total(spec: Specification) -> int | None:
-    """Number of tasks of a grid; None: other searches don't know it."""
-    if spec.method != "grid":
-        return None
-    return spec.size * (len(spec.kernels) + _hardware_tasks(spec))
 
 
 def _hardware_tasks(spec: Specification) -> int:
@@ -242,9 +223,17 @@ def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
 
 
 def _rows(
-    spec: Specification, batch: Sequence[Choice], first: int, work: _Work
+    spec: Specification,
+    batch: Sequence[Choice],
+    first: int,
+    results: Callable[[Sequence[Task]], list[dict[str, Any]]],
+    counts: Counter[str],
 ) -> Iterator[list[Row]]:
-    """The rows of each choice of a batch; ``first``: number of rows before it.
+    """The rows of each choice of a batch.
+
+    Parameters:
+        first: number of rows before it. results: of tasks. counts: the number of all tasks, if
+            known.
 
     Area, clock and power, which take far longer than the cycles, are measured only for
     configurations on which all kernels have run.
@@ -258,15 +247,15 @@ def _rows(
         else:
             plans.append(_tasks(spec, choice, config))
     running = [plan for plan in plans if not isinstance(plan, str)]
-    cycles = _parted(work.results([task for plan in running for task in plan]), len(spec.kernels))
+    cycles = _parted(results([task for plan in running for task in plan]), len(spec.kernels))
     sound = [plan for plan, result in zip(running, cycles, strict=True) if not _problem(result)]
     hardware_tasks = [_hardware(spec, plan[0]["configuration"]) for plan in sound]
     extra = _hardware_tasks(spec)
-    if work.total is not None:
-        work.total -= (len(running) - len(sound)) * extra
-    shared = work.results([task for plan in hardware_tasks for task in plan])
+    if "all" in counts:
+        counts["all"] -= (len(running) - len(sound)) * extra
+    shared = results([task for plan in hardware_tasks for task in plan])
     hardware = iter(_parted(shared, extra) if extra else [[] for _ in hardware_tasks])
-    results = iter(cycles)
+    measurements = iter(cycles)
     start = first // len(spec.kernels)
     for number, (choice, plan) in enumerate(zip(batch, plans, strict=True), start):
         if isinstance(plan, str):
@@ -276,7 +265,7 @@ def _rows(
                 for name in spec.names
             ]
         else:
-            measured = next(results)
+            measured = next(measurements)
             if not _problem(measured):
                 measured = [*measured, *next(hardware)]
             yield [_row(spec, number, choice, name, plan, measured) for name in spec.names]

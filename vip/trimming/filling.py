@@ -8,7 +8,6 @@ from microkernels.suite import Application
 from pe.config import PeConfig
 from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
-from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.trim_check import Measured, measure
 from sim_tb.runner.cache import ResultCache, fingerprint
 from soc.chip.config import ChipConfig
@@ -17,7 +16,7 @@ from synth.physical.area import AreaReport
 from synth.physical.devices import Device, find_device
 from synth.physical.fit import Grid, Step, Surroundings, fit, speed, surroundings
 
-from .rows import TrimRow, made_from
+from .rows import TrimRow, launches_of, made_from
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
 
 #: Name of the file with the chip of trimmed engines.
@@ -40,6 +39,8 @@ class Filled:
         config: of the chip. device: that it fills. area: of the chip on the device.
         host_cycles, differing: of the work (:func:`sim_tb.cosim.chip_copies.run_copies`).
         moved: bytes that the work of one engine loads and stores.
+        demand: bytes per cycle that an engine moves when it does not wait for memory.
+        full: the chip of full engines on the same device; None: this is it.
     """
 
     config: ChipConfig
@@ -48,6 +49,8 @@ class Filled:
     host_cycles: int
     differing: tuple[int, ...]
     moved: int
+    demand: float
+    full: "Filled | None" = None
 
     @property
     def throughput(self) -> float:
@@ -73,6 +76,24 @@ class Filled:
             return None
         return self.throughput * min(1.0, device.board_bytes_per_second / 1e9 / self.gigabytes)
 
+    @property
+    def gain(self) -> float:
+        """Work per cycle relative to that of :attr:`full`, if every vault has its own memory and
+        the clocks are equal."""
+        return self.throughput / (self.full or self).throughput
+
+    @property
+    def board_gain(self) -> float | None:
+        """The same ratio if all vaults share the memory of the device's board; None: no board is
+        known."""
+        before, after = (self.full or self).on_board, self.on_board
+        return None if before is None or after is None else after / before
+
+    @property
+    def match(self) -> bool:
+        """Whether every engine, also of :attr:`full`, left the expected results."""
+        return not self.differing and (self.full is None or self.full.match)
+
     def to_json(self) -> dict[str, object]:
         """The chip as plain JSON data."""
         total = self.area.total.values
@@ -94,38 +115,6 @@ class Filled:
             "gigabytes_per_second": round(self.gigabytes, 2),
             "bus_gigabytes_per_second": round(self.bus_gigabytes, 2),
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fitting:
-    """Full and trimmed engines on one device.
-
-    Attributes:
-        demand: bytes per cycle that an engine moves when it does not wait for memory.
-        full, trimmed: the chips.
-    """
-
-    demand: float
-    full: Filled
-    trimmed: Filled
-
-    @property
-    def gain(self) -> float:
-        """Work per cycle of the trimmed chip relative to that of the full one, if every vault has
-        its own memory and the clocks are equal."""
-        return self.trimmed.throughput / self.full.throughput
-
-    @property
-    def board_gain(self) -> float | None:
-        """The same ratio if all vaults share the memory of the device's board; None: no board is
-        known."""
-        before, after = self.full.on_board, self.trimmed.on_board
-        return None if before is None or after is None else after / before
-
-    @property
-    def match(self) -> bool:
-        """Whether every engine of both chips left the expected results."""
-        return not self.full.differing and not self.trimmed.differing
 
 
 def _fill(
@@ -152,13 +141,15 @@ def _fill(
         host_cycles=cycles,
         differing=differing,
         moved=moved(runs),
+        demand=demand(runs),
     )
 
 
 def fit_both(
     full: PeConfig, trimmed: PeConfig, device: Device, runs: Sequence[Measured], step: Step
-) -> Fitting:
-    """Fill ``device`` with engines of either kind, and run the work on every engine of both chips.
+) -> Filled:
+    """Fill ``device`` with trimmed and with full engines, and run the work on every engine of both
+    chips.
 
     The logic around the engines is the same (:mod:`synth.physical.fit`), and so are the windows:
     full engines have as many address bits as the trimmed ones, and counters only if those do.
@@ -172,14 +163,12 @@ def fit_both(
         sim_tb.cosim.engine.CosimError: a program faults or does not end.
     """
     windowed = replace(full, address_bits=trimmed.address_bits, counters=trimmed.counters)
-    return Fitting(
-        demand=demand(runs),
-        full=_fill("full", windowed, device, full.tag_bits, runs, step),
-        trimmed=_fill("trimmed", trimmed, device, full.tag_bits, runs, step),
-    )
+    before = _fill("full", windowed, device, full.tag_bits, runs, step)
+    after = _fill("trimmed", trimmed, device, full.tag_bits, runs, step)
+    return replace(after, full=before)
 
 
-def fit_application(application: Application, device: Device, step: Step) -> Fitting:
+def fit_application(application: Application, device: Device, step: Step) -> Filled:
     """Fill ``device`` with full engines, and with ones trimmed to ``application`` by proof. All
     have windows of :data:`WINDOW_BITS` address bits, and none has counters.
 
@@ -194,22 +183,22 @@ def fit_application(application: Application, device: Device, step: Step) -> Fit
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), device, runs, step)
 
 
-def fit_json(fitting: Fitting) -> dict[str, object]:
-    """The fitting as plain JSON data."""
-    device, gain = fitting.full.device, fitting.board_gain
+def fit_json(chip: Filled) -> dict[str, object]:
+    """A chip beside that of full engines as plain JSON data."""
+    device, gain = chip.device, chip.board_gain
     return {
         "device": device.name,
-        "bytes_per_cycle": round(fitting.demand, 3),
+        "bytes_per_cycle": round(chip.demand, 3),
         "clock_mhz": CLOCK_MHZ,
-        "full": fitting.full.to_json(),
-        "trimmed": fitting.trimmed.to_json(),
-        "throughput_gain": round(fitting.gain, 3),
+        "full": (chip.full or chip).to_json(),
+        "trimmed": chip.to_json(),
+        "throughput_gain": round(chip.gain, 3),
         "board": device.board or None,
         "board_gigabytes_per_second": (
             round(device.board_bytes_per_second / 1e9, 2) if device.board else None
         ),
         "board_throughput_gain": gain and round(gain, 3),
-        "match": fitting.match,
+        "match": chip.match,
     }
 
 
@@ -255,7 +244,7 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> dict[str, float]:
 def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
     """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data,
     computed now or cached as long as no dependency changes; ``step`` and errors as there."""
-    key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
+    key = fingerprint(made_from(), *launches_of(application))
 
     def make() -> dict[str, object]:
         return fit_json(fit_application(application, find_device(DEVICE), step))

@@ -30,10 +30,10 @@ from support.files import read_bytes
 from support.scratch import scratch_folder
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
+from vip.configurations import design
 from vip.models.carry import zero_state
 from vip.models.compile import Images, compile_model, input_arrays, spread
 from vip.models.folder import CompiledModel, load_folder, manifest_of
-from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of, model_jobs
 from vip.programs import load_program
 from vip.progress import Progress, counting, silent
@@ -133,18 +133,18 @@ def _model_application(
     name: str, compiled: CompiledModel, inputs: Images | None, *, all_of: bool
 ) -> Application:
     """A compiled model with its images, or the first batch of them."""
-    machine = model_machine(compiled.preset)
-    if machine.config.engines > 1:
+    config = design(compiled.preset)
+    if config.engines > 1:
         raise ConfigurationError(
             f"{compiled.folder}: the model was compiled for {compiled.preset}, a "
-            f"{machine.config.title}; compile it for one engine, such as pe or pe-logistic"
+            f"{config.title}; compile it for one engine, such as pe or pe-logistic"
         )
     elements = _elements(compiled, inputs, all_of=all_of)
     return Application(
         name=name,
         summary="a compiled model",
         preset=compiled.preset,
-        make=lambda: tuple(model_jobs(compiled, machine, elements)),
+        make=lambda: tuple(model_jobs(compiled, elements)),
     )
 
 
@@ -215,13 +215,13 @@ def trim_model(
         raise TrimError("basis 'tight' is for programs, not for a model")
     need_tools(check=check, synthesis=area or prove or output is not None)
     compiled = load_folder(Path(folder))
-    machine = model_machine(compiled.preset)
-    if not isinstance(machine.config, VaultTileConfig):
+    full = design(compiled.preset)
+    if not isinstance(full, VaultTileConfig):
         raise ConfigurationError(
             f"{folder}: the model was compiled for {compiled.preset}, not a vault; compile it for "
             "a vault, such as vault or vault-logistic"
         )
-    work = _ModelWork(compiled_job(compiled, machine, _elements(compiled, inputs)), machine.config)
+    work = _ModelWork(compiled_job(compiled, _elements(compiled, inputs)), full)
     return trim_work(
         work, sizes, output=output, check=check, area=area, prove=prove, progress=progress
     )

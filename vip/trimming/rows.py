@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from microkernels.suite import Application
 from pe.config import PeConfig
+from sim_tb.cosim.kernels import launches_key
 from sim_tb.runner.cache import fingerprint, source_digest
 from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
@@ -145,6 +147,11 @@ class TrimRow:
 def made_from() -> str:
     """A digest of the sources and tools that measurements depend on."""
     return fingerprint(source_digest(_SOURCES), repr(provenance()["tools"]))
+
+
+def launches_of(application: Application) -> list[str]:
+    """Keys of the launches of an application, from programs, data and expected outputs."""
+    return [fingerprint(launches_key(job), job.expected.tobytes()) for job in application.jobs]
 
 
 def means(rows: Sequence[TrimRow]) -> dict[str, float]:

@@ -119,7 +119,8 @@ def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> lis
                 parameters=launch.parameters,
                 one_vault=True,
             )
-            known = repr((one.contents(engine), one.parameters))
+            contents = one.contents(engine)
+            known = repr((contents.constants, contents.numbers, one.parameters))
             launches.setdefault((tuple(launch.program.words), known), one)
     names = Counter(one.name for one in launches.values())
     return [

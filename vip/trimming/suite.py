@@ -17,7 +17,7 @@ from microkernels.suite import Application, suite
 from pe.config import PeConfig
 from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import PeSimulation
-from sim_tb.cosim.kernels import job_key, run_work
+from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.recorded import record_workload
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from sim_tb.runner.build import need_simulator
@@ -26,12 +26,12 @@ from soc.generate.presets import preset
 from support.errors import VipError
 from synth.analysis.trim import TrimReport
 from synth.physical.area import synthesise
-from vip.executor.executor import check_scheduler, opened
+from vip.executor.executor import check_scheduler, opened, run_missing
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 from vip.synthesis.power import check_power_target, engine_power
 
-from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
+from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, launches_of, made_from
 from .runs import SLOWER, demand, known_launches, proved_cut
 
 #: Name -> applications that one trimmed engine runs.
@@ -175,28 +175,25 @@ def measure_trims(
     cache = ResultCache("trim_rows")
     sources = made_from()
     keys = {name: _key(name, of, sources, power) for name, of in rows_of.items()}
-    rows = {name: cache.known(key) for name, key in keys.items()}
-    missing = [name for name, row in rows.items() if row is None]
-    progress(_STAGE, len(rows_of) - len(missing), len(rows_of))
     tasks = [
-        {"name": name, "applications": list(rows_of[name]), "power": power} for name in missing
+        {"name": name, "applications": list(of), "power": power} for name, of in rows_of.items()
     ]
-    if tasks and scheduler is None:
+    if scheduler is None and any(cache.known(key) is None for key in keys.values()):
         need_simulator()
-    if tasks:
-        with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
-            for number, result in executor(tasks):
-                name = missing[number]
-                if "row" not in result:
-                    raise TrimSuiteError(f"{name}: {result.get('error') or result['lost']}")
-                rows[name] = result["row"]
-                cache.keep(keys[name], result["row"])
-                done = sum(row is not None for row in rows.values())
-                progress(_STAGE, done, len(rows_of), name)
-    return [TrimRow.from_json(row) for row in rows.values() if row is not None]
+    progress(_STAGE, 0, len(rows_of))
+    rows: dict[str, TrimRow] = {}
+    executor = opened(_WORK, scheduler=scheduler, jobs=jobs)
+    names_of = {key: name for name, key in keys.items()}
+    for key, result, _ in run_missing(executor, tasks, list(keys.values()), cache):
+        name = names_of[key]
+        if "row" not in result:
+            raise TrimSuiteError(f"{name}: {result.get('error') or result['lost']}")
+        rows[name] = TrimRow.from_json(result["row"])
+        progress(_STAGE, len(rows), len(rows_of), name)
+    return [rows[name] for name in rows_of]
 
 
 def _key(name: str, of: Sequence[str], sources: str, power: bool) -> str:
     members = _members(of)
-    jobs = [job_key(job) for item in members for job in item.jobs]
-    return fingerprint(name, sources, str(power), members[0].preset, *jobs)
+    works = [key for item in members for key in launches_of(item)]
+    return fingerprint(name, sources, str(power), members[0].preset, *works)

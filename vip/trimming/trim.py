@@ -30,7 +30,7 @@ from vip.models.compile import CompileReport
 from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
 
-from .filling import CHIP_FILE, Fitting, fit_both, fit_json
+from .filling import CHIP_FILE, Filled, fit_both, fit_json
 from .runs import EngineWork, Sizes, load_subjects
 
 #: Key in the JSON -> target and measure of the saving.
@@ -55,7 +55,7 @@ class TrimResult(Shown):
         vault_areas: target -> total area of both vaults with their engines; empty: not measured, or
             no vault.
         proof: that it is equivalent to the full engine; None: not requested, or a run differs.
-        fitting: a device filled with either engine; None: not requested, or a failure before.
+        filled: a device filled with trimmed engines; None: not requested, or a failure before.
         verilog: of the design; None: not requested, or a failure.
         compiled: the model that the design is for; None: it is not for one, or that was compiled
             before.
@@ -68,7 +68,7 @@ class TrimResult(Shown):
     areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     vault_areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     proof: Proof | None = None
-    fitting: Fitting | None = None
+    filled: Filled | None = None
     verilog: Generated | None = None
     compiled: CompileReport | None = None
 
@@ -101,7 +101,7 @@ class TrimResult(Shown):
             return "removed instructions do not fault"
         if self.proof is not None and not self.proof.holds:
             return "the trimmed engine is not proved to do what the full one does"
-        if self.fitting is not None and not self.fitting.match:
+        if self.filled is not None and not self.filled.match:
             return "engines on the chips do not do what a single engine does"
         return ""
 
@@ -130,8 +130,8 @@ class TrimResult(Shown):
             }
         if self.proof is not None:
             report["proof"] = self.proof.to_json()
-        if self.fitting is not None:
-            report["fit"] = fit_json(self.fitting)
+        if self.filled is not None:
+            report["fit"] = fit_json(self.filled)
         report |= {
             "configuration": configuration_json(self.vault or self.cut.trimmed),
             "configuration_full": configuration_json(self.cut.full),
@@ -270,12 +270,12 @@ def trim_work(
         result = replace(result, proof=proof)
     if device is not None and not result.failure:
         step = naming(progress, f"filling {device.name}")
-        result = replace(result, fitting=fit_both(cut.full, cut.trimmed, device, work.runs, step))
+        result = replace(result, filled=fit_both(cut.full, cut.trimmed, device, work.runs, step))
     if output is None or result.failure:
         return result
     extra_files = {}
-    if result.fitting is not None:
-        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.config)
+    if result.filled is not None:
+        extra_files[CHIP_FILE] = configuration_text(result.filled.config)
     about = _about(work.title, result)
     design = vault or cut.trimmed
     return replace(

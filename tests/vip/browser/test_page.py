@@ -37,7 +37,7 @@ def test_a_folder_without_pyodide_is_refused(vip, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
-    assert vip.browser_page(folder).index == folder / "index.html"
+    assert vip.browser_page(folder).path == folder / "index.html"
     return folder
 
 

@@ -21,7 +21,6 @@ from vip.trimming.filling import (
     CHIP_FILE,
     WINDOW_BITS,
     Filled,
-    Fitting,
     fit_application,
     fit_both,
     fit_json,
@@ -74,13 +73,11 @@ def _fitting(differing=()):
             host_cycles=cycles,
             differing=differing,
             moved=50_000,
+            demand=0.5,
         )
 
-    return Fitting(
-        demand=0.5,
-        full=one(full, Grid(2, 2, 1), 1000),
-        trimmed=one(trimmed, Grid(3, 3, 1), 1125, differing),
-    )
+    after = one(trimmed, Grid(3, 3, 1), 1125, differing)
+    return replace(after, full=one(full, Grid(2, 2, 1), 1000))
 
 
 def test_gain_is_engines_over_cycles(capsys):
@@ -102,7 +99,7 @@ def test_a_board_bounds_what_needs_more_than_its_memory_gives():
     found = _fitting()
     # 4 engines move 50 kB each in 1,000 cycles of 10 ns.
     assert found.full.gigabytes == pytest.approx(20)
-    assert found.trimmed.gigabytes == pytest.approx(40)
+    assert found.gigabytes == pytest.approx(40)
     assert found.full.bus_gigabytes == pytest.approx(2 * 0.8)
     # Two modules of 64 bits at 1866 MT/s give 29.856 GB/s.
     assert found.board_gain == pytest.approx(29.856 / 20)
@@ -110,15 +107,14 @@ def test_a_board_bounds_what_needs_more_than_its_memory_gives():
     assert (report["board"], report["board_gigabytes_per_second"]) == ("VC709", 29.86)
     assert report["board_throughput_gain"] == 1.493
     assert report["trimmed"]["gigabytes_per_second"] == 40.0
-    light = [replace(one, moved=1000) for one in (found.full, found.trimmed)]
-    unbound = replace(found, full=light[0], trimmed=light[1])
+    unbound = replace(found, moved=1000, full=replace(found.full, moved=1000))
     assert unbound.board_gain == unbound.gain
     unknown = replace(found.full, device=find_device("ecp5-85k"))
     assert replace(found, full=unknown).board_gain is None
 
 
 def test_the_chip_is_a_file_of_the_directory_that_generate_takes(vip, tmp_path):
-    chip = _fitting().trimmed.config
+    chip = _fitting().config
     text = configuration_text(chip)
     for _ in range(2):
         # Its own earlier output is replaced.
@@ -136,29 +132,29 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     def fitted(pe, limit, *, tag_bits, demand, step):
         assert (demand, tag_bits) == (0.25, full.tag_bits)
         step("a step")
-        filled = known.trimmed if pe == trimmed else known.full
+        filled = known if pe == trimmed else known.full
         return filled.config, filled.area
 
     def run(config, works, progress):
         ran.append((config, works))
         progress(100)
-        filled = known.trimmed if config.pe == trimmed else known.full
+        filled = known if config.pe == trimmed else known.full
         return filled.host_cycles, filled.differing
 
     monkeypatch.setattr("vip.trimming.filling.fit", fitted)
     monkeypatch.setattr("vip.trimming.filling.run_copies", run)
     work = Workload(program=assemble("halt"))
     steps = []
-    full, trimmed = preset("pe-small"), known.trimmed.config.pe
+    full, trimmed = preset("pe-small"), known.config.pe
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run_once = SimpleNamespace(work=work, result=SimpleNamespace(counters=counters))
     found = fit_both(full, trimmed, known.full.device, [run_once], steps.append)
     assert found.demand == 0.25
-    assert found.full.moved == found.trimmed.moved == 25
+    assert found.full.moved == found.moved == 25
     assert found.gain == known.gain
     assert [works for _, works in ran] == [[work], [work]]
     reference, small = (config for config, _ in ran)
-    assert small == known.trimmed.config
+    assert small == known.config
     # Full engines in the grid of their chip, each in a window as large as a trimmed one's.
     assert (reference.tile.pes, reference.vaults) == (2, 2)
     assert reference.tile.windows

@@ -49,6 +49,6 @@ def browser(
     page = vip.browser_page(output, pyodide=pyodide)
     write_json(json, page.to_json())
     console.print(
-        f"{page.index}: {page.files} files, {page.bytes:,} bytes; to open it, run "
+        f"{page.path}: {page.files} files, {page.bytes:,} bytes; to open it, run "
         f"python -m http.server -d {output}"
     )

@@ -20,7 +20,7 @@ from .options import (
     is_given,
     reading,
 )
-from .trim import LaunchesOption, MemoryOptions, SizesOption, trimmed_to
+from .trim import LaunchesOption, MemoryOption, SizesOption, trimmed_to
 
 ProgramsArgument = Annotated[
     list[str],
@@ -46,7 +46,7 @@ def fit(
     context: typer.Context,
     programs: ProgramsArgument,
     sizes: SizesOption,
-    memory: MemoryOptions,
+    memory: MemoryOption,
     launches: LaunchesOption,
     device: DevicesOption = None,
     preset_name: PresetOption = "pe",

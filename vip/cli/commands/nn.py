@@ -189,7 +189,7 @@ def _show(report: "CompileReport", title: str) -> None:
     """Print what was compiled, and warnings."""
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
     layers = table(*heads, left=("layer",), title=title)
-    for feature_map in report.maps:
+    for feature_map in report.model.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
         layers.add_row(
             feature_map.layer,
@@ -206,7 +206,7 @@ def _show(report: "CompileReport", title: str) -> None:
             f"{tensor.error:.2e} of its magnitude, largest difference {tensor.largest:.3g}"
         )
     console.print(
-        f"{report.folder}: {counted(report.launches, 'launch', 'launches')} of "
+        f"{report.model.folder}: {counted(len(report.model.launches), 'launch', 'launches')} of "
         f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
         f"{report.predicted_cycles:,.0f} cycles"
     )

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 import vip
+from soc.generate.presets import PRESETS
 from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, shown, table
 from vip.output import write_json
@@ -43,9 +44,9 @@ def presets(
         listed = vip.presets(measure=measure, progress=progress)
     for heads in (("machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5"), ("ports", "fits")):
         rows = _table("preset", *heads)
-        for row in listed.rows:
-            cells = row.cells()
-            rows.add_row(row.name, *(_text(cells[head]) for head in heads))
+        for name in PRESETS:
+            cells = listed.cells(name)
+            rows.add_row(name, *(_text(cells[head]) for head in heads))
         console.print(rows)
     devices = _table("device", "LUTs", "flip-flops", "DSPs", "block RAMs", "data sheet")
     for device in DEVICES.values():

@@ -1,8 +1,7 @@
 """``vip trim``: the engine, or the vault, that some work needs."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +52,9 @@ _CONSTANT = re.compile(_SPAN)
 _RANGE = re.compile(
     rf"{_SPAN}(?:/(?P<width>8|16|32|64))?=(?P<low>-?{_NUMBER})\.\.(?P<high>-?{_NUMBER})"
 )
+
+#: The programs of a command line, with their memory.
+_Reader = Callable[[Sequence[str], FileArguments], list[vip.Subject]]
 
 
 def _memory_files(texts: Sequence[str] | None) -> list[Path]:
@@ -164,10 +166,8 @@ LaunchesOption = Annotated[dict[str, Any], _launches]
 StepsOption = Annotated[dict[str, bool], _steps]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryOptions:
-    """What is known about the memory of programs; applications of the suite have it built in."""
-
+def _memory(
+    *,
     memory: Annotated[
         list[str] | None,
         typer.Option(
@@ -176,7 +176,7 @@ class MemoryOptions:
             metavar="FILE",
             callback=reading(_memory_files),
         ),
-    ] = None
+    ] = None,
     constant: Annotated[
         list[str] | None,
         typer.Option(
@@ -184,7 +184,7 @@ class MemoryOptions:
             "everything else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
             metavar="START:BYTES",
         ),
-    ] = None
+    ] = None,
     range: Annotated[
         list[str] | None,
         typer.Option(
@@ -193,7 +193,7 @@ class MemoryOptions:
             "HIGH in all runs; may be repeated.",
             metavar="START:BYTES[/BITS]=LOW..HIGH",
         ),
-    ] = None
+    ] = None,
     slots: Annotated[
         int | None,
         typer.Option(
@@ -202,82 +202,90 @@ class MemoryOptions:
             max=1 << 16,
             metavar="N",
         ),
-    ] = None
+    ] = None,
+) -> _Reader:
+    """What is known about the memory of programs; applications of the suite have it built in."""
 
-    def check(self, programs: Sequence[str]) -> None:
-        """Refuse options for an application among the programs.
-
-        Raises:
-            UserError: one is given.
-        """
+    def read(programs: Sequence[str], arguments: FileArguments) -> list[vip.Subject]:
         named = suite().keys() & set(programs)
-        if named and (self.constant or self.range or self.memory or self.slots):
+        if named and (constant or range or memory or slots):
             raise UserError(
                 f"{min(named)} is an application and declares its memory itself: --memory, "
                 "--constant, --range and --slots are for programs"
             )
+        files = _memories(programs, memory or [], arguments)
+        declared = _declared(programs, constant or [], range or [], slots or Declared().slots)
+        return _subjects(files, declared)
 
-    def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
-        """For each program, the files with its possible initial memory.
+    return read
 
-        Raises:
-            UserError: a file for an unknown program, or, with several programs, for an unnamed one.
-        """
-        contents: dict[str, list[Path]] = {program: [] for program in programs}
-        for text in self.memory or []:
-            owner, separator, file = text.rpartition("=")
-            if not separator and len(programs) > 1:
-                raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
-            if not separator:
-                contents[programs[0]].append(Path(file))
-            elif owner in contents:
-                contents[owner].append(Path(file))
+
+MemoryOption = Annotated[_Reader, _memory]
+
+
+def _memories(
+    programs: Sequence[str], texts: Sequence[str], arguments: FileArguments
+) -> dict[str, list[Path]]:
+    """For each program, the files with its possible initial memory.
+
+    Raises:
+        UserError: a file for an unknown program, or, with several programs, for an unnamed one.
+    """
+    contents: dict[str, list[Path]] = {program: [] for program in programs}
+    for text in texts:
+        owner, separator, file = text.rpartition("=")
+        if not separator and len(programs) > 1:
+            raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
+        if not separator:
+            contents[programs[0]].append(Path(file))
+        elif owner in contents:
+            contents[owner].append(Path(file))
+        else:
+            raise UserError(f"--memory {text}: {owner} is not one of the programs")
+    for program, files in contents.items():
+        default = Path(program).with_suffix(".memory")
+        if not files and default.is_file():
+            arguments.reads(default, "the memory of a program")
+            files.append(default)
+    return contents
+
+
+def _declared(
+    programs: Sequence[str], constants: Sequence[str], ranges: Sequence[str], slots: int
+) -> Mapping[str, Declared]:
+    """For each program what is declared about its memory.
+
+    Raises:
+        UserError: a malformed text, one for an unknown program or, with several programs, for an
+            unnamed one.
+    """
+    spans: dict[str, list[Span]] = {program: [] for program in programs}
+    numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
+    for option, texts, form, allowed in (
+        ("--constant", constants, _CONSTANT, "START:BYTES, such as 0x100:64"),
+        ("--range", ranges, _RANGE, "START:BYTES[/BITS]=LOW..HIGH, such as 0x140:8=1..256"),
+    ):
+        for text in texts:
+            match = form.fullmatch(text)
+            if match is None:
+                raise UserError(f"{option} {text}: must be {allowed}")
+            owner = match["owner"] or programs[0]
+            if not match["owner"] and len(programs) > 1:
+                raise UserError(f"{option} {text}: with several programs, put PROGRAM= before it")
+            if owner not in spans:
+                raise UserError(f"{option} {text}: {owner} is not one of the programs")
+            span = Span(_number(match["start"]), _number(match["size"]))
+            if form is _CONSTANT:
+                spans[owner].append(span)
             else:
-                raise UserError(f"--memory {text}: {owner} is not one of the programs")
-        for program, files in contents.items():
-            default = Path(program).with_suffix(".memory")
-            if not files and default.is_file():
-                arguments.reads(default, "the memory of a program")
-                files.append(default)
-        return contents
-
-    def declared(self, programs: Sequence[str]) -> Mapping[str, Declared]:
-        """For each program what is declared about its memory.
-
-        Raises:
-            UserError: a malformed text, one for an unknown program or, with several programs, for
-                an unnamed one.
-        """
-        slots = self.slots or Declared().slots
-        spans: dict[str, list[Span]] = {program: [] for program in programs}
-        numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
-        for option, texts, form, allowed in (
-            ("--constant", self.constant, _CONSTANT, "START:BYTES, such as 0x100:64"),
-            ("--range", self.range, _RANGE, "START:BYTES[/BITS]=LOW..HIGH, such as 0x140:8=1..256"),
-        ):
-            for text in texts or ():
-                match = form.fullmatch(text)
-                if match is None:
-                    raise UserError(f"{option} {text}: must be {allowed}")
-                owner = match["owner"] or programs[0]
-                if not match["owner"] and len(programs) > 1:
-                    raise UserError(
-                        f"{option} {text}: with several programs, put PROGRAM= before it"
-                    )
-                if owner not in spans:
-                    raise UserError(f"{option} {text}: {owner} is not one of the programs")
-                span = Span(_number(match["start"]), _number(match["size"]))
-                if form is _CONSTANT:
-                    spans[owner].append(span)
-                else:
-                    low, high = _number(match["low"]), _number(match["high"])
-                    numbers[owner].append(Numbers(span, low, high, int(match["width"] or 64)))
-        return {
-            program: Declared(
-                constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
-            )
-            for program in programs
-        }
+                low, high = _number(match["low"]), _number(match["high"])
+                numbers[owner].append(Numbers(span, low, high, int(match["width"] or 64)))
+    return {
+        program: Declared(
+            constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
+        )
+        for program in programs
+    }
 
 
 def _number(text: str) -> int:
@@ -305,7 +313,7 @@ def trim(
     ],
     output: OutputDirectory,
     sizes: SizesOption,
-    memory: MemoryOptions,
+    memory: MemoryOption,
     launches: LaunchesOption,
     steps: StepsOption,
     model: ModelOption,
@@ -390,7 +398,7 @@ def trimmed_to(
     output: Path | None,
     *,
     sizes: vip.Sizes,
-    memory: MemoryOptions,
+    memory: MemoryOption,
     launches: dict[str, Any],
     model: dict[str, Any],
     device: str | None = None,
@@ -417,10 +425,8 @@ def trimmed_to(
             raise UserError(f"{path}: compile it first with vip nn compile, and name its folder")
         return _build(path, output, preset_given, model, sizes=sizes, **steps)
     refuse(model, "for models, not for programs")
-    memory.check(programs)
     _check_programs(programs, preset_name, sizes)
-    memories = memory.memories(programs, file_arguments(context))
-    subjects = _subjects(memories, memory.declared(programs))
+    subjects = memory(programs, file_arguments(context))
     settings = {"sizes": sizes, "fit": device, **launches, **steps}
     return _trim_programs(subjects, preset_name, output, **settings)
 

@@ -9,7 +9,7 @@ from synth.analysis.trim import TrimReport
 from synth.physical.area import AreaComparison
 from vip.cli.console import console, table
 from vip.cli.tables.area import show_proofs
-from vip.trimming.filling import CLOCK_MHZ, Fitting
+from vip.trimming.filling import CLOCK_MHZ, Filled
 from vip.trimming.trim import TrimResult
 
 #: Target and measure of the area shown.
@@ -134,28 +134,28 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
         console.print(result.cut.why(key))
     if result.proof is not None:
         show_proofs({work: result.proof})
-    if result.fitting is not None:
-        show_fit(result.fitting)
+    if result.filled is not None:
+        show_fit(result.filled)
 
 
-def show_fit(fitting: Fitting) -> None:
-    """Print a table of both chips."""
-    device = fitting.full.device
+def show_fit(chip: Filled) -> None:
+    """Print a table of a chip beside that of full engines."""
+    device = chip.device
     rows = table("", "full", "trimmed", title=f"{device.name}, filled")
-    both = (fitting.full, fitting.trimmed)
+    both = (chip.full or chip, chip)
     rows.add_row("engines", *(str(one.config.pes) for one in both))
     rows.add_row("vaults", *(f"{one.config.vaults}" for one in both))
     for name, part in device.capacity.items():
         used = [one.area.total.values.get(name, 0) for one in both]
         rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
     rows.add_row("cycles that the host sees", *(f"{one.host_cycles:,}" for one in both))
-    rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
+    rows.add_row("throughput", "1.00", f"{chip.gain:.2f}")
     rows.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
-    if fitting.board_gain is not None:
+    if chip.board_gain is not None:
         size = device.board_bytes_per_second / 1e9
         rows.add_row(
             f"throughput on {device.board} ({size:.1f} GB/s)",
             "1.00",
-            f"{fitting.board_gain:.2f}",
+            f"{chip.board_gain:.2f}",
         )
     console.print(rows)

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from support.errors import Shown, VipError, clipped, printable
+from support.errors import VipError, clipped, printable
 from support.files import read_bytes, write_atomically
-from vip.output import origin_line
+from vip.output import WrittenPage, origin_line
 
 from .figures import FIGURES
 
@@ -140,19 +139,6 @@ _PAGE_BYTES = 3 << 20
 
 class ResultError(VipError):
     """A file that is not a result; one line says why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrittenPage(Shown):
-    """A page. path: its HTML file. bytes: its size. figures: headings of its figures."""
-
-    path: Path
-    bytes: int
-    figures: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain JSON data."""
-        return {"page": str(self.path), "bytes": self.bytes, "figures": list(self.figures)}
 
 
 def report_run(result: Path | str, page: Path | str) -> WrittenPage:
