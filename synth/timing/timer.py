@@ -261,6 +261,18 @@ class Timer:
         self.end_node = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
         self.end_ns = self.arrival[self.end_node] + np.concatenate([needed, self._ends[2]])
 
+    def required(self, period_ns: float) -> Values:
+        """When an edge must arrive at each node at the latest, so that all paths end in time."""
+        required = np.full(len(self.arrival), np.inf)
+        there = np.isfinite(self.end_ns)
+        node = self.end_node[there]
+        np.minimum.at(required, node, self.arrival[node] + period_ns - self.end_ns[there])
+        for first, last in reversed(list(pairwise(self.levels))):
+            at = slice(first, last)
+            needed = required[self.arc_to[at]] - self.arc_ns[at]
+            np.minimum.at(required, self.arc_from[at], needed)
+        return required
+
     def back(self, node: int) -> Iterator[tuple[int, int]]:
         """Gates of the latest path to ``node``, the last first, each with the node it drives."""
         while node != self.clock:

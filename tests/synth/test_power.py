@@ -319,6 +319,7 @@ endmodule
 
 
 def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: Path) -> None:
+    target, library = find_cells("nangate45")
     random = np.random.default_rng(7)
     cycles = 200
     given = {
@@ -333,11 +334,11 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
     recording = recorded(given, {"value": values}, (1, cycles))
     clocks = {}
     for gated in (False, True):
-        target, library = find_cells("nangate45", gate_clocks=gated)
+        kept = [one for one in target.recipes[0] if gated or "clockgate" not in one]
         work = Run(
             top="held",
             sources={"held": _REGISTER},
-            commands=target.commands,
+            commands=tuple(kept),
             files=target.files,
             liberty=target.liberty,
             netlist="json",

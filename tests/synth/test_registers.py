@@ -1,11 +1,15 @@
 """Flip-flops of Liberty files: those of open libraries, and others that must be refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from synth.physical.mapping import unit_netlist
+from soc.generate.generate import verilog
+from soc.generate.presets import preset
+from synth.physical import asic
+from synth.physical.mapping import engine_netlist, unit_netlist
 from synth.physical.targets import find_cells
 from synth.physical.yosys import Run, run
 from synth.power.gate_sim import GateSimulation
@@ -13,6 +17,7 @@ from synth.timing.cell_library import LibertyError, parse_library
 from synth.timing.registers import port_register
 from synth.timing.sta import longest_path
 from tests.synth.small_library import LIBRARY, edge_arc, recorded, setup_arc
+from tests.synth.twenty_cells import twenty_cells
 
 DATA = "D"
 #: What has a reset, an enable, and a register without either.
@@ -119,7 +124,7 @@ def test_registers_are_mapped_timed_and_do_as_their_verilog(
     work = Run(
         top="m",
         sources={"m": MODULE},
-        commands=target.commands,
+        commands=target.recipes[0],
         files=target.files,
         liberty=target.liberty,
         netlist="json",
@@ -155,7 +160,7 @@ def test_the_test_input_of_a_clock_gate_is_no_enable(no_results: Path, tmp_path:
     """
     path = tmp_path / "cells.lib"
     path.write_text(library(flip_flop(), gate))
-    target, found = find_cells(f"liberty:{path}", gate_clocks=True)
+    target, found = find_cells(f"liberty:{path}")
     text = """module m(input clk, input e, input [3:0] a, output reg [3:0] q);
       always @(posedge clk) if (e) q <= a;
     endmodule
@@ -163,7 +168,7 @@ def test_the_test_input_of_a_clock_gate_is_no_enable(no_results: Path, tmp_path:
     work = Run(
         top="m",
         sources={"m": text},
-        commands=target.commands,
+        commands=target.recipes[0],
         files=target.files,
         liberty=target.liberty,
         netlist="json",
@@ -211,6 +216,22 @@ def test_a_library_that_lacks_something_is_refused(text: str, message: str, tmp_
     with pytest.raises(LibertyError, match=rf"cells\.lib: {message}") as error:
         find_cells(f"liberty:{path}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_an_engine_in_cells_with_asynchronous_resets_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asic, "_RECIPES", asic._RECIPES[2::7])
+    path = tmp_path / "twenty.lib"
+    path.write_text(twenty_cells())
+    target, cells = find_cells(f"liberty:{path}")
+    assert len(target.recipes) == 2
+    netlist = engine_netlist(verilog(replace(preset("pe-small"), sram="macro")), target)
+    flip_flops = [gate for gate in netlist.gates if gate.kind in cells.flip_flops()]
+    assert len(flip_flops) > 1000
+    assert all(netlist.constants[gate.pins["RESET_B"][0]] == 1 for gate in flip_flops)
+    assert 0.5 < longest_path(netlist, cells).ns < 5
 
 
 def test_a_clock_that_only_the_flip_flop_names_is_one() -> None:

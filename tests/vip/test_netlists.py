@@ -1,4 +1,4 @@
-"""Area and clock of a mapped engine: of one netlist, and of another for each mapping."""
+"""Area and clock of a mapped engine are of one netlist."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from soc.generate.presets import preset
 from synth.physical.area import synthesise
-from vip.synthesis.clocks import NETLISTS, timing
+from vip.synthesis.clocks import timing
 
 #: As small an engine as there is.
 TINY = replace(
@@ -26,17 +26,10 @@ TINY = replace(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", NETLISTS)
-def test_area_and_clock_are_of_one_netlist(target: str) -> None:
-    found = timing(TINY, target)
-    total = synthesise(TINY, target).total.values
+def test_area_and_clock_are_of_one_netlist() -> None:
+    found = timing(TINY)
+    total = synthesise(TINY, "nangate45").total.values
     assert found.logic_ge == pytest.approx(total["logic_ge"], abs=0.5)
     (corner,) = found.corners
     assert corner.pins.fmax_mhz == total["fmax_mhz"]
-    assert 0 < corner.wires.fmax_mhz < corner.pins.fmax_mhz
-
-
-@pytest.mark.slow
-def test_the_netlist_for_area_is_smaller() -> None:
-    area, speed = (timing(TINY, target) for target in NETLISTS)
-    assert area.logic_ge < speed.logic_ge
+    assert 1000 <= corner.wires.fmax_mhz < corner.pins.fmax_mhz

@@ -11,7 +11,7 @@ from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES, PLACED
 from synth.physical.place import PlaceReport
 from synth.power.power import PowerReport
-from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
+from vip.synthesis.clocks import TimedNetlist, timing
 from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, engine_power, record
 
@@ -35,7 +35,7 @@ class Report(Shown):
     Attributes:
         page: the HTML file. name, config: of the engine.
         area: for ``generic``. cells: for ``nangate45``.
-        netlists: of standard cells, each with its own area and clock.
+        netlist: of standard cells.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
         scaling: by parameter, its present value and the points. placed: on devices, if requested.
@@ -46,7 +46,7 @@ class Report(Shown):
     config: PeConfig
     area: AreaReport
     cells: AreaReport
-    netlists: tuple[TimedNetlist, ...]
+    netlist: TimedNetlist
     fits: Mapping[str, int]
     power: Mapping[str, PowerReport]
     scaling: Mapping[str, tuple[int, Points]]
@@ -78,10 +78,7 @@ def collect(
     area = synthesise(config, "generic", jobs=jobs)
     step("standard cells")
     cells = synthesise(config, "nangate45", jobs=jobs)
-    netlists = []
-    for target in NETLISTS:
-        step(f"clock of {target}")
-        netlists.append(timing(config, target, jobs=jobs))
+    netlist = timing(config, jobs=jobs)
     step("ECP5")
     ecp5 = synthesise(config, "ecp5", jobs=jobs).total.values
     power = {}
@@ -100,7 +97,7 @@ def collect(
         config=config,
         area=area,
         cells=cells,
-        netlists=tuple(netlists),
+        netlist=netlist,
         fits={name: DEVICES[name].copies(ecp5) for name in PLACED},
         power=power,
         scaling=scaling,

@@ -177,11 +177,12 @@ def _area(report: Report) -> str:
 
 def _netlists(report: Report) -> str:
     area = report.area.total.values["logic_ge"]
-    rows: list[tuple[str, ...]] = [("generic", f"{area / 1000:.1f}", "none", "none")]
-    for netlist in report.netlists:
-        pins, wires = (netlist.corners[0].pins, netlist.corners[0].wires)
-        clocks = (f"{path.fmax_mhz:,.0f}" for path in (pins, wires))
-        rows.append((netlist.target, f"{netlist.logic_ge / 1000:.1f}", *clocks))
+    corner = report.netlist.corners[0]
+    clocks = (f"{path.fmax_mhz:,.0f}" for path in (corner.pins, corner.wires))
+    rows = [
+        ("generic", f"{area / 1000:.1f}", "none", "none"),
+        (report.netlist.target, f"{report.netlist.logic_ge / 1000:.1f}", *clocks),
+    ]
     return table(("netlist", "kGE", "MHz, pins alone", "MHz, the library's wires"), rows)
 
 

@@ -1,8 +1,4 @@
-"""The verb ``timing``: area and clock of a mapped engine, both of the same netlist.
-
-An engine mapped for area is smaller and slower than one mapped for speed, so an area and a clock
-belong together only if they come from one netlist.
-"""
+"""The verb ``timing``: area and clock of a mapped engine, both of the same netlist."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,16 +10,13 @@ from soc.generate.generate import configuration_json, verilog
 from support.errors import Shown
 from support.extras import together
 from synth.netlist import Netlist
-from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of, need_nangate
+from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, library_of, need_nangate
 from synth.physical.corners import CornerTiming, check_corners, time_corners
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.timing.cell_library import CellLibrary
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
-
-#: Targets of the two netlists that need no library from the user.
-NETLISTS = (NANGATE45_AREA, NANGATE45)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +66,7 @@ def timing(
 
     Parameters:
         config: of an engine.
-        target: of standard cells: ``nangate45`` (for speed), ``nangate45-area``, ``liberty:PATH``.
+        target: of standard cells: ``nangate45`` or ``liberty:PATH``.
         corners: Liberty files of the same cells, timed beside the target's own.
         jobs: tools at a time; None: one per processor.
         progress: called after each unit that is mapped.

@@ -46,14 +46,12 @@ class PowerResult(Shown):
 
     Attributes:
         config: of the engine. kernel: what ran.
-        gated_clocks: whether the clock of registers that are not enabled is stopped.
         mhz: clock at which power is stated.
         report: power by unit at any clock.
     """
 
     config: PeConfig
     kernel: str
-    gated_clocks: bool
     mhz: float
     report: PowerReport
 
@@ -72,7 +70,6 @@ class PowerResult(Shown):
         thesis's node."""
         return {
             "kernel": self.kernel,
-            "gated_clocks": self.gated_clocks,
             "fmax_mhz": self.fmax_mhz,
             **self.report.to_json(self.mhz),
             "at_fmax": self.report.to_json(self.fmax_mhz),
@@ -109,7 +106,6 @@ def engine_power(
     config: PeConfig,
     target: str,
     *,
-    gate_clocks: bool = True,
     progress: UnitProgress | None = None,
     jobs: int | None = None,
 ) -> PowerReport:
@@ -119,14 +115,13 @@ def engine_power(
 
     Parameters:
         target: ``nangate45`` or ``liberty:PATH``.
-        gate_clocks: see :func:`synth.physical.asic.asic_commands`.
         progress: called after each unit is mapped. jobs: units at a time.
 
     Raises:
         SynthesisError: the target has no energies, or the netlist can't be simulated or differs
             from its Verilog.
     """
-    cells, library = find_cells(target, gate_clocks=gate_clocks)
+    cells, library = find_cells(target)
     emission = verilog(replace(config, sram="macro"))
     netlist = engine_netlist(emission, cells, progress, jobs)
     report = measure_power(netlist, library, runs, what=f"engine for {target}")
@@ -141,7 +136,6 @@ def power(
     parameters: int = 0,
     target: str = "nangate45",
     mhz: float = 1000.0,
-    gate_clocks: bool = True,
     max_cycles: int = 50_000,
     jobs: int | None = None,
     progress: Progress = silent,
@@ -159,7 +153,6 @@ def power(
         parameters: DRAM address of a program's parameter block (r5).
         target: ``nangate45`` or ``liberty:PATH``.
         mhz: clock at which power is stated.
-        gate_clocks: stop the clock of registers that are not enabled.
         max_cycles: a program that runs longer is an error.
         jobs: tools at a time; None: one per processor.
         progress: called after each unit that is mapped.
@@ -190,14 +183,12 @@ def power(
         [run],
         chosen,
         target,
-        gate_clocks=gate_clocks,
         progress=by_part(progress, f"power on {target}"),
         jobs=jobs,
     )
     return PowerResult(
         config=chosen,
         kernel=name,
-        gated_clocks=gate_clocks,
         mhz=mhz,
         report=report,
     )

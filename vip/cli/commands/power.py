@@ -69,9 +69,6 @@ def power(
     mhz: Annotated[
         float, typer.Option(help="Clock frequency.", min=1, max=10_000, metavar="MHZ")
     ] = 1000.0,
-    gate_clocks: Annotated[
-        bool, typer.Option(help="Gate the clocks of registers that are not enabled.")
-    ] = True,
     limit: Annotated[
         int,
         typer.Option(help="Stop after this many cycles.", min=1, max=1_000_000, metavar="N"),
@@ -97,7 +94,6 @@ def power(
             parameters=parameters,
             target=target,
             mhz=mhz,
-            gate_clocks=gate_clocks,
             max_cycles=limit,
             jobs=jobs,
             progress=progress,

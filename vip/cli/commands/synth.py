@@ -32,8 +32,8 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Technology: one of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, "
-            f"liberty:PATH; may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
+            help=f"Technology: one of {', '.join(TARGETS)}, nangate45, liberty:PATH; "
+            f"may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
             metavar="TARGET",
             callback=reading(liberty_files),
         ),

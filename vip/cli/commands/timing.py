@@ -32,7 +32,7 @@ def timing(
     target: Annotated[
         str,
         typer.Option(
-            help="Cells to map to: nangate45 (for speed), nangate45-area, or liberty:PATH.",
+            help="Cells to map to: nangate45 or liberty:PATH.",
             metavar="TARGET",
             callback=reading(liberty_files),
         ),
@@ -51,8 +51,7 @@ def timing(
     """Time the mapped engine at several corners.
 
     The report gives the clock in MHz with pin loads only and with the library's default wire load,
-    and the logic area of the same netlist: an engine mapped for area is smaller and slower than one
-    mapped for speed.
+    and the logic area of the same netlist, which is as small as 1 GHz with these wires allows.
 
     Example: vip timing --corner slow.lib --json timing.json
     """
