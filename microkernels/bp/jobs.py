@@ -13,7 +13,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 from .contents import contents, pack, unpack
 from .few import few_fits, few_program
@@ -71,15 +71,13 @@ def bp_job(
     """
     CHECK.at_least("iterations", iterations, 0)
     check_damping(damping)
+    engines = _engines(ring, pes, scratchpad_bytes, instruction_words)
     shifts = shifts_of(
         problem,
         form,
-        scratchpad_bytes,
-        instruction_words,
+        engines,
         blocks=True,
         sums=sums is not False and not choose,
-        pes=pes,
-        vaults=1 if ring is None else ring.vaults,
         damping=damping,
     )
     variant = UpdateVariant(problem.weights is not None, damping)
@@ -88,13 +86,12 @@ def bp_job(
         sharers=pes,
         ring=ring,
         shifts=shifts,
-        in_blocks=shifts is None
-        and few_fits(problem, variant, scratchpad_bytes, instruction_words),
+        in_blocks=shifts is None and few_fits(problem, variant, engines),
         cut=cut,
         damping=damping,
     )
     if not choose:
-        layout = with_sums(layout, sums, scratchpad_bytes, instruction_words)
+        layout = with_sums(layout, sums, engines)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
         program=_program(layout, scratchpad_bytes, ring),
@@ -119,6 +116,17 @@ def bp_job(
         remote_bytes=layout.remote_share,
     )
     return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
+
+
+def _engines(
+    ring: VaultRing | None, pes: int, scratchpad_bytes: int, instruction_words: int
+) -> ChipEngines:
+    return ChipEngines(
+        ring=ring or VaultRing(),
+        pes=pes,
+        scratchpad_bytes=scratchpad_bytes,
+        instruction_words=instruction_words,
+    )
 
 
 def _vault_bits(ring: VaultRing | None) -> int | None:
@@ -169,17 +177,9 @@ class _Levels:
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
+        engines = _engines(ring, pes, scratchpad_bytes, instruction_words)
         shifts, coarse_shifts = (
-            shifts_of(
-                level,
-                form,
-                scratchpad_bytes,
-                instruction_words,
-                pes=pes,
-                vaults=1 if ring is None else ring.vaults,
-                damping=damping,
-            )
-            for level in (problem, self.coarse)
+            shifts_of(level, form, engines, damping=damping) for level in (problem, self.coarse)
         )
         fine = BpLayout.of(
             problem,

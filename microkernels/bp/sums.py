@@ -36,6 +36,7 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .frame import SumFrame
 from .layout import BpLayout
@@ -52,13 +53,8 @@ _SLOTS = 8
 _CYCLES, _CYCLES_AHEAD, _STARTS = 80.0, 77.5, 2400
 
 
-def with_sums(
-    layout: BpLayout, wanted: bool | None, scratchpad_bytes: int, instruction_words: int
-) -> BpLayout:
+def with_sums(layout: BpLayout, wanted: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
     """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
-
-    Parameters:
-        scratchpad_bytes, instruction_words: per engine.
 
     Raises:
         KernelError: they are wanted, but the program or its vectors don't suit.
@@ -74,7 +70,7 @@ def with_sums(
             cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
     else:
         shifts = None
-        suits = layout.variant.usual and _fits(layout, scratchpad_bytes, instruction_words)
+        suits = layout.variant.usual and _fits(layout, engines)
     if suits and (wanted or _faster(layout, cycles, cycles_ahead)):
         return replace(layout, shifts=shifts, sums=True)
     if wanted:
@@ -82,18 +78,20 @@ def with_sums(
             "sums one axis ahead need messages by the matrix or by shifts, "
             "without weights and damping, vectors of at least "
             f"{VECTOR_LATENCY // 3 * WORD_BYTES} bytes by the matrix, and an engine with room for "
-            f"them: not {layout.labels} labels of {layout.bits} bits with {scratchpad_bytes} bytes "
-            f"of scratchpad and {instruction_words} words of instructions"
+            f"them: not {layout.labels} labels of {layout.bits} bits with "
+            f"{engines.scratchpad_bytes} bytes of scratchpad and {engines.instruction_words} words "
+            "of instructions"
         )
     return layout
 
 
-def _fits(layout: BpLayout, scratchpad_bytes: int, instruction_words: int) -> bool:
+def _fits(layout: BpLayout, engines: ChipEngines) -> bool:
     """Whether the kernel with a matrix fits an engine, and needs no pads."""
     shape = layout.labels, layout.bits
     beats = -(-layout.labels * element_type(layout.bits).itemsize // WORD_BYTES)
     hidden = 3 * beats >= VECTOR_LATENCY and layout.labels * beats >= VECTOR_LATENCY
-    return hidden and _pad(*shape).used <= scratchpad_bytes and _words(*shape) <= instruction_words
+    room = _pad(*shape).used <= engines.scratchpad_bytes
+    return hidden and room and _words(*shape) <= engines.instruction_words
 
 
 def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:

@@ -151,3 +151,7 @@ class ChipEngines:
     def __post_init__(self) -> None:
         CHECK.fields(self)
         CHECK.at_least("pes", self.pes, 1)
+
+
+#: An engine with a vault of its own.
+ONE_ENGINE = ChipEngines(pes=1)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from hdl.config import ConfigurationError
@@ -18,6 +18,8 @@ from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from soc.tile.config import ClockConfig
 
+from .traffic import Variant
+
 #: Largest range of a random vault that is accessed: few columns, so that accesses collide.
 _SPAN = 1 << 20
 
@@ -28,22 +30,8 @@ _RUNS = 4
 _TCK_NS = 0.8
 
 
-@dataclass(frozen=True, kw_only=True)
-class StressCase:
-    """One vault and its runs; a function of ``seed`` and the number of accesses.
-
-    Attributes:
-        requesters: at the crossbar; 0: one directly at the controller.
-    """
-
-    seed: int
-    config: VaultConfig
-    requesters: int
-    jobs: tuple[TrafficJob, ...]
-
-
 #: The vault and the result of each run without errors.
-StressRuns = list[tuple[StressCase, TrafficResult]]
+StressRuns = list[tuple[Variant, TrafficResult]]
 
 
 def stress_totals(runs: StressRuns) -> dict[str, int]:
@@ -106,7 +94,7 @@ def _random_pattern(rng: random.Random, config: VaultConfig, accesses: int) -> P
     )
 
 
-def random_case(seed: int, accesses: int) -> StressCase:
+def random_case(seed: int, accesses: int) -> Variant:
     """The vault of ``seed``, with ``accesses`` or slightly more in all its runs together."""
     rng = random.Random(seed)
     requesters = rng.randrange(9)
@@ -141,7 +129,13 @@ def random_case(seed: int, accesses: int) -> StressCase:
         )
         for _ in range(_RUNS)
     )
-    return StressCase(seed=seed, config=config, requesters=requesters, jobs=jobs)
+    text = (
+        f"{requesters or 'no'} requesters at the crossbar, "
+        f"{config.banks} banks of {config.rows} x {config.row_bytes} B, {config.address_map}, "
+        f"{config.page_policy} page, {config.scheduler}, "
+        f"queues {config.transaction_queue}/{config.command_queue}"
+    )
+    return Variant(name=f"vault {seed}", text=text, config=config, requesters=requesters, jobs=jobs)
 
 
 def run_stress(
@@ -164,24 +158,14 @@ def run_stress(
     runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // vaults))
-        progress(_describe(case))
+        progress(f"{case.name}: {case.text}")
         try:
             runs += (
                 (case, result) for result in run_traffic(case.config, case.requesters, case.jobs)
             )
         except TrafficError as error:
-            raise TrafficError(f"vault of seed {case.seed}: {error}") from error
+            raise TrafficError(f"vault of seed {seed + number}: {error}") from error
     return runs
-
-
-def _describe(case: StressCase) -> str:
-    config = case.config
-    return (
-        f"vault {case.seed}: {case.requesters or 'no'} requesters at the crossbar, "
-        f"{config.banks} banks of {config.rows} x {config.row_bytes} B, {config.address_map}, "
-        f"{config.page_policy} page, {config.scheduler}, "
-        f"queues {config.transaction_queue}/{config.command_queue}"
-    )
 
 
 #: 21 clock ratios from 1:8 to 8:1, including SCRATCH's 50:200 and 97:200 MHz, some of them with
@@ -235,14 +219,14 @@ def _slowed(job: TrafficJob, periods: Periods) -> TrafficJob:
     )
 
 
-def _run_at(case: StressCase, number: int, periods: Periods) -> TrafficResult:
+def _run_at(case: Variant, clocks: ClockConfig, number: int, periods: Periods) -> TrafficResult:
     """Run a case at one clock ratio. Every access and all of the memory are checked, and the
     memory's counters, which the host reads from copies, are compared with the DRAM's commands."""
     (result,) = run_traffic(
         case.config,
         ports_of(case.requesters),
         [_slowed(case.jobs[number % _RUNS], periods)],
-        clocks=clocks_of(case.seed),
+        clocks=clocks,
         arguments=clock_arguments(**vars(periods)),
     )
     for counter, command in ((VaultCounter.READS, "read"), (VaultCounter.WRITES, "write")):
@@ -274,13 +258,14 @@ def run_clock_stress(
     runs: StressRuns = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
-        progress(f"{_describe(case)}, {len(RATIOS)} ratios of clocks")
+        clocks = clocks_of(seed + number)
+        progress(f"{case.name}: {case.text}, {len(RATIOS)} ratios of clocks")
         for place, periods in enumerate(RATIOS):
             try:
-                runs.append((case, _run_at(case, place, periods)))
+                runs.append((case, _run_at(case, clocks, place, periods)))
             except TrafficError as error:
                 raise TrafficError(
-                    f"vault of seed {case.seed}, clocks of {periods.engine_ps} and "
+                    f"vault of seed {seed + number}, clocks of {periods.engine_ps} and "
                     f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
                 ) from error
     return runs

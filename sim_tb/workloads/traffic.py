@@ -30,12 +30,14 @@ class Variant:
         name: of the row. text: difference from the thesis's vault (7.2.3).
         config: of the vault.
         requesters: at the crossbar, which share the accesses; 0: one directly at the controller.
+        jobs: its own, where it has some.
     """
 
     name: str
     text: str
     config: VaultConfig
     requesters: int = 0
+    jobs: tuple[TrafficJob, ...] = ()
 
 
 def _variants() -> tuple[Variant, ...]:

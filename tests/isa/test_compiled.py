@@ -111,7 +111,7 @@ def test_kernels_leave_what_their_golden_models_demand(application: Application)
 def test_a_program_of_no_words() -> None:
     with DramImage(64) as memory:
         end = CompiledSimulator((), memory).run()
-    assert (end.state, end.cause, end.instructions) == (
+    assert (end.state, end.cause, end.executed) == (
         "faulted",
         FaultCause.PC_OUT_OF_PROGRAM,
         0,

@@ -19,7 +19,7 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.runtime.job import Golden, KernelJob
-from sim_tb.cosim.kernels import chip_ring
+from sim_tb.cosim.kernels import chip_engines, chip_ring
 from support.errors import VipError
 from vip.progress import Progress, silent
 
@@ -244,11 +244,8 @@ class _BpSolver:
         shifts = shifts_of(
             self._problem,
             options.form,
-            options.machine.pe.scratchpad_bytes,
-            options.machine.pe.instruction_words,
+            chip_engines(options.machine),
             blocks=options.method == "bp",
-            pes=options.machine.slots,
-            vaults=options.machine.vaults,
             damping=options.damping,
         )
         return "matrix" if shifts is None else "shifts"

@@ -23,6 +23,7 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, K
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.runtime.ring import ChipEngines
 
 from ..problem import USUAL, UpdateVariant, element_type
 from ..record import LOADED_VECTORS, PLACE, vector_stride
@@ -39,44 +40,34 @@ TAKEN = 3
 _BEFORE, _MEASURED = 2, 2
 
 
-@dataclass(frozen=True)
-class SharedImage:
-    """The machine and image of a problem.
+def image_cycles(
+    image: tuple[int, int], engines: ChipEngines, lanes: int, cycles: float, bus: float
+) -> float:
+    """Approximate engine cycles per update of an image that engines share, including idle engines
+    and lines that are processed several times.
 
-    Attributes:
-        height, width: of the image.
-        pes: engines per vault. vaults: of the ring.
+    Parameters:
+        image: height and width.
+        lanes: lines interleaved. cycles: per update if every engine has as many lines.
+        bus: cycles of a vault's bus per update.
     """
-
-    height: int
-    width: int
-    pes: int = 1
-    vaults: int = 1
-
-    def cycles(self, lanes: int, cycles: float, bus: float) -> float:
-        """Approximate engine cycles per update, including idle engines and lines that are processed
-        several times.
-
-        Parameters:
-            lanes: lines interleaved. cycles: per update if every engine has as many lines.
-            bus: cycles of a vault's bus per update.
-        """
-        # Two sweeps at once, by half of the engines each (runs.py).
-        team = self.pes // 2 if self.pes % 2 == 0 else self.pes
-        groups, slowest, loaded = max(1, lanes // PAIR), [], []
-        for size in (self.height, self.width):
-            # A ring of vaults processes one part of a tile's lines at a time.
-            lines = -(-size // self.vaults)
-            pairs = -(-lines // PAIR)
-            worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
-            share = min(lanes, PAIR) * groups / lines
-            loaded.append(sum(worked) * share)
-            # Pairs are cut so that engines finish together (runs.py); lone lines are not.
-            balanced = self.vaults == 1 and lines % PAIR == 0
-            slowest.append(loaded[-1] if balanced else max(worked) * share * team)
-        if lanes == 1:
-            return max(cycles, self.pes * bus)
-        return max(cycles * mean(slowest), self.pes * bus * mean(loaded))
+    pes, vaults = engines.pes, engines.ring.vaults
+    # Two sweeps at once, by half of the engines each (runs.py).
+    team = pes // 2 if pes % 2 == 0 else pes
+    groups, slowest, loaded = max(1, lanes // PAIR), [], []
+    for size in image:
+        # A ring of vaults processes one part of a tile's lines at a time.
+        lines = -(-size // vaults)
+        pairs = -(-lines // PAIR)
+        worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
+        share = min(lanes, PAIR) * groups / lines
+        loaded.append(sum(worked) * share)
+        # Pairs are cut so that engines finish together (runs.py); lone lines are not.
+        balanced = vaults == 1 and lines % PAIR == 0
+        slowest.append(loaded[-1] if balanced else max(worked) * share * team)
+    if lanes == 1:
+        return max(cycles, pes * bus)
+    return max(cycles * mean(slowest), pes * bus * mean(loaded))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,13 +146,14 @@ class Shifts(ABC):
         """Cycles of a vault's bus per update without sums, averaged over the sweeps."""
         return bus_cycles(self.labels, self.bits, self.variant)
 
-    def shared_cycles(self, place: SharedImage) -> float:
-        """Approximate engine cycles per update if several engines share a vault.
+    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
+        """Approximate engine cycles per update of an image if several engines share a vault;
+        parameters as for :func:`image_cycles`.
 
         Raises:
             KernelError: the program does not fit an engine.
         """
-        return place.cycles(self.lanes, self.cycles, self.bus)
+        return image_cycles(image, engines, self.lanes, self.cycles, self.bus)
 
     def no_room(self, suffix: str) -> KernelError:
         """The error for vectors that don't fit the scratchpad; ``suffix`` ends its text."""

@@ -14,11 +14,12 @@ from isa.launch import START_REGISTERS
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.runtime.ring import ChipEngines
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from ..runs import PAIR
-from .base import BUS_BYTES, SharedImage
+from .base import BUS_BYTES
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 from .sums import SumMessages, SumShifts
@@ -67,9 +68,9 @@ class BlockShifts(LaneShifts):
         """As for :class:`.base.Shifts`; columns of DRAM are full."""
         return (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
 
-    def shared_cycles(self, place: SharedImage) -> float:
+    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`."""
-        return max(self.cycles, place.pes * self.bus)
+        return max(self.cycles, engines.pes * self.bus)
 
 
 class _BlockKernel(BlockFrame, TransformKernel):

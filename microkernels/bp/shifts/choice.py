@@ -4,9 +4,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Literal
 
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from ..block_frame import BLOCK_LANES
 from ..few import few_bus_cycles, few_cycles, few_fits
@@ -15,7 +15,7 @@ from ..plain import plain_program
 from ..problem import USUAL, BpProblem, UpdateVariant
 from ..record import BLOCK, block_fit, vector_stride
 from ..runs import PAIR
-from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
+from .base import MOST_SLOTS, Shifts, bus_cycles, image_cycles, update_cycles
 from .block_kernel import BlockShifts, BlockSumShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
@@ -58,20 +58,19 @@ def with_sums(shifts: Shifts) -> SumShifts | None:
 def matrix_cycles(
     labels: int,
     bits: int,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    instruction_words: int = INSTRUCTION_WORDS,
+    engines: ChipEngines = ONE_ENGINE,
     variant: UpdateVariant = USUAL,
 ) -> float | None:
     """Approximate engine cycles per update by a matrix if operands arrive in time; None: it does
     not fit an engine."""
     try:
         if variant.usual:
-            program = bp_program(labels, bits, scratchpad_bytes=scratchpad_bytes)
+            program = bp_program(labels, bits, scratchpad_bytes=engines.scratchpad_bytes)
         else:
-            program = plain_program(labels, bits, variant, scratchpad_bytes)
+            program = plain_program(labels, bits, variant, engines.scratchpad_bytes)
     except KernelError:
         return None
-    if len(program.words) >= instruction_words:
+    if len(program.words) >= engines.instruction_words:
         return None
     cycles = update_cycles(tuple(program.words), labels, labels)
     if variant.weighted:
@@ -83,22 +82,18 @@ def matrix_cycles(
 def shifts_of(
     problem: BpProblem,
     form: Form,
-    scratchpad_bytes: int,
-    instruction_words: int = INSTRUCTION_WORDS,
+    engines: ChipEngines = ONE_ENGINE,
     *,
     blocks: bool = False,
     sums: bool = False,
-    pes: int = 1,
-    vaults: int = 1,
     damping: int = 0,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None if the one by a matrix is chosen.
 
     Parameters:
-        form: of the job. scratchpad_bytes, instruction_words: per engine.
+        form: of the job. engines: that share the image.
         blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits.
         sums: they may have sums (:mod:`microkernels.bp.sums`).
-        pes: engines that share a vault's bus. vaults: of a ring that shares the image.
         damping: as for :func:`microkernels.bp.golden.iterate`.
 
     Raises:
@@ -115,19 +110,18 @@ def shifts_of(
             "start at 0 and are convex up to an optional plateau"
         )
     variant = UpdateVariant(problem.weights is not None, damping)
-    place = SharedImage(problem.height, problem.width, pes, vaults)
+    image = (problem.height, problem.width)
     in_blocks = blocks and variant.usual
     try:
         fastest = _best(
             transform,
             problem.labels,
             problem.bits,
-            scratchpad_bytes,
-            instruction_words,
+            engines,
             in_blocks
             and block_fit(problem.width, problem.height, problem.labels, problem.bits)
             and BLOCK * vector_stride(problem.labels, problem.bits) == COLUMN_BYTES,
-            place,
+            image,
             variant,
         )
     except KernelError:
@@ -137,18 +131,19 @@ def shifts_of(
     if form == "shifts":
         return fastest
     shape = problem.labels, problem.bits
-    by_shifts = fastest.shared_cycles(place), fastest.cycles
-    ahead = with_sums(fastest) if sums and pes > 1 else None
+    by_shifts = fastest.shared_cycles(image, engines), fastest.cycles
+    ahead = with_sums(fastest) if sums and engines.pes > 1 else None
     if ahead is not None:
-        by_shifts = min(by_shifts, (ahead.shared_cycles(place), ahead.cycles))
-    if blocks and few_fits(problem, variant, scratchpad_bytes, instruction_words):
+        by_shifts = min(by_shifts, (ahead.shared_cycles(image, engines), ahead.cycles))
+    if blocks and few_fits(problem, variant, engines):
         few = few_cycles(*shape)
-        shared = place.cycles(PAIR, few, few_bus_cycles(*shape))
+        shared = image_cycles(image, engines, PAIR, few, few_bus_cycles(*shape))
         return None if (shared, few) <= by_shifts else fastest
-    by_matrix = matrix_cycles(*shape, scratchpad_bytes, instruction_words, variant)
+    by_matrix = matrix_cycles(*shape, engines, variant)
     if by_matrix is None:
         return fastest
-    shared = place.cycles(PAIR if variant.usual else 1, by_matrix, bus_cycles(*shape, variant))
+    lanes, bus = PAIR if variant.usual else 1, bus_cycles(*shape, variant)
+    shared = image_cycles(image, engines, lanes, by_matrix, bus)
     return None if (shared, by_matrix) <= by_shifts else fastest
 
 
@@ -157,10 +152,9 @@ def _best(
     transform: Transform,
     labels: int,
     bits: int,
-    scratchpad_bytes: int,
-    instruction_words: int,
+    engines: ChipEngines,
     blocks: bool,
-    place: SharedImage,
+    image: tuple[int, int],
     variant: UpdateVariant,
 ) -> Shifts:
     """The fastest kernel that fits an engine."""
@@ -178,8 +172,8 @@ def _best(
             labels=labels,
             bits=bits,
             slots=slots,
-            scratchpad_bytes=scratchpad_bytes,
-            instruction_words=instruction_words,
+            scratchpad_bytes=engines.scratchpad_bytes,
+            instruction_words=engines.instruction_words,
             variant=variant,
             lanes={_BLOCKS: BLOCK_LANES, 0: 1}.get(lanes, lanes),
         )
@@ -193,7 +187,7 @@ def _best(
         except KernelError as error:
             planned.append(error)
         else:
-            fitting.append((shifts.shared_cycles(place), shifts.cycles, lanes, shifts))
+            fitting.append((shifts.shared_cycles(image, engines), shifts.cycles, lanes, shifts))
     if fitting:
         return min(fitting, key=lambda kernel: kernel[:3])[3]
     # Why a program doesn't fit an engine says more than why vectors don't fit a plan.

@@ -29,12 +29,13 @@ from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.runtime.ring import ChipEngines
 
 from ..frame import LaneFrame
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..runs import PAIR
-from .base import BUS_BYTES, SharedImage, Shifts, update_cycles
+from .base import BUS_BYTES, Shifts, image_cycles, update_cycles
 from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 
 #: Numbers of lines that a kernel may interleave.
@@ -141,24 +142,24 @@ class LaneShifts(Shifts):
         """Cycles per message stored in the loop."""
         return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
 
-    def shared_cycles(self, place: SharedImage) -> float:
+    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`, with the wait for slots."""
-        cycles = max(self.cycles, self._loads(place))
-        if place.vaults > 1 and self.lanes > PAIR:
+        cycles = max(self.cycles, self._loads(engines))
+        if engines.ring.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
-        return place.cycles(self.lanes, cycles, self.bus)
+        return image_cycles(image, engines, self.lanes, cycles, self.bus)
 
-    def _loads(self, place: SharedImage) -> float:
+    def _loads(self, engines: ChipEngines) -> float:
         """Cycles per update that the loads of slots allow: a slot is loaded when its last update is
         over, and must be complete for q of the next one."""
         beat = self.rhythm
         lead = self.pad.slots - (beat.freed - beat.places.get("q", 0)) / beat.period
-        if place.pes > 1 and self.lanes > PAIR:
+        if engines.pes > 1 and self.lanes > PAIR:
             # Loads of four lines by several engines wait longer for banks.
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
-        latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
-        return (latency + inputs / BUS_BYTES + (place.pes - 1) * self.bus) / lead
+        latency = _LATENCY if engines.ring.vaults == 1 else _RING_LATENCY
+        return (latency + inputs / BUS_BYTES + (engines.pes - 1) * self.bus) / lead
 
 
 class TransformKernel(LaneFrame):

@@ -26,12 +26,13 @@ from typing import ClassVar
 
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.runtime.ring import ChipEngines
 
 from ..frame import SumFrame
 from ..problem import MessageDirection
 from ..record import COST_PLACE, LOADED_VECTORS, PLACE, SUM_PLACE
 from ..runs import PAIR
-from .base import SharedImage, update_cycles
+from .base import image_cycles, update_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 
@@ -94,10 +95,10 @@ class SumShifts(LaneShifts):
         """Mean of the loops, and line ends."""
         return self.cycles_beside(0)
 
-    def shared_cycles(self, place: SharedImage) -> float:
+    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`."""
-        cycles = self.cycles_beside(place.pes * self.bus)
-        return place.cycles(PAIR, cycles, _BUS_SHARE * self.bus)
+        cycles = self.cycles_beside(engines.pes * self.bus)
+        return image_cycles(image, engines, PAIR, cycles, _BUS_SHARE * self.bus)
 
     def cycles_beside(self, bus: float) -> float:
         """Cycles per update if a bus needs ``bus`` for a second visit."""

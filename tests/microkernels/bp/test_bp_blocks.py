@@ -20,7 +20,7 @@ from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 COLUMN = 32
 
@@ -32,7 +32,7 @@ def problem(width: int, height: int, count: int = 16, name: str = "linear:2", mo
 
 
 def layout(one: BpProblem, **options) -> BpLayout:
-    shifts = shifts_of(one, "shifts", 4096, blocks=True)
+    shifts = shifts_of(one, "shifts", blocks=True)
     found = BpLayout.of(one, shifts=shifts, **options)
     assert found.in_blocks
     return found
@@ -85,9 +85,11 @@ def test_where_blocks_are_used() -> None:
     for size in ((5, 2, 16, 8), (4, 3, 16, 8), (4, 2, 17, 8), (4, 2, 9, 16)):
         assert not block_fit(*size)
     one = problem(4, 4)
-    assert not shifts_of(one, "shifts", 4096).in_blocks
+    assert not shifts_of(one, "shifts").in_blocks
     # The ring needs half of the thesis's scratchpad, behind the other half.
-    assert not shifts_of(one, "shifts", 2048, blocks=True).in_blocks
+    assert not shifts_of(
+        one, "shifts", ChipEngines(pes=1, scratchpad_bytes=2048), blocks=True
+    ).in_blocks
     # Programs between levels know pixels.
     assert execute(bp_levels_job(one, 1, 1, form="shifts")).match
 

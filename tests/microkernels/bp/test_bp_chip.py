@@ -231,7 +231,7 @@ def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: 
     [
         ({"iterations": -1}, "iterations must be at least 0, not -1"),
         ({"ring": VaultRing(address_bits=14)}, "the vault has 16384 bytes"),
-        ({"pes": 0}, "sharers must be at least 1"),
+        ({"pes": 0}, "pes must be at least 1, not 0"),
         ({"scratchpad_bytes": 512}, "do not fit a scratchpad of 512 bytes"),
     ],
 )

@@ -14,9 +14,7 @@ from microkernels.bp.shifts.choice import matrix_cycles, shifts_of
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import VaultRing
-
-ENGINE = (4096, 1024)
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 
 def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:
@@ -42,7 +40,7 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
     one = random_problem(seed, 2 * width, 2 * height, *shape)
     rng = np.random.default_rng(seed)
     start = rng.integers(-90, 90, one.no_messages().shape).astype(one.data_costs.dtype)
-    assert few_fits(one, USUAL, *ENGINE)
+    assert few_fits(one, USUAL)
     outputs, hazards = simulate(bp_job(one, 2, pes=pes, messages=start), seed=seed)
     assert (outputs == iterate(one, 2, start)).all()
     assert not hazards
@@ -63,11 +61,11 @@ def test_messages_and_labels_of_vaults(count: int) -> None:
 
 def test_where_it_is_used() -> None:
     one = random_problem(0, 4, 2, 2, 16)
-    assert not few_fits(one, UpdateVariant(damping=1), *ENGINE)
-    assert not few_fits(one, USUAL, 4096, 512)
-    assert not few_fits(one, USUAL, 1024, 1024)
+    assert not few_fits(one, UpdateVariant(damping=1))
+    assert not few_fits(one, USUAL, ChipEngines(instruction_words=512))
+    assert not few_fits(one, USUAL, ChipEngines(scratchpad_bytes=1024))
     for width, height, count in ((5, 2, 2), (4, 3, 2), (4, 2, 9)):
-        assert not few_fits(random_problem(0, width, height, count, 16), USUAL, *ENGINE)
+        assert not few_fits(random_problem(0, width, height, count, 16), USUAL)
 
 
 @pytest.mark.parametrize(("count", "by_shifts"), [(2, False), (4, False), (5, True), (8, True)])
@@ -75,7 +73,7 @@ def test_the_faster_form_is_chosen(count: int, by_shifts: bool) -> None:
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (8, 8, count))
     one = BpProblem(costs, smoothness_costs(count, "linear:2", 5))
-    chosen = shifts_of(one, "auto", *ENGINE, blocks=True)
+    chosen = shifts_of(one, "auto", blocks=True)
     assert (chosen is not None) == by_shifts
     assert (chosen.cycles if chosen else few_cycles(count, 16)) <= min(
         few_cycles(count, 16), matrix_cycles(count, 16)

@@ -166,7 +166,7 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"coarse_iterations": -1}, "coarse_iterations must be at least 0, not -1"),
         ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
         ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit"),
-        ({"pes": 0}, "sharers must be at least 1"),
+        ({"pes": 0}, "pes must be at least 1, not 0"),
         ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
         ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take at most 8191"),
     ],

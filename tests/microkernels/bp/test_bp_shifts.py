@@ -17,7 +17,7 @@ from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
@@ -84,7 +84,7 @@ def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
     shifts_of.__globals__["_best"].cache_clear()
     try:
         one = problem(19, 17, labels, 16, "linear:2")
-        found = shifts_of(one, "shifts", 4096)
+        found = shifts_of(one, "shifts")
         assert found is not None
         assert (found.lanes, isinstance(found, WideShifts)) == (lanes or 1, not lanes)
         job = bp_job(one, 1, pes=4, form="shifts", sums=False)
@@ -110,7 +110,7 @@ def test_on_vaults_of_a_chip(labels: int, bits: int, levels: bool) -> None:
 
 def test_the_cheaper_form_is_chosen() -> None:
     def form(labels: int, name: str, bits: int = 16) -> bool:
-        return shifts_of(problem(2, 2, labels, bits, name, 1), "auto", 4096) is not None
+        return shifts_of(problem(2, 2, labels, bits, name, 1), "auto") is not None
 
     assert form(16, "linear:2")
     assert form(16, "linear:2", 8)
@@ -163,45 +163,46 @@ def test_cycles_of_a_loop_are_those_of_the_timing_model(
 def test_two_lanes_where_the_bus_binds() -> None:
     """With four a lone pair of lines is loaded twice; 36 lines are 18 pairs, 5 of some engines."""
     one = problem(36, 36, 16, 16, "linear:4")
-    alone, shared = (shifts_of(one, "shifts", 4096, pes=pes) for pes in (1, 4))
+    alone, shared = (shifts_of(one, "shifts", ChipEngines(pes=pes)) for pes in (1, 4))
     assert alone is not None
     assert shared is not None
     assert bus_cycles(16, 16) == 16
     assert (alone.lanes, shared.lanes) == (4, 2)
     assert alone.cycles < shared.cycles <= 64
     # All engines have four lines, or more.
-    whole = shifts_of(problem(32, 32, 16, 16, "linear:4"), "shifts", 4096, pes=4)
+    whole = shifts_of(problem(32, 32, 16, 16, "linear:4"), "shifts", ChipEngines())
     assert whole is not None
     assert whole.lanes == 4
     # Engines of a ring have few lines in each step.
-    ring = shifts_of(problem(320, 180, 2, 16, "linear:2"), "auto", 4096, pes=4, vaults=32)
+    engines = ChipEngines(ring=VaultRing(columns=8, rows=4))
+    ring = shifts_of(problem(320, 180, 2, 16, "linear:2"), "auto", engines)
     assert ring is not None
     assert ring.lanes == 2
 
 
 def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> None:
     one = problem(6, 5, 16, 16, "linear:2")
-    large = shifts_of(one, "auto", 4096)
-    small = shifts_of(one, "auto", 4096, 512)
+    large = shifts_of(one, "auto")
+    small = shifts_of(one, "auto", ChipEngines(pes=1, instruction_words=512))
     assert large is not None
     assert small is not None
     assert len(small.program(None).words) < 512 < len(large.program(None).words)
     outputs, hazards = simulate(bp_job(one, 2, form="shifts", instruction_words=512))
     assert (outputs == bp_job(one, 2).expected).all()
     assert not hazards
-    assert shifts_of(one, "auto", 4096, 256) is None
+    assert shifts_of(one, "auto", ChipEngines(pes=1, instruction_words=256)) is None
     with pytest.raises(KernelError, match="an engine has room for 256"):
-        shifts_of(one, "shifts", 4096, 256)
+        shifts_of(one, "shifts", ChipEngines(pes=1, instruction_words=256))
 
 
 def test_costs_that_have_no_shifts() -> None:
     matrix = smoothness_costs(4, "linear:2", 3)
     matrix[1, 0] += 1
     one = BpProblem(np.zeros((2, 2, 4), int), matrix)
-    assert shifts_of(one, "auto", 4096) is None
-    assert shifts_of(one, "matrix", 4096) is None
+    assert shifts_of(one, "auto") is None
+    assert shifts_of(one, "matrix") is None
     with pytest.raises(KernelError, match="convex"):
-        shifts_of(one, "shifts", 4096)
+        shifts_of(one, "shifts")
 
 
 @pytest.mark.parametrize("name", ["potts", "linear", "quadratic:50"])
@@ -215,9 +216,9 @@ def test_many_labels(labels: int, bits: int, name: str) -> None:
 
 def test_too_many_labels_are_refused() -> None:
     one = problem(2, 2, 250, 32, "potts")
-    assert shifts_of(one, "auto", 4096) is None
+    assert shifts_of(one, "auto") is None
     with pytest.raises(KernelError, match="250 labels of 32 bits do not fit"):
-        shifts_of(one, "shifts", 4096)
+        shifts_of(one, "shifts")
 
 
 @pytest.mark.parametrize("lanes", LANES)

@@ -21,7 +21,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 from tests.microkernels.runtime.schedules import in_bursts, one_behind
@@ -234,10 +234,11 @@ def test_sums_are_made_where_they_are_faster_and_fit(
     chosen: bool,
 ) -> None:
     one = problem_of(0, *size, *shape, form)
-    shifts = shifts_of(one, form, 4096, words, blocks=True, pes=pes)
+    engines = ChipEngines(pes=pes, instruction_words=words)
+    shifts = shifts_of(one, form, engines, blocks=True)
     layout = BpLayout.of(one, sharers=pes, shifts=shifts)
-    assert with_sums(layout, None, 4096, words).sums == chosen
-    assert not with_sums(layout, False, 4096, words).sums
+    assert with_sums(layout, None, engines).sums == chosen
+    assert not with_sums(layout, False, engines).sums
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_every_number_of_lanes(
     best.cache_clear()
     try:
         one = problem(9, 11, labels, weighted=weighted)
-        found = shifts_of(one, "shifts", 4096, damping=damping)
+        found = shifts_of(one, "shifts", damping=damping)
         job = bp_job(one, 1, pes=4, form="shifts", damping=damping)
         outputs, hazards = simulate(job)
     finally:
