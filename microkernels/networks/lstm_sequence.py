@@ -23,6 +23,7 @@ An engine's part of the parameter block::
 
     0  address of the weights    1  of the initial sums    2  of the peepholes   3  of its part of c
     4  time steps                5  address of the common lists
+    6  chunks of the inputs that are left when the last one of x is in use
        then for each step the addresses, for the engine's first vector: of each chunk of the inputs
        and of the chunk's flags, of each block of its outputs in y, of each flag that it marks then
        common lists: of each block of its cells in the inputs of the projection, of each flag that
@@ -57,6 +58,8 @@ from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.lstm_kernel import LstmCode, program_name
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import (
+    GATES,
+    PEEPHOLES,
     LstmPlan,
     LstmShape,
     LstmState,
@@ -71,7 +74,9 @@ from support.errors import counted
 from .chunk_flags import ChunkFlags
 
 #: Words of an engine's part before its lists.
-_FIXED_WORDS = 6
+_FIXED_WORDS = 7
+#: The one with the address of the common lists.
+_LISTS = 5
 #: Rows between the data of two parts of a vault, so that engines in lockstep use different banks.
 _BANKS, _SKEW_ROWS = 16, 4
 #: Cycles per iteration besides its beats, and bytes per cycle of a vault's memory; used only for
@@ -364,6 +369,7 @@ class SequenceLayout:
             part.state_of(member),
             self.steps,
             0,
+            plan.left_at_last(number),
         ]
         ring, full = self.engines.ring, self.engines.ring.address(vault, self.y_flags.full)
         y_marks, m_marks = (
@@ -388,7 +394,7 @@ class SequenceLayout:
                 words.append(block(self._y_chunk(step + 1, place // plan.chunk, member), place))
             words += y_marks
         start = self.parameters + 8 * (self.engines.pes + slot * self._words)
-        words[_FIXED_WORDS - 1] = ring.address(vault, start + 8 * len(words))
+        words[_LISTS] = ring.address(vault, start + 8 * len(words))
         if plan.shape.projected:
             for index in range(cell_blocks):
                 place = number * plan.cells + index * plan.block
@@ -430,7 +436,6 @@ class _Sequence(LstmCode):
         self._layout = layout
         w = self.writer
         self._steps = w.register("steps", "time steps left")
-        self._table = w.register("table", "its part of the parameter block")
         self._record = w.register("record", "lists of the step")
         self._lists = w.register("lists", "lists of all steps")
 
@@ -454,23 +459,27 @@ class _Sequence(LstmCode):
             at = self.at[: flags.marks - first]
             for flag in at:
                 w.read(flag, self.results)
+            if first == 0:
+                w.op("memfence")
             for flag in at:
                 self.barrier.mark(flag)
 
     def build(self) -> KernelBuilder:
         """Write the complete program."""
         w, plan, layout = self.writer, self.plan, self._layout
-        words = (self.weights, self.starts, self.peepholes, self.state, self._steps, self._lists)
+        words = (
+            *(self.weights, self.starts, self.peepholes, self.state),
+            *(self._steps, self._lists, self.short),
+        )
         w.start(words, self._record, vault_bits=self.vault_bits)
-        w.offset(self._table, self._record, -_FIXED_WORDS * WORD_BYTES)
         w.op("li", self.event, 1)
         w.op("li", self.at[0], self.weight_fraction)
         w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
-        self.fill_ring()
+        w.op("mov", self.inputs, self._record)
+        self.fill()
         w.note("A time step.")
         with w.loop("step", self._steps):
-            w.op("mov", self.inputs, self._record)
             if plan.shape.projected:
                 w.op("mov", self.results, self._lists)
                 self.cells_phase()
@@ -484,10 +493,13 @@ class _Sequence(LstmCode):
             self.barrier.count()
             self._mark(layout.y_flags)
             w.offset(self._record, self._record, layout.step_words * WORD_BYTES)
-            w.op("mov", self.cursor, self._table)
-            for word in (self.weights, self.starts, self.peepholes, self.state):
-                w.read(word, self.cursor)
-            w.offset(self.weights, self.weights, (plan.slots - 1) * plan.block_bytes)
+            w.op("mov", self.inputs, self._record)
+            w.offset(self.weights, self.weights, -layout.part(0).step_weights)
+            for pointer, rows in ((self.peepholes, PEEPHOLES), (self.state, 1)):
+                w.offset(pointer, pointer, -plan.groups * rows * plan.group_bytes)
+            w.offset(self.starts, self.starts, -(plan.groups + 1) * GATES * plan.group_bytes)
+            self.first_inputs()
+            self.start_sums()
         w.op("halt")
         return w
 

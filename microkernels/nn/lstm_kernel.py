@@ -14,10 +14,12 @@ product the previous product's sums are added. The following rules, and those in
 - *Vector after vector*: a product separates an addition from the instruction that produced its
   operands; two operations on cells are separated by the first one's remaining beats. Where these
   are shorter than the vector unit's latency, a ``v.drain`` is added.
-- *Load after vector*: a block is loaded over the previous turn's, and a chunk of inputs over the
-  previous chunk, after a product and an addition of this turn have been issued. All other loads and
-  all stores follow a ``v.drain``.
-- *Load after store*: a ``memfence`` separates a group's stores from the next one's loads.
+- *Load after vector*: a block is loaded over the previous turn's, and a chunk of inputs, or c and
+  peepholes, over the previous chunk, after a product and an addition of this turn have been issued.
+  While the cells are computed, loads follow the second operation after the last one that uses what
+  they overwrite. All other loads and all stores follow a ``v.drain``.
+- *Load after store*: a ``memfence`` separates a phase's stores from the next one's loads; within a
+  phase a group loads nothing that another has stored.
 - Before a group's first product, the sums that are added first are 0.
 """
 
@@ -86,7 +88,8 @@ class LstmCode:
             f"Scratchpad ({plan.ring_end} bytes)",
             f"  {0:>4} sums: f, i, g and o of {plan.group_elements} elements each",
             f"  {plan.products:>4} two sets of products",
-            f"  {plan.work:>4} two chunks of inputs; later c, peepholes and products with them",
+            f"  {plan.work:>4} a chunk of inputs, c, a chunk of inputs; later peepholes in the "
+            "chunks' places",
             f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
             "each",
             launch=launch_registers(vault_bits),
@@ -102,15 +105,18 @@ class LstmCode:
         self.event = reg("event", "number of the barrier, or of the step")
         self.inputs = reg("inputs", "list of the chunks of inputs")
         self.results = reg("results", "list of places for results, the next one")
+        self.to = reg("to", "address of the next block of results")
         self.cursor = reg("cursor", "chunk after the next one, in its list")
         self.address = reg("address", "address of the next chunk")
         self.at = [reg(f"at{n}", "temporary") for n in range(6)]
         self.groups = reg("groups", "groups left")
         self.chunks = reg("chunks", "chunks left")
+        self.short = reg("short", "chunks left when the last one of x is in use")
+        self.length = reg("length", "inputs in the chunk in use")
         self.blocks = reg("blocks", "blocks left in the chunk")
         self.vectors = reg("vectors", "vectors left")
         self.use = reg("use", "block of weights in use")
-        self.fill = reg("fill", "block of weights to load next")
+        self.fill_at = reg("fill", "block of weights to load next")
         self.now = reg("now", "chunk of inputs in use")
         self.then = reg("then", "the other one")
         self.vector = reg("vector", "vector of the chunk in use")
@@ -133,18 +139,33 @@ class LstmCode:
             one=self.one,
         )
 
-    def fill_ring(self) -> None:
-        """Load blocks of weights into the ring, all but one."""
+    def fill(self) -> None:
+        """Begin to load what the first phase begins with: blocks of weights into the ring, all but
+        one, a chunk of inputs, and sums."""
         w, plan = self.writer, self.plan
         w.note("Fill the ring but for one block.")
-        w.op("mov", self.fill, self.ring)
+        w.op("mov", self.fill_at, self.ring)
         w.op("mov", self.use, self.ring)
+        w.op("li", self.now, plan.work)
+        w.op("li", self.then, plan.second)
         w.op("li", self.blocks, plan.slots - 1)
         with w.loop("fill_ring", self.blocks):
             self._load_block()
+        self.first_inputs()
+        self.start_sums()
+
+    def first_inputs(self) -> None:
+        """Begin to load the first chunk of the inputs, which is there already."""
+        self._find_first()
+        self._load_chunk()
+
+    def start_sums(self) -> None:
+        """Begin to load the sums that the next group begins with."""
+        self._start_sums(0, GATES)
 
     def cells_phase(self, results: str = "m") -> None:
-        """Write all groups of cells.
+        """Write all groups of cells. The first chunk and the sums are on their way, and the sums of
+        the next group are afterwards.
 
         Parameters:
             results: what the phase stores at the addresses in the list of results, for labels.
@@ -153,24 +174,30 @@ class LstmCode:
         w.note("A group of cells: the sums of its gates begin with their biases.")
         w.op("li", self.groups, plan.groups)
         with w.loop("cells", self.groups):
-            self._start_sums(GATES * plan.group_elements)
-            w.offset(self.starts, self.starts, GATES * plan.group_bytes)
             self._multiply("gates", plan.input_chunks, GATES * plan.group_blocks)
             self._cells()
             self._store(results, (GATES - 1) * plan.group_bytes, plan.group_blocks)
-            w.op("memfence")
+            self._start_sums(GATES - 1, 1)
 
     def projection_phase(self) -> None:
-        """Write all groups of outputs."""
+        """Write all groups of outputs. Their sums begin with 0; those of the first group are on
+        their way."""
         w, plan = self.writer, self.plan
-        w.note("A group of outputs: its sums begin with 0.")
+        shared = plan.cells % plan.chunk != 0
+        w.note("A group of outputs.")
         w.op("li", self.groups, plan.output_groups)
         with w.loop("outputs", self.groups):
-            self._start_sums(plan.output_blocks * plan.block * plan.vectors)
-            own = plan.cells % plan.chunk == 0
-            self._multiply("projection", plan.cell_chunks, plan.output_blocks, own=own)
+            self._find_first()
+            if shared:
+                self.request_chunk("projection")
+                self.await_chunk("projection")
+            self._load_chunk()
+            self._multiply("projection", plan.cell_chunks, plan.output_blocks)
             self._store("y", 0, plan.output_blocks)
-            w.op("memfence")
+            if plan.output_groups > 1:
+                w.note("Zeros again.")
+                w.offset(self.starts, self.starts, -GATES * plan.group_bytes)
+                self.start_sums()
 
     def read_chunk(self) -> None:
         """Read the list's words for a chunk."""
@@ -182,27 +209,45 @@ class LstmCode:
     def await_chunk(self, name: str) -> None:
         """Wait until it is there."""
 
-    def _start_sums(self, elements: int) -> None:
-        w = self.writer
-        w.op("li", self.at[0], elements)
-        w.load(w.zero, self.starts, self.at[0], note="sums to begin with")
+    def _find_first(self) -> None:
+        """Read the list's words for a phase's first chunk."""
+        self.writer.op("mov", self.cursor, self.inputs)
+        self.read_chunk()
 
-    def _multiply(self, name: str, chunks: int, blocks: int, *, own: bool = True) -> None:
-        """Add the products of all chunks to the sums; ends with a ``v.drain``. ``own``: the first
-        chunk is there already."""
+    def _load_chunk(self) -> None:
+        self.writer.load(self.then, self.address, self.chunk_all, note="chunk of inputs")
+
+    def _start_sums(self, first: int, gates: int) -> None:
+        """Load the sums of some gates, from gate ``first`` on."""
         w, plan = self.writer, self.plan
-        further, pair, turn, loop = (
-            f"{name}_{part}" for part in ("there", "pair", "turn", "chunk")
+        to, count = self.at[5], self.at[0]
+        w.op("li", to, first * plan.group_bytes)
+        w.op("li", count, gates * plan.group_elements)
+        w.load(to, self.starts, count, note="sums to begin with")
+        w.offset(self.starts, self.starts, gates * plan.group_bytes)
+
+    def _load_operands(self) -> None:
+        """Load c and two peepholes of the group, f's and i's, while its last chunk is in use."""
+        w, plan = self.writer, self.plan
+        to, count = self.at[5], self.at[0]
+        w.op("li", to, plan.state)
+        w.op("li", count, plan.group_elements)
+        w.load(to, self.state, count, note="c")
+        w.op("li", count, 2 * plan.group_elements)
+        w.load(self.then, self.peepholes, count, note="peepholes of f and i")
+        w.offset(self.peepholes, self.peepholes, 2 * plan.group_bytes)
+
+    def _multiply(self, name: str, chunks: int, blocks: int) -> None:
+        """Add the products of all chunks to the sums; ends with a ``v.drain``. The first chunk is
+        on its way to the buffer ``then``, and the list's words for it are those read last.
+        Afterwards the address of the first result is on its way."""
+        w, plan = self.writer, self.plan
+        gates = name == "gates"
+        further, last, pair, turn, loop, done = (
+            f"{name}_{part}" for part in ("further", "last", "pair", "turn", "chunk", "done")
         )
         w.note("The first chunk; no products yet.")
-        w.op("mov", self.cursor, self.inputs)
-        self.read_chunk()
-        if not own:
-            self.request_chunk(name)
-            self.await_chunk(name)
-        w.op("li", self.now, plan.work)
-        w.op("li", self.then, plan.work + plan.vectors * plan.chunk_bytes)
-        w.load(self.now, self.address, self.chunk_all, note="chunk of inputs")
+        w.swap(self.now, self.then, self.at[0])
         self.read_chunk()
         w.op("li", self.made, plan.products)
         w.op("li", self.ready, plan.products + plan.product_bytes)
@@ -213,6 +258,10 @@ class LstmCode:
         w.op("li", self.chunks, chunks)
         w.label(loop)
         self.request_chunk(name)
+        w.op("mov", self.length, self.chunk)
+        if gates and plan.last_inputs < plan.chunk:
+            with w.unless("bne", self.chunks, self.short):
+                w.op("li", self.length, plan.last_inputs)
         w.op("mov", self.total, w.zero)
         w.op("li", self.blocks, blocks)
         w.note("A block's turn.")
@@ -220,7 +269,7 @@ class LstmCode:
         w.op("mov", self.vector, self.now)
         w.op("li", self.vectors, plan.vectors)
         w.label(pair)
-        w.op("set.vl", self.chunk)
+        w.op("set.vl", self.length)
         w.vector("m.v.mul.add", self.made, self.use, self.vector, note="product")
         w.op("set.vl", self.block)
         if not plan.spaced_products:
@@ -237,36 +286,45 @@ class LstmCode:
         w.note("In a chunk's first turn: load the next one, if there is one.")
         w.op("li", self.at[0], blocks)
         w.op("bne", self.blocks, self.at[0], further)
-        w.op("beq", self.chunks, self.one, further)
+        w.op("beq", self.chunks, self.one, last if gates else further)
         self.await_chunk(name)
-        w.load(self.then, self.address, self.chunk_all, note="chunk of inputs")
+        self._load_chunk()
         self.read_chunk()
+        if gates:
+            w.op("jmp", further)
+            w.label(last)
+            self._load_operands()
         w.label(further)
         w.op("sub", self.blocks, self.blocks, 1)
         w.op("bne", self.blocks, w.zero, turn)
-        w.swap(self.now, self.then, self.at[0])
         w.op("sub", self.chunks, self.chunks, 1)
-        w.op("bne", self.chunks, w.zero, loop)
+        w.op("beq", self.chunks, w.zero, done)
+        w.swap(self.now, self.then, self.at[0])
+        w.op("jmp", loop)
+        w.label(done)
+        w.read(self.to, self.results)
         w.op("v.drain")
         w.vector("v.v.add", self.previous, self.previous, self.ready, note="add the last one")
         w.op("v.drain")
 
     def _cells(self) -> None:
-        """Compute new c and inputs of the projection from a group's gate sums."""
+        """Compute new c and inputs of the projection from a group's gate sums, and begin to load
+        what the next group needs."""
         w, size = self.writer, self.plan.group_bytes
         w.note("The group's cells.")
-        c, peep_f, peep_i, peep_o, other = work = (*self.at[1:5], self.vector)
-        f, i, g, o = gates = (self.previous, self.made, self.ready, self.now)
-        count = self.total
-        for number, register in enumerate(work):
-            w.op("li", register, self.plan.work + number * size)
+        c, peep_f, peep_i, peep_o, other = self.at[1:]
+        f, i, g, o = gates = (self.previous, self.made, self.ready, self.total)
+        count = self.blocks
         for number, register in enumerate(gates):
             w.op("li", register, number * size)
         w.op("li", count, self.plan.group_elements)
-        w.load(c, self.state, count, note="c")
-        w.op("li", self.at[0], 3 * self.plan.group_elements)
-        w.load(peep_f, self.peepholes, self.at[0], note="peepholes")
-        w.offset(self.peepholes, self.peepholes, 3 * size)
+        w.op("mov", peep_o, self.now)
+        w.load(peep_o, self.peepholes, count, note="peepholes of o")
+        w.offset(self.peepholes, self.peepholes, size)
+        w.op("li", c, self.plan.state)
+        w.op("mov", peep_f, self.then)
+        w.offset(peep_i, self.then, size)
+        w.offset(other, self.now, size)
         w.op("set.vl", count)
         self._each("v.v.mul", other, peep_f, c)
         self._each("v.v.add", f, f, other)
@@ -276,6 +334,7 @@ class LstmCode:
         self._each("v.sigmoid", f, f)
         self._each("v.sigmoid", i, i)
         self._each("v.tanh", g, g)
+        self._find_first()
         self._each("v.v.mul", f, f, c, note="what is kept of c")
         self._each("v.v.mul", i, i, g, note="what comes to it")
         self._each("v.v.add", c, f, i, note="new c")
@@ -286,7 +345,11 @@ class LstmCode:
         self._each("v.sigmoid", o, o)
         self._each("v.tanh", other, c)
         self._each("v.v.mul", o, o, other, note="input of the projection")
+        if self.plan.groups > 1:
+            with w.unless("beq", self.groups, self.one):
+                self._load_chunk()
         self._set_fraction(self.weight_fraction)
+        self._start_sums(0, GATES - 1)
         w.op("v.drain")
         w.store(self.state, c, count)
         w.offset(self.state, self.state, size)
@@ -312,18 +375,20 @@ class LstmCode:
         w.op("li", where, source)
         w.op("li", self.blocks, blocks)
         with w.loop(f"{name}_block", self.blocks):
-            w.read(to, self.results)
+            w.op("mov", to, self.to)
+            w.read(self.to, self.results)
             w.op("li", self.vectors, plan.vectors)
             with w.loop(f"{name}_vector", self.vectors):
                 w.store(to, where, self.block)
                 w.offset(to, to, plan.chunk_bytes)
                 w.offset(where, where, plan.block * ELEMENT_BYTES)
+        w.offset(self.results, self.results, -WORD_BYTES)
 
     def _load_block(self) -> None:
         w, plan = self.writer, self.plan
-        w.load(self.fill, self.weights, self.block_size, note="block of weights")
+        w.load(self.fill_at, self.weights, self.block_size, note="block of weights")
         w.offset(self.weights, self.weights, plan.block_bytes)
-        w.advance_ring(self.fill, plan.block_bytes, self.ring, self.ring_end)
+        w.advance_ring(self.fill_at, plan.block_bytes, self.ring, self.ring_end)
 
 
 class _Step(LstmCode):
@@ -340,6 +405,7 @@ class _Step(LstmCode):
             self.flag,
             self.flags,
             self.flags_end,
+            self.short,
         )
         w.start(words, self.inputs)
         self.barrier.resume(self.flag)
@@ -347,7 +413,7 @@ class _Step(LstmCode):
         w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
         w.offset(self.results, self.inputs, plan.input_chunks * WORD_BYTES)
-        self.fill_ring()
+        self.fill()
         self.cells_phase()
         w.note("All inputs of the projection are there; their list is after that of the blocks.")
         self.barrier.signal(self.flag)
@@ -355,5 +421,6 @@ class _Step(LstmCode):
         w.op("mov", self.inputs, self.results)
         w.offset(self.results, self.results, plan.cell_chunks * WORD_BYTES)
         self.projection_phase()
+        w.op("memfence")
         w.op("halt")
         return w

@@ -5,6 +5,7 @@ An engine's part of the parameter block::
     0  address of the weights, the same for all         1  of the initial sums
     2  of the peepholes                                 3  of the engine's part of c
     4  address of its flag                              5  first and 6 end of the flags it waits for
+    7  chunks of the inputs that are left when the last one of x is in use
     then addresses, for the engine's first vector: of each chunk of the inputs, of each block of
     cells in the inputs of the projection, of each chunk of these, of each block of outputs in y
 
@@ -24,11 +25,10 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 from microkernels.runtime.barrier import FlagTable
 
-from .lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
+from .lstm_shape import GATES, PEEPHOLES, LstmPlan, LstmState, LstmWeights
 
 #: Words of an engine's part before the lists of addresses.
-FIXED_WORDS = 7
-_PEEPHOLES = 3
+FIXED_WORDS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,17 +136,22 @@ class LstmLayout:
     @property
     def weights(self) -> int:
         """Address of the weights."""
-        size = self.plan.groups * _PEEPHOLES * self.plan.group_bytes
+        size = self.plan.groups * PEEPHOLES * self.plan.group_bytes
         return round_up(self.peepholes + size, ROW_BYTES)
 
     @property
     def end(self) -> int:
         """First byte after all data, including what is prefetched beyond the weights."""
+        size = self.step_weights + self.plan.slots * self.plan.block_bytes
+        return round_up(self.weights + size, ROW_BYTES)
+
+    @property
+    def step_weights(self) -> int:
+        """Bytes of the weights of a time step."""
         plan = self.plan
         gates = GATES * plan.cells * plan.input_chunks
-        outputs = plan.outputs * plan.cell_chunks
-        blocks = (gates + outputs) // plan.block + plan.slots
-        return round_up(self.weights + blocks * plan.block_bytes, ROW_BYTES)
+        outputs = plan.outputs * plan.cell_chunks if plan.shape.projected else 0
+        return (gates + outputs) // plan.block * plan.block_bytes
 
     def store(
         self, memory: Writable, weights: LstmWeights, x: Elements, state: LstmState, m: Elements
@@ -289,6 +294,12 @@ class LstmLayout:
         matrix = plan.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
         inputs = plan.input_order(self.vault)
         gates = [self._blocks(rows, plan.cells, inputs, plan.groups) for rows in matrix]
+        for blocks in gates:
+            # Rows of the last chunk follow each other without padding.
+            last = blocks[:, inputs.index(plan.input_chunks - 1)]
+            rows = last[..., : plan.last_inputs].reshape(*last.shape[:2], -1)
+            short = np.pad(rows, ((0, 0), (0, 0), (0, plan.block_elements - rows.shape[-1])))
+            last[:] = short.reshape(last.shape)
         if not plan.shape.projected:
             return np.stack(gates, axis=2).ravel()
         cells = plan.order(self.vault, plan.cell_chunks)
@@ -329,6 +340,7 @@ class LstmLayout:
             self.state_of(member),
             flags.arrival(member),
             *flags.everyone,
+            plan.left_at_last(self.vault),
             *chunks(self.inputs, plan.input_order(self.vault)),
             *blocks(self.cell_inputs, plan.cells),
             *chunks(self.cell_inputs, plan.order(self.vault, plan.cell_chunks)),

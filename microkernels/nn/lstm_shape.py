@@ -18,7 +18,8 @@ sums stay in the scratchpad until the cells are computed. The scratchpad contain
 
     sums         [gate][block of the group][vector][element of the block]
     products     two sets of a block's sums of products
-    work         two chunks of inputs of all vectors; later c, three peepholes, intermediate results
+    work         two chunks of inputs of all vectors with c between them; the cells' peepholes and
+                 intermediate results take the place of chunks
     weights      a ring of blocks
 """
 
@@ -46,7 +47,7 @@ from microkernels.common.logistic import sigmoid, tanh
 #: Order of gates in weights and biases: f, i, g, o.
 GATES = 4
 #: Peepholes: f, i, o.
-_PEEPHOLES = 3
+PEEPHOLES = 3
 #: Operations per cell besides the products with its gates' weights: ten with three peepholes and
 #: biases, five functions of them, and four products and sums of their results.
 _CELL_OPERATIONS = 19
@@ -114,7 +115,7 @@ class LstmWeights:
         sizes = {
             "gates": (GATES, shape.cells, shape.outputs + shape.inputs),
             "bias": (GATES, shape.cells),
-            "peepholes": (_PEEPHOLES, shape.cells),
+            "peepholes": (PEEPHOLES, shape.cells),
             "projection": (shape.outputs * shape.projected, shape.cells),
         }
         return replace(
@@ -136,7 +137,7 @@ def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
     return LstmWeights(
         gates=draw(1.5 / np.sqrt(width), GATES, shape.cells, width),
         bias=draw(0.5, GATES, shape.cells),
-        peepholes=draw(0.3, _PEEPHOLES, shape.cells),
+        peepholes=draw(0.3, PEEPHOLES, shape.cells),
         projection=draw(1.5 / np.sqrt(shape.cells), shape.outputs * shape.projected, shape.cells),
     )
 
@@ -222,6 +223,12 @@ class LstmPlan:
         return self.y_chunks - (-self.shape.inputs // self.chunk)
 
     @property
+    def last_inputs(self) -> int:
+        """Inputs in the last chunk of x, in whole 64-bit words: products with the others are 0."""
+        count = (self.shape.inputs - 1) % self.chunk + 1
+        return min(round_up(count, _CHUNK_STEP), self.chunk)
+
+    @property
     def cell_chunks(self) -> int:
         """Chunks of the inputs of the projection."""
         return -(-self.vaults * self.cells // self.chunk)
@@ -239,6 +246,11 @@ class LstmPlan:
         first = self.y_chunks
         x = self.order(vault, self.input_chunks - first)
         return [*(first + chunk for chunk in x), *self.order(vault, first)]
+
+    def left_at_last(self, vault: int) -> int:
+        """Chunks of the inputs that ``vault`` has not processed when it begins with the last chunk
+        of x."""
+        return self.input_chunks - self.input_order(vault).index(self.input_chunks - 1)
 
     def inputs(self, y: Elements, x: Elements) -> Elements:
         """y and x as stored in the chunks: the last axis has all positions."""
@@ -306,15 +318,28 @@ class LstmPlan:
 
     @property
     def work(self) -> int:
-        """Scratchpad address of the work area."""
+        """Scratchpad address of the work area, and of the first chunk of inputs."""
         return self.products + 2 * self.product_bytes
+
+    @property
+    def _buffer_bytes(self) -> int:
+        """Bytes for a chunk of inputs of all vectors, or for two numbers of each cell."""
+        return round_up(max(self.vectors * self.chunk_bytes, 2 * self.group_bytes), RANGE_BYTES)
+
+    @property
+    def state(self) -> int:
+        """Scratchpad address of c."""
+        return self.work + self._buffer_bytes
+
+    @property
+    def second(self) -> int:
+        """Scratchpad address of the second of the two chunks of inputs."""
+        return self.state + round_up(self.group_bytes, RANGE_BYTES)
 
     @property
     def ring(self) -> int:
         """Scratchpad address of the ring of weights."""
-        inputs = 2 * self.vectors * self.chunk_bytes
-        size = max(inputs, _WORK_VECTORS * self.group_bytes)
-        return round_up(self.work + size, RANGE_BYTES)
+        return self.second + self._buffer_bytes
 
     @property
     def ring_end(self) -> int:
@@ -325,7 +350,7 @@ class LstmPlan:
     def spaced_products(self) -> bool:
         """Whether a product is long enough to avoid hazards between the instructions before and
         after it."""
-        return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
+        return beats(_PRODUCT, self.last_inputs, self.block) >= VECTOR_LATENCY
 
     @property
     def spaced_cells(self) -> bool:
@@ -423,8 +448,6 @@ _CHUNK_STEP = 4
 #: Minimum and maximum blocks of weights in the ring (each is a load in flight).
 _FEWEST_SLOTS = 3
 _MOST_SLOTS = 8
-#: Vectors of a group's elements in the work area while the cells are computed.
-_WORK_VECTORS = 5
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 _ADD = BY_KEY["v.v.add[16]"]
 
