@@ -185,7 +185,7 @@ class ElementShape(ElementConstants):
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
-            # Eight of the constants are no coefficients.
+            # Eight of the constants are not coefficients.
             return 2 * (len(self.constants) - 8) + 4
         if self.operation == "gate":
             return 5

@@ -4,7 +4,7 @@
 //
 // writes the terminal's name, runs until the host closes it, and writes the cycles that passed. With
 // an SDRAM, the clock changes each STEP ps, four times a cycle of the chip; a rule that is broken is
-// written in place of the cycles, and ends the run.
+// written instead of the cycles, and ends the run.
 
 #include <errno.h>
 #include <fcntl.h>

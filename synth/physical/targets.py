@@ -224,8 +224,8 @@ def find_cells(name: str) -> tuple[Target, CellLibrary]:
     return target, target.library
 
 
-#: Aim of standard cells: 1 GHz, with the library's wires.
-_AIM_NS = 1.0
+#: Clock for which standard cells are mapped, with the library's wires.
+AIM_MHZ = 1000.0
 
 
 def _asic(name: str) -> Target:
@@ -248,5 +248,5 @@ def _asic(name: str) -> Target:
         types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
         area="logic_ge",
         library=library,
-        aim_ns=_AIM_NS,
+        aim_ns=1000 / AIM_MHZ,
     )

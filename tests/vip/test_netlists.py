@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soc.generate.presets import preset
+from synth.errors import SynthesisError
 from synth.physical.area import synthesise
 from vip.synthesis.clocks import timing
 
@@ -23,6 +24,11 @@ TINY = replace(
     address_bits=12,
     counters=False,
 )
+
+
+def test_a_clock_of_nothing_is_refused() -> None:
+    with pytest.raises(SynthesisError, match="must be above 0 MHz, not 0"):
+        timing(TINY, mhz=0)
 
 
 @pytest.mark.slow

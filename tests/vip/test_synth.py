@@ -31,6 +31,7 @@ def _refused(result, *words):
         (("synth", "--target", "liberty:bad.lib"), ("bad.lib: line 2:", "expected")),
         (("synth", "--json", "none/x.json"), ("none/x.json", "no folder")),
         (("timing", "--corner", "none.lib"), ("none.lib", "No such file")),
+        (("timing", "--mhz", "0"), ("'--mhz'", "must be at least 1")),
         (("timing", "--target", "xc7"), ("'xc7'", "no standard cells", "nangate45")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "-o", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),

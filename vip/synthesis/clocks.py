@@ -9,11 +9,12 @@ from pe.config import PeConfig
 from soc.generate.generate import configuration_json, verilog
 from support.errors import Shown
 from support.extras import together
+from synth.errors import SynthesisError
 from synth.netlist import Netlist
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, library_of, need_nangate
 from synth.physical.corners import CornerTiming, check_corners, time_corners
 from synth.physical.mapping import engine_netlist
-from synth.physical.targets import find_cells
+from synth.physical.targets import AIM_MHZ, find_cells
 from synth.timing.cell_library import CellLibrary
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
@@ -57,6 +58,7 @@ def timing(
     target: str = NANGATE45,
     corners: Sequence[Path] = (),
     *,
+    mhz: float = AIM_MHZ,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> TimedNetlist:
@@ -68,19 +70,23 @@ def timing(
         config: of an engine.
         target: of standard cells: ``nangate45`` or ``liberty:PATH``.
         corners: Liberty files of the same cells, timed beside the target's own.
+        mhz: clock, with the library's wires, for which the netlist is as small as possible.
         jobs: tools at a time; None: one per processor.
         progress: called after each unit that is mapped.
 
     Raises:
-        SynthesisError: there is no such target, a corner can't be timed, or Yosys refuses the
-            design.
+        SynthesisError: there is no such target, the clock is not above 0, a corner can't be timed,
+            or Yosys refuses the design.
     """
+    if not mhz > 0:
+        raise SynthesisError(f"the clock to map for must be above 0 MHz, not {mhz:g}")
     chosen = engine(config)
     further = [(path.name, library_of(f"{LIBERTY_PREFIX}{path}")[0]) for path in corners]
     with together():
         need_yosys()
         need_nangate(target)
     cells, library = find_cells(target)
+    cells = replace(cells, aim_ns=1000 / mhz)
     libraries = [(target, library), *further]
     check_corners(library, libraries)
     report = by_part(progress, f"synthesis for {target}")

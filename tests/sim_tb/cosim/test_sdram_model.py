@@ -1,15 +1,22 @@
 """The model of an SDRAM: it keeps what is written, and names each rule that is broken."""
 
 import subprocess
+from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from sim_tb.cosim.board import BoardSimulation
+from sim_tb.cosim.engine import CosimError
+from soc.host.transport import HostError
+
 MODELS = Path(__file__).resolve().parents[3] / "sim_tb" / "models"
-#: Commands come with a clock of 10 ns: wait in cycles, name, bank, address, data that it is given.
+#: Commands come with a clock of 10 ns: wait in cycles, name, bank, row or column, data, whether
+#: these are driven, and their mask.
 MAIN = """
 #include "sdram.h"
-#include <iostream>
 int main() {
   Sdram sdram;
   int64_t now = 0;
@@ -20,13 +27,13 @@ int main() {
       sdram.see(now += 5000, pins);
     }
   };
-  int wait, command, bank, address, data, drives, mask;
-  while (std::cin >> wait >> command >> bank >> address >> data >> drives >> mask) {
+  int wait, command, bank, row, data, drives, mask;
+  while (std::scanf("%d%d%d%d%d%d%d", &wait, &command, &bank, &row, &data, &drives, &mask) > 0) {
     SdramPins idle{};
     idle.cke = idle.ras_n = idle.cas_n = idle.we_n = true;
     while (wait--) clock(idle, false);
     SdramPins pins{false, true, false, !(command & 4), !(command & 2), !(command & 1),
-                   unsigned(mask), unsigned(bank), unsigned(address), unsigned(data),
+                   unsigned(mask), unsigned(bank), unsigned(row), unsigned(data),
                    drives ? 0xffffu : 0};
     clock(pins, command == 0 && !drives);
   }
@@ -109,3 +116,13 @@ def test_it_names_the_rule_that_is_broken(play, place, row, rule):
     rows = [*GOOD]
     rows[place] = row
     assert play(rows)[1] == rule
+
+
+def test_a_rule_that_is_broken_ends_the_simulation():
+    board = BoardSimulation.__new__(BoardSimulation)
+    board._stack = ExitStack()
+    board._process = SimpleNamespace(stdout=BytesIO(b"tRC, after 9 ns\n"), wait=lambda **_: 1)
+    with pytest.raises(
+        CosimError, match=r"^the SDRAM was used against its rules: tRC, after 9 ns$"
+    ):
+        board.__exit__(HostError, HostError("the line broke"), None)

@@ -262,7 +262,7 @@ def test_an_sdram_at_the_pins_of_a_board(sdram, mhz):
     """No rule of it is broken; its data follow a READ after two clocks, and after three."""
     result = simulate_board(board_design("icepi-zero", find_work("cnn"), sdram=sdram, mhz=mhz))
     assert result.match
-    assert result.values > 1000
+    assert result.values > 900
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from rich.table import Table
 
 import vip
 from synth.physical.corners import CornerTiming
+from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
 from vip.output import write_json
 
@@ -45,18 +46,29 @@ def timing(
             callback=reading(),
         ),
     ] = None,
+    mhz: Annotated[
+        float,
+        typer.Option(
+            help="Clock with the library's wires that the netlist need reach.",
+            min=1,
+            max=10_000,
+            metavar="MHZ",
+        ),
+    ] = AIM_MHZ,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Time the mapped engine at several corners.
 
     The report gives the clock in MHz with pin loads only and with the library's default wire load,
-    and the logic area of the same netlist, which is as small as 1 GHz with these wires allows.
+    and the logic area of the same netlist, which is as small as the clock with these wires allows.
 
     Example: vip timing --corner slow.lib --json timing.json
     """
     with shown() as progress:
-        netlist = vip.timing(preset_name, target, corner or (), jobs=jobs, progress=progress)
+        netlist = vip.timing(
+            preset_name, target, corner or (), mhz=mhz, jobs=jobs, progress=progress
+        )
     corners = netlist.corners
     write_json(json, netlist.to_json())
     logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
