@@ -22,8 +22,8 @@ def main(left=PAIR / "motorcycle_left.png", right=PAIR / "motorcycle_right.png")
     depth = vip.mrf_stereo(Path(left), Path(right), options, solve)
     Path("build").mkdir(exist_ok=True)
     depth.save(Path("build/depth.png"))
-    cycles = sum(depth.run.cycles.values())
-    print(f"every message equals the golden model's: {depth.run.match}, {cycles:,} cycles")
+    cycles = sum(depth.cycles.values())
+    print(f"every message equals the golden model's: {depth.match}, {cycles:,} cycles")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .mrf.options import MrfOptions
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
-    from .mrf.stereo import MrfStereo, mrf_stereo
+    from .mrf.stereo import mrf_stereo
     from .output import WrittenPage
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
@@ -68,7 +68,6 @@ __all__ = [
     "ModelRun",
     "MrfOptions",
     "MrfRun",
-    "MrfStereo",
     "PairOptions",
     "PowerResult",
     "PresetList",
@@ -133,7 +132,7 @@ _MODULES = {
     "vip.mrf.options": ("MrfOptions",),
     "vip.mrf.result": ("MrfRun",),
     "vip.mrf.run": ("solve_mrf",),
-    "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),
+    "vip.mrf.stereo": ("mrf_stereo",),
     "vip.models.check": ("ModelCheck", "check_model"),
     "vip.models.compile": ("CompileReport", "compile_model"),
     "vip.models.evaluate": ("Evaluation", "evaluate_model"),

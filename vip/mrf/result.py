@@ -1,6 +1,6 @@
 """The solution of a Markov random field."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem
+from microkernels.mrf.disparities import Disparities, encoded, png_factor, stereo_errors
+from microkernels.mrf.pair import PairOptions
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
@@ -54,6 +56,9 @@ class MrfRun(Shown):
         form: how they computed new messages, ``matrix`` or ``shifts``; "" on the golden model.
         fill: fraction of the time in which engines that run TRW-S have no pixel to visit, by the
             schedule (:func:`microkernels.bp.trws.layout.fill_share`); else 0.
+        pair: from which the field of a pair of photographs was created; None: of none.
+        truth: true disparities at the problem's pixels, in pixels of the files; None: unknown.
+        visible: pixels visible in both photographs; None: unknown.
     """
 
     problem: BpProblem
@@ -71,6 +76,28 @@ class MrfRun(Shown):
     form: str
     chosen_on: Literal["machine", "host"] = "host"
     fill: float = 0.0
+    pair: PairOptions | None = None
+    truth: Disparities | None = None
+    visible: NDArray[np.bool_] | None = None
+
+    @property
+    def disparities(self) -> NDArray[np.float64]:
+        """Of a pair: ``[y, x]``, in pixels of the scaled photographs."""
+        first = 0 if self.pair is None else self.pair.first
+        return self.labels.astype(np.float64) + first
+
+    @property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Errors of the disparities against the ground truth, in pixels of the files: ``all`` for
+        all pixels with known truth, ``visible`` for those of them visible in both photographs;
+        empty without one."""
+        if self.pair is None or self.truth is None:
+            return {}
+        in_files = self.disparities / self.pair.scale
+        result = {"all": stereo_errors(in_files, self.truth)}
+        if self.visible is not None:
+            result["visible"] = stereo_errors(in_files, self.truth, self.visible)
+        return result
 
     @property
     def cycles_per_update(self) -> float | None:
@@ -90,8 +117,10 @@ class MrfRun(Shown):
         """Total cost of :attr:`labels`."""
         return energy(self.problem, self.labels)
 
-    def save(self, path: Path, levels: NDArray[np.integer] | None = None) -> None:
-        """Write the labels as a NumPy array (``.npy``) or a greyscale picture (``.png``).
+    def save(self, path: Path | str, levels: NDArray[np.integer] | None = None) -> None:
+        """Write the labels as a NumPy array (``.npy``) or a greyscale picture (``.png``); of a
+        pair, the disparities in the format that the ending of ``path`` chooses
+        (:func:`microkernels.mrf.disparities.encoded`).
 
         Parameters:
             levels: grey level of each label, 0 to 255; None: evenly spaced.
@@ -100,6 +129,10 @@ class MrfRun(Shown):
             MissingExtraError: PNG needs Pillow, which is not installed.
             OSError: the file can't be written.
         """
+        path = Path(path)
+        if self.pair is not None:
+            write_atomically(path, encoded(self.disparities, path.suffix.lower()))
+            return
         target = BytesIO()
         if path.suffix.lower() == ".npy":
             np.save(target, self.labels.astype(np.uint8))
@@ -141,6 +174,15 @@ class MrfRun(Shown):
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data."""
         problem = self.problem
+        stereo = (
+            {}
+            if self.pair is None
+            else {
+                "options": asdict(self.pair),
+                "errors": self.errors,
+                "png_levels_a_pixel": png_factor(self.disparities),
+            }
+        )
         return {
             "machine": self.on,
             "match": self.match,
@@ -159,4 +201,5 @@ class MrfRun(Shown):
             "fill": self.fill,
             **self.energies_json(),
             "configuration": None if self.config is None else configuration_json(self.config),
+            **stereo,
         }

@@ -127,19 +127,14 @@ def sweep(
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
-    with together():
-        for package in ("pyarrow", "plotly"):
-            need(package, "sweeps")
-        if scheduler is None:
-            _need_tools(specification)
+    _need_tools(specification, here=scheduler is None)
     searched = search(specification)
     rows: list[Row] = []
     counts = Counter(measured=0, kept=0)
     if specification.method == "grid":
         # Other searches don't know it.
-        counts["all"] = specification.size * (
-            len(specification.kernels) + _hardware_tasks(specification)
-        )
+        tasks = len(specification.kernels) + _hardware_tasks(specification)
+        counts["all"] = specification.size * tasks
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
         results = partial(_results, executor, code_version(), counts, progress)
         for batch in searched:
@@ -182,14 +177,19 @@ def _results(
     return [by_key[key] for key in keys]
 
 
-def _need_tools(spec: Specification) -> None:
-    """Check that every tool that the tasks of ``spec`` run is installed."""
-    if spec.rtl or spec.power:
-        need_simulator()
-    elif spec.targets or spec.clock:
-        need_yosys()
-    if spec.clock or spec.power:
-        need_nangate(NANGATE45)
+def _need_tools(spec: Specification, *, here: bool) -> None:
+    """Check that all packages are installed and, if its tasks run ``here``, their tools."""
+    with together():
+        for package in ("pyarrow", "plotly"):
+            need(package, "sweeps")
+        if not here:
+            return
+        if spec.rtl or spec.power:
+            need_simulator()
+        elif spec.targets or spec.clock:
+            need_yosys()
+        if spec.clock or spec.power:
+            need_nangate(NANGATE45)
 
 
 def _hardware_tasks(spec: Specification) -> int:

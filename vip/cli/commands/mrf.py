@@ -271,14 +271,14 @@ def stereo(
         )
     if output is not None:
         result.save(output)
-    _write_energies(result.run, energies)
+    _write_energies(result, energies)
     write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
         rows[f"bad 1.0, {name} pixels"] = f"{errors['bad_1']:.2f} %"
         rows[f"bad 2.0, {name} pixels"] = f"{errors['bad_2']:.2f} %"
         rows[f"mean error, {name} pixels"] = f"{errors['mean']:.2f}"
-    _show(result.run, rows)
+    _show(result, rows)
 
 
 @app.command()
