@@ -27,11 +27,12 @@ from microkernels.common.fixed_point import (
     multiply,
     subtract,
 )
+from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from support.checks import shown
 
 from .array_job import array_job
-from .row_window import RowWindow, WindowShape
+from .row_window import RowWindow, image_windows, window_places
 
 _MOST_TAPS = 7
 _MOST_TAP = 127
@@ -92,15 +93,13 @@ class ImageFilter:
         first = self.terms[0][2]
         return (1, *sorted({tap for _, _, tap in self.terms} - {1, -1} | ({first} - {1})))
 
-    def shape(self, image: tuple[int, ...]) -> WindowShape:
+    def shape(self, image: tuple[int, ...]) -> ConvShape:
         """The windows of an image of this shape.
 
         Raises:
             KernelError: not an image, or one that is smaller than the filter or too large.
         """
-        if len(image) != 2:
-            raise KernelError(f"an image must have two dimensions, not {len(image)}")
-        return WindowShape(height=image[0], width=image[1], down=self.down, across=self.across)
+        return image_windows(image, self.down, self.across)
 
 
 def convolve_image(kernel: ImageFilter, image: Elements) -> Elements:
@@ -137,7 +136,7 @@ def _program(kernel: ImageFilter, height: int, width: int) -> Program:
 class _ConvolveImage:
     """Code that computes a row of the result."""
 
-    def __init__(self, kernel: ImageFilter, shape: WindowShape) -> None:
+    def __init__(self, kernel: ImageFilter, shape: ConvShape) -> None:
         self.kernel = kernel
         factors = (len(kernel.factors), f"factors: {', '.join(map(str, kernel.factors))}")
         self.rows = RowWindow(
@@ -199,12 +198,12 @@ def convolve_image_job(kernel: ImageFilter, image: Elements) -> KernelJob:
         KernelError: as for :func:`convolve_image`.
     """
     shape = kernel.shape(image.shape)
-    factors, source, target, _ = shape.places(len(kernel.factors), Width.W16)
+    factors, source, target, _ = window_places(shape, len(kernel.factors), Width.W16)
     return array_job(
         "image convolution",
         _program(kernel, shape.height, shape.width),
         {factors: np.array(kernel.factors, ELEMENT), source: image.astype(ELEMENT)},
         target,
         lambda: convolve_image(kernel, image),
-        2 * len(kernel.terms) * shape.outputs,
+        2 * len(kernel.terms) * shape.out_height * shape.out_width,
     )

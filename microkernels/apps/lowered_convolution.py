@@ -29,10 +29,11 @@ from microkernels.common.fixed_point import (
     clip,
     dot,
 )
+from microkernels.nn.product import ProductShape
 from microkernels.runtime.job import Golden, KernelJob
 
 from .array_job import addresses, array_job
-from .matrix_multiply import MultiplyShape, matrix_multiply_program
+from .matrix_multiply import matrix_multiply_program
 
 
 def _workspace(image: Elements, kernel: int, stride: int, padding: int) -> Workspace:
@@ -88,17 +89,16 @@ def lowered_convolution_job(
     filters = check_elements("filters", filters, filters.shape)
     plan = _workspace(image, kernel, stride, padding)
     positions = plan.output_width * plan.output_height
-    shape = MultiplyShape(rows=positions, inner=kernel * kernel * channels, columns=count)
+    inner = kernel * kernel * channels
+    shape = ProductShape(groups=1, rows=positions, inner=inner, columns=count, fraction=fraction)
     image_at, filters_at, target, descriptor, window = addresses(
-        image.nbytes, filters.nbytes, positions * shape.out_bytes, DESCRIPTOR_BYTES
+        image.nbytes, filters.nbytes, positions * count * ELEMENT_BYTES, DESCRIPTOR_BYTES
     )
     workspace = Workspace(**{**vars(plan), "image": image_at, "window": window})
     workspace.check(window + workspace.window_bytes)
     return array_job(
         "convolution by a product",
-        matrix_multiply_program(
-            shape, fraction=fraction, places=(window, filters_at, target), descriptor=descriptor
-        ),
+        matrix_multiply_program(shape, places=(window, filters_at, target), descriptor=descriptor),
         {
             image_at: image,
             filters_at: filters.reshape(count, -1),

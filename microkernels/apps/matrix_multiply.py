@@ -10,11 +10,10 @@ last group is followed by the first one, for the next block. The last group and 
 with the matrix: if groups or blocks don't divide it evenly, they repeat some elements.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from isa.program import Program
-from isa.table import BY_KEY, MAX_MR, MAX_VL
+from isa.table import BY_KEY, MAX_MR
 from isa.timing import RANGE_BYTES, row_beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
@@ -22,9 +21,9 @@ from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     Elements,
     check_elements,
-    check_fraction,
     dot,
 )
+from microkernels.nn.product import ProductShape
 from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
@@ -37,53 +36,21 @@ _ROW_COST = 3
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultiplyShape:
-    """Sizes of a matrix product.
-
-    Attributes:
-        rows: of the first matrix, 1..4096. inner: columns of the first and rows of the second one,
-            1..256. columns: of the second one, 1..4096.
-
-    Raises:
-        KernelError: a value out of range.
-    """
-
-    rows: int
-    inner: int
-    columns: int
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        CHECK.within("rows", self.rows, 1, _MOST)
-        CHECK.within("inner", self.inner, 1, MAX_VL)
-        CHECK.within("columns", self.columns, 1, _MOST)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of the first matrix or a column of the second one."""
-        return self.inner * ELEMENT_BYTES
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of a row of the result."""
-        return self.columns * ELEMENT_BYTES
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Addresses of the first matrix, the second one, the result, and the end."""
-        sizes = (self.rows * self.row_bytes, self.columns * self.row_bytes)
-        return addresses(*sizes, self.rows * self.out_bytes)
+def _places(shape: ProductShape) -> tuple[int, ...]:
+    """Addresses of the first matrix, the second one, the result, and the end."""
+    rows, inner, columns = shape.rows, shape.inner, shape.columns
+    return addresses(*(ELEMENT_BYTES * n for n in (rows * inner, columns * inner, rows * columns)))
 
 
-def _held(shape: MultiplyShape, group: int, block: int) -> tuple[int, ...]:
+def _held(shape: ProductShape, group: int, block: int) -> tuple[int, ...]:
     """Scratchpad addresses: a block of columns, two groups of rows, the results of each row of two
     groups, and the end."""
-    rows, results = group * shape.row_bytes, [block * ELEMENT_BYTES] * (2 * group)
-    return addresses(block * shape.row_bytes, rows, rows, *results, align=RANGE_BYTES)
+    row_bytes = shape.inner * ELEMENT_BYTES
+    rows, results = group * row_bytes, [block * ELEMENT_BYTES] * (2 * group)
+    return addresses(block * row_bytes, rows, rows, *results, align=RANGE_BYTES)
 
 
-def _plan(shape: MultiplyShape, *, repeats: bool) -> tuple[int, int]:
+def _plan(shape: ProductShape, *, repeats: bool) -> tuple[int, int]:
     """Rows per group and columns per block: the fastest that fit, by estimate.
 
     Parameters:
@@ -122,7 +89,7 @@ def _advance(w: KernelBuilder, group: str, current: str, start: str, last: str, 
     w.label("chosen")
 
 
-def _comment(shape: MultiplyShape, group: int, block: int) -> tuple[str, ...]:
+def _comment(shape: ProductShape, group: int, block: int) -> tuple[str, ...]:
     """The program's description and scratchpad map."""
     _, use_at, _, *results, end_at = _held(shape, group, block)
     return (
@@ -140,39 +107,41 @@ def _comment(shape: MultiplyShape, group: int, block: int) -> tuple[str, ...]:
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_multiply_program(
-    shape: MultiplyShape,
+    shape: ProductShape,
     *,
-    fraction: int,
     places: tuple[int, int, int] | None = None,
     descriptor: int | None = None,
 ) -> Program:
     """The program of a matrix product.
 
     Parameters:
-        fraction: bits by which sums of products are shifted right, 0..15.
-        places: addresses of the first matrix, the second one and the result; None: those of
-            :attr:`MultiplyShape.places`.
+        shape: of one group, with 1..4096 rows and columns.
+        places: addresses of the first matrix, the second one and the result; None: one after the
+            other from 0 on.
         descriptor: address of the descriptor of a workspace (:mod:`isa.workspace`) that the program
             declares first, so that a matrix can be in its window; None: no workspace.
 
     Raises:
-        KernelError: ``fraction`` is out of range.
+        KernelError: a size is out of range.
     """
-    check_fraction(fraction)
+    CHECK.within("groups", shape.groups, 1, 1)
+    CHECK.within("rows", shape.rows, 1, _MOST)
+    CHECK.within("columns", shape.columns, 1, _MOST)
     group, block = _plan(shape, repeats=descriptor is not None)
     _, use_at, fill_at, *results, _ = _held(shape, group, block)
     result_bytes = results[1] - results[0]
-    first, second, target = places or shape.places[:3]
+    first, second, target = places or _places(shape)[:3]
+    row_bytes, out_bytes = shape.inner * ELEMENT_BYTES, shape.columns * ELEMENT_BYTES
     w = KernelBuilder(*_comment(shape, group, block))
     inner = w.constant("inner", shape.inner, "elements of a row")
     outs = w.constant("outs", block, "columns of a block")
     group_size = w.constant("group_size", group * shape.inner, "elements of a group")
     block_size = w.constant("block_size", block * shape.inner, "elements of a block")
     start = w.constant("start", first, "first group of rows")
-    last = w.constant("last", first + (shape.rows - group) * shape.row_bytes, "last group")
-    row_step = w.constant("row_step", shape.out_bytes, "bytes of a row of the result")
-    span = w.constant("span", (shape.rows - group) * shape.out_bytes, "to the last group's results")
-    last_columns = second + (shape.columns - block) * shape.row_bytes
+    last = w.constant("last", first + (shape.rows - group) * row_bytes, "last group")
+    row_step = w.constant("row_step", out_bytes, "bytes of a row of the result")
+    span = w.constant("span", (shape.rows - group) * out_bytes, "to the last group's results")
+    last_columns = second + (shape.columns - block) * row_bytes
     end = w.constant("end", last_columns, "last block of columns")
     load_group = w.variable("ahead", first, "address of the group on its way")
     at = w.register("at", "address of the group in use")
@@ -192,7 +161,7 @@ def matrix_multiply_program(
         w.op("set.ws", result)
     w.op("set.vl", inner)
     w.op("set.mr", outs)
-    w.op("mov", result, fraction)
+    w.op("mov", result, shape.fraction)
     w.op("set.fx", result)
     w.load(use, load_group, group_size)
     w.label("block")
@@ -200,13 +169,13 @@ def matrix_multiply_program(
     w.op("mov", out, corner)
     w.label("group")
     w.op("mov", at, load_group)
-    _advance(w, load_group, row, start, last, group * shape.row_bytes)
+    _advance(w, load_group, row, start, last, group * row_bytes)
     w.load(fill, load_group, group_size)
     w.op("mov", row, use)
     w.op("mov", result, sums)
     for number in range(group):
         if number:
-            w.op("add", row, row, shape.row_bytes)
+            w.op("add", row, row, row_bytes)
             w.op("add", result, result, result_bytes)
         w.vector("m.v.mul.add", result, w.zero, row)
     w.op("v.drain")
@@ -220,12 +189,12 @@ def matrix_multiply_program(
     w.swap(use, fill, result)
     w.swap(sums, stored_sums, result)
     with w.unless("beq", at, last):
-        w.offset(out, out, group * shape.out_bytes)
+        w.offset(out, out, group * out_bytes)
         w.op("bne", load_group, last, "group")
         w.op("add", out, corner, span)
         w.op("jmp", "group")
     with w.unless("beq", columns, end):
-        w.offset(columns, columns, block * shape.row_bytes)
+        w.offset(columns, columns, block * row_bytes)
         w.op("add", corner, corner, block * ELEMENT_BYTES)
         w.op("blt", columns, end, "block")
         w.op("mov", columns, end)
@@ -245,13 +214,19 @@ def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> 
         raise KernelError(
             f"matrices of {first.shape} and {second.shape} elements can't be multiplied"
         )
-    shape = MultiplyShape(rows=first.shape[0], inner=first.shape[1], columns=second.shape[1])
+    shape = ProductShape(
+        groups=1,
+        rows=first.shape[0],
+        inner=first.shape[1],
+        columns=second.shape[1],
+        fraction=fraction,
+    )
     first = check_elements("first", first, first.shape)
     second = check_elements("second", second, second.shape)
-    left, right, target, _ = shape.places
+    left, right, target, _ = _places(shape)
     return array_job(
         "matrix multiplication",
-        matrix_multiply_program(shape, fraction=fraction),
+        matrix_multiply_program(shape),
         {left: first, right: second.T.copy()},
         target,
         lambda: dot(first, second, fraction),

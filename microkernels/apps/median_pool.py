@@ -15,12 +15,13 @@ import numpy as np
 from isa.program import Program
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 
 from .array_job import array_job
-from .row_window import RowWindow, WindowShape
+from .row_window import RowWindow, image_windows, window_places
 
 _SIDE = 3
 _PIXEL = np.dtype(np.int8)
@@ -30,11 +31,9 @@ _OPERATIONS = 30
 _BUFFERS = 6
 
 
-def _shape(image: tuple[int, ...], stride: int) -> WindowShape:
-    if len(image) != 2:
-        raise KernelError(f"an image must have two dimensions, not {len(image)}")
+def _shape(image: tuple[int, ...], stride: int) -> ConvShape:
     CHECK.within("stride", stride, 1, _MOST_STRIDE)
-    return WindowShape(height=image[0], width=image[1], down=_SIDE, across=_SIDE, stride=stride)
+    return image_windows(image, _SIDE, _SIDE, stride)
 
 
 def median_pool(image: Elements, stride: int = 1) -> Elements:
@@ -79,7 +78,7 @@ def _picker(stride: int) -> Elements:
 class _MedianPool:
     """Code that computes a row of medians."""
 
-    def __init__(self, shape: WindowShape) -> None:
+    def __init__(self, shape: ConvShape) -> None:
         self.stride = shape.stride
         self.rows = RowWindow(
             (
@@ -151,12 +150,12 @@ def median_pool_job(image: Elements, stride: int = 1) -> KernelJob:
     """Medians of the windows of an image; parameters and errors as for :func:`median_pool`."""
     shape = _shape(image.shape, stride)
     picker = _picker(stride)
-    places = shape.places(picker.size, Width.W8)
+    places = window_places(shape, picker.size, Width.W8)
     return array_job(
         "median pooling",
         _program(shape.height, shape.width, stride),
         {places[0]: picker, places[1]: image.astype(_PIXEL)},
         places[2],
         lambda: median_pool(image, stride),
-        _OPERATIONS * shape.outputs,
+        _OPERATIONS * shape.out_height * shape.out_width,
     )

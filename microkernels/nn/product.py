@@ -74,6 +74,10 @@ class ProductShape:
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.within("inner", self.inner, 1, MOST_INNER)
         check_fraction(self.fraction)
+        CHECK.kind("shared", self.shared, tuple)
+        CHECK.within("numbers of shared", len(self.shared), 2, 2)
+        for one in self.shared:
+            CHECK.kind("shared", one, bool)
 
     @property
     def widths(self) -> tuple[int, int]:

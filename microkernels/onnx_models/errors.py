@@ -4,13 +4,31 @@ from support.errors import VipError, clipped, printable
 
 #: Maximum length of another library's message.
 _MOST_SHOWN = 200
+#: Maximum length of a name.
+_MOST_NAME = 60
 
 
 class ModelError(VipError):
     """An invalid model, or invalid data for one; one line says what, where, and what is allowed."""
 
 
-class MixedImagesError(ModelError):
+class RefusedError(ModelError):
+    """A node that is not supported.
+
+    Parameters:
+        op: its operator. node: its name. why: the reason.
+    """
+
+    def __init__(self, op: str, node: str, why: str) -> None:
+        super().__init__(op, node, why)
+        self.op, self.node, self.why = op, node, why
+
+    def __str__(self) -> str:
+        node, op = (clipped(printable(name), _MOST_NAME) for name in (self.node, self.op))
+        return f"node {node} ({op}): {self.why}"
+
+
+class MixedImagesError(RefusedError):
     """The images along the first axis of a node's output are not those of its inputs, one by one,
     so this axis is not a batch."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from microkernels.networks.network import INPUT, Layer, Network
 from support.errors import VipError
 
-from .errors import MixedImagesError, ModelError
+from .errors import MixedImagesError, ModelError, RefusedError
 from .importer import Importer, Operator, Value, affine_layer
 from .model import MappedModel, ModelPort
 from .read import GraphNode, OnnxGraph
@@ -35,15 +35,6 @@ _TAKES = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """A node that is not supported: its operator, its name, and the reason."""
-
-    op: str
-    node: str
-    why: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Coverage:
     """How much of a graph is supported.
 
@@ -55,7 +46,7 @@ class Coverage:
     """
 
     operators: Mapping[str, tuple[int, int]]
-    refused: tuple[Refusal, ...]
+    refused: tuple[RefusedError, ...]
     model: MappedModel | None
 
 
@@ -109,15 +100,14 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
                 operator(importer, node)
                 mapped[node.op] += 1
                 available.update(name for name in node.outputs if name in importer.values)
-            except MixedImagesError as error:
-                if graph.batch is None:
+            except RefusedError as error:
+                if isinstance(error, MixedImagesError) and graph.batch is None:
                     raise
-                why = str(error)
+                refused.append(error)
             except VipError as error:
                 why = str(error)
         if why:
-            begin = str(node.refused(""))
-            refused.append(Refusal(op=node.op, node=node.name, why=why.removeprefix(begin)))
+            refused.append(node.refused(why))
     model = None if refused else _model(importer)
     operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
     return Coverage(operators=operators_found, refused=tuple(refused), model=model)

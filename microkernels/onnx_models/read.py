@@ -14,7 +14,7 @@ from support.errors import clipped, printable
 from support.extras import need, together
 from support.files import read_bytes
 
-from .errors import MixedImagesError, ModelError, one_line
+from .errors import MixedImagesError, ModelError, RefusedError, one_line
 from .fold import Array, fold
 
 if TYPE_CHECKING:
@@ -46,17 +46,13 @@ class GraphNode:
 
         return helper.make_node(self.op, self.inputs, self.outputs, **self.attributes)
 
-    def refused(self, why: str) -> ModelError:
+    def refused(self, why: str) -> RefusedError:
         """An exception that refuses this node."""
-        return ModelError(self._message(why))
+        return RefusedError(self.op, self.name, why)
 
     def mixing(self, why: str) -> MixedImagesError:
         """An exception that refuses this node in a model with a batch."""
-        return MixedImagesError(self._message(why))
-
-    def _message(self, why: str) -> str:
-        name = clipped(printable(self.name), _MOST_SHOWN)
-        return f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}"
+        return MixedImagesError(self.op, self.name, why)
 
 
 def attribute(node: GraphNode, name: str, default: Any) -> Any:

@@ -14,10 +14,9 @@ from microkernels.apps.convolve_image import ImageFilter
 from microkernels.apps.digits import DigitNetwork
 from microkernels.apps.gauss import gauss_program
 from microkernels.apps.matrix_add import matrix_add_program
-from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_program
+from microkernels.apps.matrix_multiply import matrix_multiply_program
 from microkernels.apps.matrix_transpose import matrix_transpose_program
 from microkernels.apps.median_pool import median_pool_job
-from microkernels.apps.row_window import WindowShape
 from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
@@ -52,6 +51,7 @@ from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmShape, LstmWeights, plan_lstm
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.product import ProductShape
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from tests.junk import SMALL_JUNK
@@ -64,6 +64,7 @@ def zeros(*shape: int) -> Elements:
 CONV = ConvShape(width=8, height=8, channels=16, filters=8)
 POOL = PoolShape(width=8, height=8, channels=16)
 DENSE = DenseShape(inputs=10, outputs=12)
+PRODUCT = ProductShape(groups=1, rows=3, columns=5, inner=4, fraction=8)
 RELU = ElementShape(width=6, height=6, channels=8, operation="relu")
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
 WEIGHTS = LstmWeights(
@@ -112,8 +113,6 @@ INSTANCES: tuple[Any, ...] = (
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
     LstmLayout(plan=plan_lstm(LSTM)),
     plan_lstm(LSTM),
-    MultiplyShape(rows=3, inner=4, columns=5),
-    WindowShape(height=9, width=9, down=3, across=3),
     *LAYERS.layers,
     ElementWise(name="sum", function="add", other="conv"),
     ElementWise(name="relu", function="relu"),
@@ -121,6 +120,7 @@ INSTANCES: tuple[Any, ...] = (
     ENGINES,
     MapCut(size=MapSize(8, 8, 16), depth=8),
     SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
+    PRODUCT,
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
 )
@@ -249,7 +249,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (gauss_program, {"systems": 2, "unknowns": 4}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),
-    (matrix_multiply_program, {"shape": MultiplyShape(rows=3, inner=4, columns=5), "fraction": 8}),
+    (matrix_multiply_program, {"shape": PRODUCT}),
     (matrix_transpose_program, {"rows": 9, "columns": 10}),
     (median_pool_job, {"image": zeros(9, 9), "stride": 1}),
 )

@@ -105,8 +105,7 @@ class VipRep(BackendRep):
                 continue
             if coverage.model is not None:
                 return coverage.model
-            first = coverage.refused[0]
-            refused = refused or ModelError(f"node {first.node} ({first.op}): {first.why}")
+            refused = refused or coverage.refused[0]
         raise refused or ModelError("the model has no input of numbers")
 
 

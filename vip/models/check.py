@@ -7,8 +7,9 @@ from pathlib import Path
 from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.errors import RefusedError
 from microkernels.onnx_models.fusion import in_curves
-from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
+from microkernels.onnx_models.mapping import Coverage, map_graph
 from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
@@ -44,7 +45,7 @@ class ModelCheck(Shown):
     preset: str
     batch: int
     operators: dict[str, tuple[int, int]]
-    refused: tuple[Refusal, ...]
+    refused: tuple[RefusedError, ...]
     layers: tuple[LayerFigures, ...]
     vault_bytes: int
     room_bytes: int
@@ -70,6 +71,7 @@ class ModelCheck(Shown):
         """Plain JSON data."""
         return {
             **asdict(self),
+            "refused": [vars(error) for error in self.refused],
             "layers": [layer.to_json() for layer in self.layers],
             "predicted_cycles": self.cycles,
             "predicted_ms": self.ms,

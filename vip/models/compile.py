@@ -361,7 +361,7 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     if coverage.model is None or session is None:
         first, further = coverage.refused[0], len(coverage.refused) - 1
         also = f" (and {further} more: vip nn check lists them)" if further else ""
-        raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
+        raise ModelError(f"{first}{also}")
     return coverage.model, session
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.networks.parameters import Reals
-from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.mapping import Refusal
+from microkernels.onnx_models.errors import ModelError, RefusedError, one_line
 from microkernels.onnx_models.model import ModelPort
 from microkernels.onnx_models.read import OnnxGraph, load_proto
 from support.extras import need
@@ -217,7 +216,7 @@ def output_error(tensor: str, values: Reals, exact: Reals) -> OutputDeviation:
 _APART, _APART_INTEGERS = 1e-3, 5e-2
 
 
-def mixed_images(model: Path | bytes, session: OnnxModel, graph: OnnxGraph) -> Refusal | None:
+def mixed_images(model: Path | bytes, session: OnnxModel, graph: OnnxGraph) -> RefusedError | None:
     """The node that mixes images, of a model that leaves their number open: outputs of two images
     together are not those of each alone; None: none does, or constants say that there is one.
 
@@ -247,7 +246,7 @@ def mixed_images(model: Path | bytes, session: OnnxModel, graph: OnnxGraph) -> R
         f"the model leaves the number of images open, but of two images its output {first} is "
         "not that of each; --batch 1 takes one image at a time"
     )
-    return Refusal(op=op, node=node, why=why)
+    return RefusedError(op, node, why)
 
 
 def _mixed(

@@ -116,7 +116,7 @@ def check(
         operators.add_row(name, f"{count}", f"{mapped}")
     console.print(operators)
     for refusal in report.refused:
-        console.print(f"node {refusal.node} ({refusal.op}): {refusal.why}")
+        console.print(str(refusal))
     if report.problem:
         console.print(report.problem)
     if report.layers and report.vault_bytes:
