@@ -36,7 +36,7 @@ from .option_groups.design import (
     dump_of,
     naming_dump,
 )
-from .options import JsonOption, ParametersOption, file_arguments, reading, writing
+from .options import JsonOption, ParametersOption, file_arguments, output_option, reading, writing
 
 #: Most characters of a number in --define: more than 128 bits take in any notation.
 _NUMBER_CHARACTERS = 160
@@ -73,13 +73,7 @@ def asm(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Program file (default: FILE with the format as its ending).",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        output_option("Program file (default: FILE with the format as its ending).", writing()),
     ] = None,
     listing_file: Annotated[
         Path | None,
@@ -141,13 +135,7 @@ def disasm(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Assembly file (default: standard output).",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        output_option("Assembly file (default: standard output).", writing()),
     ] = None,
     json: JsonOption = None,
 ) -> None:

@@ -46,6 +46,7 @@ from .options import (
     JsonOption,
     PresetOption,
     drawing,
+    output_option,
     reading,
     writing,
 )
@@ -64,13 +65,7 @@ CutOption = Annotated[
 ]
 LabelsOption = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the labels as .npy or as .png (grey levels).",
-        callback=writing(".npy", ".png"),
-    ),
+    output_option("Write the labels as .npy or as .png (grey levels).", writing(".npy", ".png")),
 ]
 
 
@@ -217,12 +212,8 @@ def stereo(
     energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the disparities as .npy, .pfm, or .png (8 bits, scaled).",
-            callback=writing(*ENDINGS),
+        output_option(
+            "Write the disparities as .npy, .pfm, or .png (8 bits, scaled).", writing(*ENDINGS)
         ),
     ] = None,
     truth: Annotated[
@@ -357,13 +348,7 @@ def flow(
     energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the motions (right, down) as .npy or .flo.",
-            callback=writing(".npy", ".flo"),
-        ),
+        output_option("Write the motions (right, down) as .npy or .flo.", writing(".npy", ".flo")),
     ] = None,
     window: Annotated[
         int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
@@ -453,12 +438,8 @@ def graph(
     preset_name: PresetOption = "pe",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the labels, or a row of probabilities per variable, as .npy.",
-            callback=writing(".npy"),
+        output_option(
+            "Write the labels, or a row of probabilities per variable, as .npy.", writing(".npy")
         ),
     ] = None,
     json: JsonOption = None,

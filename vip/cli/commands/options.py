@@ -147,6 +147,11 @@ def _check_generated(folder: Path) -> None:
     check_directory(folder)
 
 
+def output_option(text: str, callback: Callable[..., Any], metavar: str = "FILE") -> Any:
+    """The option ``-o`` of what a command writes; ``text`` is its help."""
+    return typer.Option("-o", "--output", metavar=metavar, help=text, callback=callback)
+
+
 def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[str]:
     """The files in ``given``: neither in ``names`` (each a ``what``) nor similar to one of them.
 
@@ -211,11 +216,7 @@ PresetOption = Annotated[
 ]
 OutputDirectory = Annotated[
     Path,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="Output folder; created if missing.",
-        callback=filling(replaced=True, check=_check_generated),
+    output_option(
+        "Output folder; created if missing.", filling(replaced=True, check=_check_generated), "DIR"
     ),
 ]
