@@ -205,8 +205,9 @@ _PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits"), 5
 def boards(only: NamesOption = None) -> Iterator[Measurement]:
     """Bit files of boards of grade -6, with engines trimmed to bp and to the digits CNN.
 
-    Of bp with block RAM and with SDRAM; the CNN is from ONNX. The highest clocks of five placements each, and the margin of their median over the design's
-    clock. Placements are cached, so an interrupted command resumes.
+    Of bp with block RAM and with SDRAM; the CNN is from ONNX. The highest clocks of five placements
+    each, and the margin of their median over the design's clock. Placements are cached, so an
+    interrupted command resumes.
 
     Example: vip bench boards --only digits
     """
@@ -232,8 +233,8 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
 def board_runs(only: NamesOption = None) -> Iterator[Measurement]:
     """Runs at the pins of boards in Verilog: bp, the thesis's tile in bytes, and 100 digits.
 
-    With SDRAM bp, and BP-M on a picture. Every output has to equal the golden model's, and so do those of the first job on the engine's
-    Verilog alone.
+    With SDRAM bp, and BP-M on a picture. Every output has to equal the golden model's, and so do
+    those of the first job on the engine's Verilog alone.
 
     Example: vip bench board_runs --only digits
     """
