@@ -18,12 +18,13 @@ from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
 from pe.config import PAIRS
 from sim_tb.cosim.checkpoint import Checkpoint
-from sim_tb.cosim.chip import ChipSimulation
+from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import ResultCache, fingerprint
+from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
@@ -186,6 +187,41 @@ def measure_network(
     )
     checkpoint.remove()
     return BatchRun.from_dict(run)
+
+
+def measure_by_vault(name: str, config: ChipConfig) -> tuple[float, float]:
+    """GB/s of all DRAM and milliseconds of one of :data:`NETWORKS` on the timing model, an image,
+    from launches in which the engines of one vault compute, and all engines if data move.
+
+    Vaults compute without each other, and all have as much work: apart from where in a refresh
+    interval they start, which changes their cycles by up to 0.3 %, each is like the others. What
+    they compute is not compared. The result is cached on disk.
+
+    Parameters:
+        name, config: as for :func:`network_of`.
+
+    Raises:
+        VipError: as of :func:`measure_network`.
+    """
+    job = network_of(name, config)
+
+    def measured() -> list[float]:
+        ms = moved = 0.0
+        with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
+            job.prepare(image)
+            for launch in job.launches:
+                _, moves = job.step_of(launch.name)
+                say(launch.name)
+                chip.reset()
+                vaults = config.vaults if moves else 1
+                result = run_launch(chip, launch, pes=range(vaults * config.tile.pes))
+                ms += result.tck_ns * (result.loading + result.host_cycles) / 1e6
+                moved += result.bytes_moved * config.vaults / vaults
+        return [moved / ms / 1e6, ms]
+
+    key = model_key(config, job, f"{name} by vault")
+    gbs, ms = ResultCache("networks").get(key, measured)
+    return gbs, ms
 
 
 def _measured(

@@ -1,6 +1,7 @@
 """A controller for a board's SDRAM, made with LiteDRAM, between an AXI bus and the board's pins."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from hdl.axi import Axi4
 from support.extras import need
@@ -56,17 +57,12 @@ def sdram_verilog(bus: Axi4, mhz: float, ratio: int) -> str:
         MissingExtraError: LiteDRAM is not installed.
     """
     need_litedram()
-    from litedram.core.controller import ControllerSettings, LiteDRAMController
-    from litedram.core.crossbar import LiteDRAMCrossbar
-    from litedram.frontend.axi import LiteDRAMAXI2Native, LiteDRAMAXIPort
-    from litedram.modules import MT48LC16M16
     from litedram.phy.gensdrphy import GENSDRPHY, HalfRateGENSDRPHY
     from litex.build.io import DDROutput
-    from litex.build.lattice.common import lattice_ecp5_special_overrides
+    from litex.build.lattice.common import lattice_ecp5_special_overrides as cells
     from litex.gen.fhdl.verilog import convert
-    from migen import Case, ClockDomain, ClockDomainsRenamer, If, Module, Record, Signal
+    from migen import ClockDomain, ClockDomainsRenamer, Module, Record, Signal
 
-    hertz = round(mhz * 1e6)
     top = Module()
     clk, twice, shifted, rst = (Signal(name=one) for one in ("clk", "twice", "shifted", "rst"))
     ready, pin_clk = Signal(name="ready"), Signal(name=f"{SDRAM}_clk")
@@ -84,18 +80,33 @@ def sdram_verilog(bus: Axi4, mhz: float, ratio: int) -> str:
     layout = [(name, wires) for name, wires in SDRAM_WIRES.items() if name != "clk"]
     pads = Record(layout, name=SDRAM)
     latency = 2 if mhz * ratio <= _FAST_MHZ else 3
-    phy = (GENSDRPHY if ratio == 1 else HalfRateGENSDRPHY)(pads, hertz, cl=latency)
+    phy = (GENSDRPHY if ratio == 1 else HalfRateGENSDRPHY)(pads, mhz * 1e6, cl=latency)
     # After an odd latency, a READ is in the second of the SDRAM's two clocks, so that both words of
     # its data are in one of the controller's.
     phy.settings.rdphase = ratio - 1 & latency
     # It finds the phase of the faster clock, and passes the commands of the power-up.
     top.submodules += ClockDomainsRenamer({"sys": "boot"})(phy)
     top.specials += DDROutput(1, 0, pin_clk, clk=shifted)
-    part = MT48LC16M16(hertz, f"1:{ratio}")
+    controller, ports = _add_controller(top, phy.settings, bus, round(mhz * 1e6))
+    _add_power_up(top, phy, controller, ready, round(_POWER_UP_US * mhz))
+    ports |= {clk, twice, shifted, rst, ready, pin_clk, *pads.flatten()}
+    text = str(convert(top, ports, name=SDRAM, special_overrides=cells))
+    # Its comments have the date.
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("//"))
+
+
+def _add_controller(top: Any, settings: Any, bus: Axi4, hertz: int) -> tuple[Any, set[Any]]:
+    """Add the controller to ``top``, for a PHY of these settings; itself, and its AXI ports."""
+    from litedram.core.controller import ControllerSettings, LiteDRAMController
+    from litedram.core.crossbar import LiteDRAMCrossbar
+    from litedram.frontend.axi import LiteDRAMAXI2Native, LiteDRAMAXIPort
+    from litedram.modules import MT48LC16M16
+
+    part = MT48LC16M16(hertz, f"1:{settings.nphases}")
     # Parts of other makers need some ns more.
     part.timing_settings.tRFC += 1
     controller = LiteDRAMController(
-        phy.settings, part.geom_settings, part.timing_settings, hertz, ControllerSettings()
+        settings, part.geom_settings, part.timing_settings, hertz, ControllerSettings()
     )
     crossbar = LiteDRAMCrossbar(controller.interface)
     axi = LiteDRAMAXIPort(
@@ -103,11 +114,26 @@ def sdram_verilog(bus: Axi4, mhz: float, ratio: int) -> str:
     )
     top.submodules += controller, crossbar
     top.submodules += LiteDRAMAXI2Native(axi, crossbar.get_port(data_width=bus.data_bits))
+    ports = set()
+    for name in bus.members:
+        channel = "w" if name.startswith("w") else name[: 2 if name.startswith("a") else 1]
+        signal = getattr(getattr(axi, channel), name.removeprefix(channel))
+        signal.name_override = f"axi_{name}"
+        ports.add(signal)
+    return controller, ports
 
-    # The commands of the power-up: all banks are precharged and refreshed, and the mode is set.
-    mode = latency << 4 | (ratio.bit_length() - 1)
+
+def _add_power_up(top: Any, phy: Any, controller: Any, ready: Any, cycles: int) -> None:
+    """Add what gives the PHY the commands of the power-up after some cycles, sets ``ready``, and
+    from then on gives it those of the controller.
+
+    All banks are precharged and refreshed, and the mode is set.
+    """
+    from migen import Case, If, Signal
+
+    mode = phy.settings.cl << 4 | (phy.settings.nphases.bit_length() - 1)
     commands = [(0, 1, 0, 1 << 10), *[(0, 0, 1, 0)] * _REFRESHES, (0, 0, 0, mode)]
-    wait = Signal(max=round(_POWER_UP_US * mhz) + 1, reset=round(_POWER_UP_US * mhz))
+    wait = Signal(max=cycles + 1, reset=cycles)
     step = Signal(max=len(commands) + 1)
     phase = phy.dfi.p0
     steps = {
@@ -126,17 +152,6 @@ def sdram_verilog(bus: Axi4, mhz: float, ratio: int) -> str:
     top.comb += If(ready, controller.dfi.connect(phy.dfi)).Else(
         *(one.cke.eq(1) for one in phy.dfi.phases), If(wait == 0, Case(step, steps))
     )
-
-    ports = {clk, twice, shifted, rst, ready, pin_clk, *pads.flatten()}
-    for name in bus.members:
-        channel = "w" if name.startswith("w") else name[: 2 if name.startswith("a") else 1]
-        signal = getattr(getattr(axi, channel), name.removeprefix(channel))
-        signal.name_override = f"axi_{name}"
-        ports.add(signal)
-    cells = lattice_ecp5_special_overrides
-    text = str(convert(top, ports, name=SDRAM, special_overrides=cells))
-    # Its comments have the date.
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("//"))
 
 
 #: Cells of ECP5's pins -> their behaviour, for simulation.

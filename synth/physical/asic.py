@@ -34,6 +34,7 @@ _SIZED = "topo;buffer,-c,-p;topo;upsize;dnsize"
 #: For the least area; 5 % of it are buffers and larger cells, without which gates that drive a
 #: thousand others limit the clock to about 130 MHz.
 _FOR_AREA = "&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
+#: The smallest first, as a rule; the last is for speed.
 #: Long carries ("": Yosys's own, Brent and Kung's; others are files of Yosys) and script of ABC.
 _RECIPES = (
     ("", _FOR_AREA),
@@ -43,8 +44,8 @@ _RECIPES = (
     ("kogge-stone", _MAP),
     ("sklansky", _RESTRUCTURE + _MAP),
     ("han-carlson", _RESTRUCTURE + _MAP),
-    ("kogge-stone", _RESTRUCTURE + _MAP),
     ("", 2 * _RESTRUCTURE + _MAP),
+    ("kogge-stone", _RESTRUCTURE + _MAP),
     ("", 3 * _RESTRUCTURE + _MAP),
 )
 

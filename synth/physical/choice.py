@@ -17,33 +17,36 @@ from synth.timing.timer import Timer
 from .yosys import CellCount, cache_folder
 
 #: Part of every key: changes with the way of choosing.
-_FORMAT = "1"
+_FORMAT = "2"
 
-#: Module -> its mapped results, by recipe.
-Results = Mapping[str, Sequence[CellCount]]
+#: Maps a module by a recipe.
+Mapped = Callable[[str, int], CellCount]
 #: Joins these results, of one module or of all.
 Joined = Callable[[Mapping[str, CellCount]], Netlist]
 
 
 def choose(
-    results: Results, joined: Joined, library: CellLibrary, aim_ns: float, glue: Collection[str]
+    keys: Mapping[str, Sequence[str]],
+    mapped: Mapped,
+    joined: Joined,
+    library: CellLibrary,
+    aim_ns: float,
+    glue: Collection[str],
 ) -> Mapping[str, int]:
     """The recipe of each module, cached by content.
 
-    The netlist of all starts with the fastest result of each. A smaller one takes its place if the
-    longest path, with the library's wires, then takes ``aim_ns`` at most, or does not get longer.
+    The netlist of all starts with the last recipe of each, that for speed. The first that is
+    smaller takes its place if the longest path, with the library's wires, then takes ``aim_ns`` at
+    most, or does not get longer; larger modules come first. Those after it are not mapped.
 
     Parameters:
+        keys: module -> a hash of what each recipe depends on.
         glue: modules that contain the others, timed with these only.
     """
-    names = {
-        module: [one.netlist.parent.name for one in of if one.netlist is not None]
-        for module, of in results.items()
-    }
-    file = cache_folder() / "recipes" / f"{content_key(_FORMAT, names, aim_ns)}.json"
+    file = cache_folder() / "recipes" / f"{content_key(_FORMAT, keys, aim_ns)}.json"
     try:
         cached: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
-        return {module: cached[module] for module in results}
+        return {module: cached[module] for module in keys}
     except (OSError, ValueError, LookupError, TypeError):
         pass
 
@@ -51,32 +54,19 @@ def choose(
         timer = Timer(joined(chosen), library, SramTimes(library.node_nm), library.wires)
         return float(timer.end_ns.max(initial=0.0))
 
-    fronts = {
-        module: _front(of, [0.0 if module in glue else ns({module: one}) for one in of])
-        for module, of in results.items()
-    }
-    chosen = {module: front[-1][1] for module, front in fronts.items()}
+    recipes = {module: len(of) - 1 for module, of in keys.items()}
+    chosen = {module: mapped(module, last) for module, last in recipes.items()}
     limit = max(aim_ns, ns(chosen))
-    for module in sorted(fronts, key=lambda name: -_saving(fronts[name])):
-        for alone, result in fronts[module][:-1]:
-            if alone <= limit and ns({**chosen, module: result}) <= limit:
-                chosen[module] = result
+    for module in sorted(chosen, key=lambda name: -chosen[name].area):
+        for recipe in range(recipes[module]):
+            one = mapped(module, recipe)
+            if one.area >= chosen[module].area or (
+                module not in glue and len(chosen) > 1 and ns({module: one}) > limit
+            ):
+                continue
+            if ns({**chosen, module: one}) <= limit:
+                chosen[module], recipes[module] = one, recipe
                 break
-    recipes = {module: list(of).index(chosen[module]) for module, of in results.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(recipes).encode())
     return recipes
-
-
-def _front(results: Sequence[CellCount], ns: Sequence[float]) -> list[tuple[float, CellCount]]:
-    """Results that are faster than each smaller one, the smallest first, with their ``ns``."""
-    front: list[tuple[float, CellCount]] = []
-    for alone, result in sorted(zip(ns, results, strict=True), key=lambda one: one[1].area):
-        if not front or alone < front[-1][0]:
-            front.append((alone, result))
-    return front
-
-
-def _saving(front: Sequence[tuple[float, CellCount]]) -> float:
-    """Area between the fastest and the smallest."""
-    return front[-1][1].area - front[0][1].area

@@ -48,6 +48,13 @@ def map_module(
     Raises:
         SynthesisError: Yosys refuses the design.
     """
+    work = _work(unit, module, target, emission, recipe, verilog)
+    return run(work, what=f"synthesis of {module} for {target.name}")
+
+
+def _work(
+    unit: EngineUnit, module: str, target: Target, emission: Emission, recipe: int, verilog: bool
+) -> Run:
     sources = {name: _COMMENT.sub("", emission.modules[name]) for name in closure(emission, module)}
     boxes: tuple[str, ...] = ()
     if unit.opened:
@@ -56,7 +63,7 @@ def map_module(
     used = {part for name in sources for part in emission.instances[name]}
     for name in sorted(used.intersection(emission.black_boxes)):
         sources[name] = macro_stub(SramGeometry.parse(name))
-    work = Run(
+    return Run(
         top=module,
         sources=sources,
         boxes=boxes,
@@ -65,7 +72,6 @@ def map_module(
         liberty=target.liberty,
         netlist="v" if verilog else "json" if target.library is not None else "",
     )
-    return run(work, what=f"synthesis of {module} for {target.name}")
 
 
 def each_unit(
@@ -117,19 +123,28 @@ def choose_recipes(
     recipes = dict.fromkeys(modules, 0)
     if target.library is None or len(target.recipes) == 1:
         return recipes
-    numbers = range(len(target.recipes))
+    unit_of = {name: unit for unit in chosen for name, _ in unit.modules}
 
-    def work(unit: EngineUnit) -> dict[str, list[CellCount]]:
-        return {
-            name: [map_module(unit, name, target, emission, recipe=number) for number in numbers]
-            for name, _ in unit.modules
-        }
+    def mapped(name: str, recipe: int) -> CellCount:
+        return map_module(unit_of[name], name, target, emission, recipe=recipe)
 
-    mapped = each_unit(chosen, work, progress, jobs)
-    results = {name: of for counts in mapped for name, of in counts.items()}
+    def work(unit: EngineUnit) -> None:
+        """What each choice needs, several units at a time."""
+        for name, _ in unit.modules:
+            for recipe in (0, len(target.recipes) - 1):
+                mapped(name, recipe)
+
+    each_unit(chosen, work, progress, jobs)
+    keys = {
+        name: [
+            _work(unit_of[name], name, target, emission, recipe, verilog=False).key
+            for recipe in range(len(target.recipes))
+        ]
+        for name in modules
+    }
     whole = emission.top in modules
     glue = {name for unit in chosen if unit.opened for name, _ in unit.modules}
-    parts = [results] if whole else [{name: results[name]} for name in modules if name not in glue]
+    parts = [modules] if whole else [[name] for name in modules if name not in glue]
     # Those of one netlist and its last candidates.
     read = lru_cache(maxsize=2 * len(modules))(read_module)
 
@@ -137,7 +152,8 @@ def choose_recipes(
         return _joined(of, emission.top, read)
 
     for part in parts:
-        recipes |= choose(part, joined, target.library, target.aim_ns, glue)
+        of_part = {name: keys[name] for name in part}
+        recipes |= choose(of_part, mapped, joined, target.library, target.aim_ns, glue)
     return recipes
 
 

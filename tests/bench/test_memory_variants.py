@@ -58,12 +58,15 @@ def test_variants_of_a_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     run = SimpleNamespace(steps=steps, ms=4.0)
     monkeypatch.setattr(experiments, "measure_full_hd", full_hd)
     monkeypatch.setattr(experiments, "measure_network", lambda *_: run)
+    monkeypatch.setattr(experiments, "measure_by_vault", lambda *_: (151.0, 4.1))
     path = tmp_path / "chip.png"
     figures = {item.name: item.value for item in experiments.chip_variants(drawing=path)}
     assert path.stat().st_size > 1000
     assert figures["bp_base_ms"] == 4.0
     assert figures["vgg_open_page_gbs"] == 150.0
     assert "vgg_base_gbs" not in figures
+    assert figures["vgg_by_vault_base_gbs"] == 151.0
+    assert figures["vgg_by_vault_open_page_ms"] == 4.1
     assert sizes == [base.config.size_bytes] * 4
 
 

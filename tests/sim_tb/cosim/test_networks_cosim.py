@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.networks import measure_network
+from bench.networks import measure_by_vault, measure_network
 from bench.sequences import measure_sequence
 from isa.image import DramImage
 from microkernels.common.errors import KernelError
@@ -200,6 +200,9 @@ def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyP
     assert set(run.layers) == {"conv1", "conv2", "pool", "fc"}
     assert run.ms == pytest.approx(sum(map(sum, run.layers.values())))
     assert measured.BatchRun.from_dict(asdict(run)) == run
+    gbs, ms = measure_by_vault("test", TINY)
+    assert ms == pytest.approx(run.ms, rel=0.01)
+    assert gbs == pytest.approx(sum(step.gbs * step.ms for step in run.steps) / run.ms, rel=0.1)
     right = NetworkJob.of_layers
     count = iter(range(9))
 

@@ -32,11 +32,20 @@ from .option_groups.design import (
     DesignPresetOption,
     DumpOption,
     MemoryOption,
+    ProgramArgument,
     chosen,
     dump_of,
     naming_dump,
 )
-from .options import JsonOption, ParametersOption, file_arguments, reading, writing
+from .options import (
+    JsonOption,
+    ParametersOption,
+    file_arguments,
+    file_option,
+    output_option,
+    reading,
+    writing,
+)
 
 #: Most characters of a number in --define: more than 128 bits take in any notation.
 _NUMBER_CHARACTERS = 160
@@ -73,17 +82,11 @@ def asm(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Program file (default: FILE with the format as its ending).",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        output_option("Program file (default: FILE with the format as its ending).", writing()),
     ] = None,
     listing_file: Annotated[
         Path | None,
-        typer.Option("--listing", help="Also write a listing.", metavar="FILE", callback=writing()),
+        file_option("Also write a listing.", writing(), "--listing"),
     ] = None,
     define: Annotated[
         list[str] | None,
@@ -141,13 +144,7 @@ def disasm(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Assembly file (default: standard output).",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        output_option("Assembly file (default: standard output).", writing()),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -167,12 +164,7 @@ def disasm(
 
 
 def run(
-    program: Annotated[
-        Path,
-        typer.Argument(
-            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
-        ),
-    ],
+    program: ProgramArgument,
     preset_name: DesignPresetOption = None,
     config: ConfigOption = None,
     memory: MemoryOption = None,
@@ -183,11 +175,7 @@ def run(
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,
-        typer.Option(
-            help="Write a profile of the run, for vip trim --profile.",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        file_option("Write a profile of the run, for vip trim --profile.", writing()),
     ] = None,
     hazards: Annotated[
         bool,

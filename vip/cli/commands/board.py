@@ -17,7 +17,7 @@ from vip.output import write_json
 from vip.trimming.models import find_work, is_model, is_onnx, work_files
 
 from .option_groups.models import ModelOption, refuse
-from .options import JsonOption, PlacementsOption, reading, writing
+from .options import JsonOption, PlacementsOption, output_option, reading, writing
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -133,13 +133,7 @@ def build(
     design: DesignOption,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Bit file to write (default: BOARD-WORK.bit).",
-            callback=writing(".bit"),
-        ),
+        output_option("Bit file to write (default: BOARD-WORK.bit).", writing(".bit")),
     ] = None,
     placements: PlacementsOption = 1,
     json: JsonOption = None,

@@ -11,7 +11,7 @@ from vip.browser.runtime import FILES, RELEASE
 from vip.cli.console import console
 from vip.output import write_json
 
-from .options import JsonOption, filling, reading
+from .options import JsonOption, filling, output_option, reading
 
 
 def _files(folder: Path | None) -> list[Path]:
@@ -21,13 +21,7 @@ def _files(folder: Path | None) -> list[Path]:
 def browser(
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Output folder; created if missing.",
-            callback=filling(PAGE_FILES),
-        ),
+        output_option("Output folder; created if missing.", filling(PAGE_FILES), "DIR"),
     ],
     pyodide: Annotated[
         Path | None,

@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import vip
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
@@ -23,7 +21,7 @@ from vip.cli.tables.cosim import show_bp
 from vip.cli.tables.trim import show_trim
 from vip.output import write_json
 
-from .options import JsonOption, filling
+from .options import JsonOption, filling, output_option
 
 #: What is written into the folder: files, and directories of Verilog.
 _PICTURE = "motorcycle.png"
@@ -44,13 +42,7 @@ def _check_designs(folder: Path) -> None:
 def demo(
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Folder for the results.",
-            callback=filling(_FILES, check=_check_designs),
-        ),
+        output_option("Folder for the results.", filling(_FILES, check=_check_designs), "DIR"),
     ] = Path("build/demo"),
     json: JsonOption = None,
 ) -> None:

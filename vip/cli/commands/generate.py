@@ -12,7 +12,7 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .options import JsonOption, OutputDirectory, drawing
+from .options import JsonOption, OutputDirectory, drawing, output_option
 
 
 def generate(
@@ -50,13 +50,7 @@ def generate(
 def diagram(
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Picture to write: PNG or SVG, by its ending.",
-            callback=drawing(),
-        ),
+        output_option("Picture to write: PNG or SVG, by its ending.", drawing()),
     ],
     preset_name: DesignPresetOption = None,
     file: ConfigOption = None,

@@ -46,6 +46,8 @@ from .options import (
     JsonOption,
     PresetOption,
     drawing,
+    file_option,
+    output_option,
     reading,
     writing,
 )
@@ -64,22 +66,14 @@ CutOption = Annotated[
 ]
 LabelsOption = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the labels as .npy or as .png (grey levels).",
-        callback=writing(".npy", ".png"),
-    ),
+    output_option("Write the labels as .npy or as .png (grey levels).", writing(".npy", ".png")),
 ]
 
 
 EnergiesOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
-        callback=drawing(".json"),
+    file_option(
+        "Write the energy after each iteration as JSON, or plot it as PNG or SVG.", drawing(".json")
     ),
 ]
 
@@ -217,21 +211,13 @@ def stereo(
     energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the disparities as .npy, .pfm, or .png (8 bits, scaled).",
-            callback=writing(*ENDINGS),
+        output_option(
+            "Write the disparities as .npy, .pfm, or .png (8 bits, scaled).", writing(*ENDINGS)
         ),
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="True disparities: a picture (0: unknown), .pfm, .npy or .npz.",
-            callback=reading(),
-        ),
+        file_option("True disparities: a picture (0: unknown), .pfm, .npy or .npz.", reading()),
     ] = None,
     truth_factor: Annotated[
         float | None,
@@ -239,10 +225,8 @@ def stereo(
     ] = None,
     mask: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Picture for the errors, white where both photographs show the point.",
-            callback=reading(),
+        file_option(
+            "Picture for the errors, white where both photographs show the point.", reading()
         ),
     ] = None,
     json: JsonOption = None,
@@ -357,13 +341,7 @@ def flow(
     energies: EnergiesOption = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the motions (right, down) as .npy or .flo.",
-            callback=writing(".npy", ".flo"),
-        ),
+        output_option("Write the motions (right, down) as .npy or .flo.", writing(".npy", ".flo")),
     ] = None,
     window: Annotated[
         int, typer.Option(help="Motions across and down, odd: 3, 5 or 7 are 9, 25 or 49 labels.")
@@ -453,12 +431,8 @@ def graph(
     preset_name: PresetOption = "pe",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write the labels, or a row of probabilities per variable, as .npy.",
-            callback=writing(".npy"),
+        output_option(
+            "Write the labels, or a row of probabilities per variable, as .npy.", writing(".npy")
         ),
     ] = None,
     json: JsonOption = None,

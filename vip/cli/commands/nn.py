@@ -29,7 +29,7 @@ from .option_groups.models import (
     carried,
     shaped,
 )
-from .options import JsonOption, PresetOption, filling, reading, writing
+from .options import JsonOption, PresetOption, filling, output_option, reading, writing
 
 if TYPE_CHECKING:
     from vip.models.compile import CompileReport
@@ -144,13 +144,7 @@ def compile_command(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            callback=filling(check=check_new),
-            help="Output folder, which must not exist.",
-        ),
+        output_option("Output folder, which must not exist.", filling(check=check_new), "DIR"),
     ],
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
@@ -269,13 +263,7 @@ def run(
     on: PlaceOption = "golden",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=writing(".npz"),
-            help="Write the outputs by name (.npz).",
-        ),
+        output_option("Write the outputs by name (.npz).", writing(".npz")),
     ] = None,
     json: JsonOption = None,
 ) -> None:

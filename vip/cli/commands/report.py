@@ -19,6 +19,7 @@ from .options import (
     ToolsOption,
     file_arguments,
     is_given,
+    output_option,
     reading,
     writing_or_filling,
 )
@@ -60,13 +61,11 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Page about a result (default: RUN.html), or folder for a page about an engine "
+        output_option(
+            "Page about a result (default: RUN.html), or folder for a page about an engine "
             "(default: build/report).",
-            metavar="FILE|DIR",
-            callback=writing_or_filling(_PAGE, FILES),
+            writing_or_filling(_PAGE, FILES),
+            "FILE|DIR",
         ),
     ] = None,
     preset_name: PresetOption = "pe",

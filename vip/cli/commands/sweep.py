@@ -11,7 +11,7 @@ from vip.output import write_json
 from vip.sweeps.sweep import FILES, SweepResult
 from vip.sweeps.sweep import sweep as run_sweep
 
-from .options import JobsOption, JsonOption, SchedulerOption, filling, reading
+from .options import JobsOption, JsonOption, SchedulerOption, filling, output_option, reading
 
 
 def _show(result: SweepResult, folder: Path) -> None:
@@ -41,13 +41,7 @@ def sweep(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Folder for the results; created if missing.",
-            callback=filling(FILES),
-        ),
+        output_option("Folder for the results; created if missing.", filling(FILES), "DIR"),
     ] = Path("build/sweep"),
     scheduler: SchedulerOption = None,
     jobs: JobsOption = None,
