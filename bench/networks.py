@@ -15,7 +15,7 @@ from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
-from microkernels.networks.vgg16 import vgg16
+from microkernels.networks.vgg16 import vgg16, vgg19
 from pe.config import PAIRS
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.chip import ChipSimulation, run_launch
@@ -55,7 +55,11 @@ _LITTLE_NETWORK = Network(
 )
 
 #: Name -> network.
-NETWORKS: Mapping[str, Network] = {"vgg16": vgg16(), "little": _LITTLE_NETWORK}
+NETWORKS: Mapping[str, Network] = {
+    "vgg16": vgg16(),
+    "vgg19": vgg19(),
+    "little": _LITTLE_NETWORK,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,21 +193,21 @@ def measure_network(
     return BatchRun.from_dict(run)
 
 
-def measure_by_vault(name: str, config: ChipConfig) -> tuple[float, float]:
-    """GB/s of all DRAM and milliseconds of one of :data:`NETWORKS` on the timing model, an image,
-    from launches in which the engines of one vault compute, and all engines if data move.
+def measure_by_vault(name: str, config: ChipConfig, batch: int = 1) -> tuple[float, float]:
+    """GB/s of all DRAM and milliseconds of one of :data:`NETWORKS` on the timing model, from
+    launches in which the engines of one vault compute, and all engines if data move.
 
     Vaults compute without each other, and all have as much work: apart from where in a refresh
     interval they start, which changes their cycles by up to 0.3 %, each is like the others. What
     they compute is not compared. The result is cached on disk.
 
     Parameters:
-        name, config: as for :func:`network_of`.
+        name, config, batch: as for :func:`network_of`.
 
     Raises:
         VipError: as of :func:`measure_network`.
     """
-    job = network_of(name, config)
+    job = network_of(name, config, batch=batch)
 
     def measured() -> list[float]:
         ms = moved = 0.0

@@ -203,11 +203,11 @@ _PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits"), 5
     minutes=25,
 )
 def boards(only: NamesOption = None) -> Iterator[Measurement]:
-    """Bit files of boards of grade -6, with engines trimmed to bp, also with SDRAM, and to the
-    digits CNN from ONNX.
+    """Bit files of boards of grade -6, with engines trimmed to bp and to the digits CNN.
 
-    The highest clocks of five placements each, and the margin of their median over the design's
-    clock. Placements are cached, so an interrupted command resumes.
+    Of bp with block RAM and with SDRAM; the CNN is from ONNX. The highest clocks of five placements
+    each, and the margin of their median over the design's clock. Placements are cached, so an
+    interrupted command resumes.
 
     Example: vip bench boards --only digits
     """
@@ -231,11 +231,10 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
 
 @experiment(presets=("pe",), tools=(*SIMULATION, "pyosys", "scikit-learn"), minutes=8)
 def board_runs(only: NamesOption = None) -> Iterator[Measurement]:
-    """Runs at the pins of boards in Verilog: bp, the thesis's tile in bytes, and 100 digits; with
-    SDRAM bp, and BP-M on a picture.
+    """Runs at the pins of boards in Verilog: bp, the thesis's tile in bytes, and 100 digits.
 
-    Every output has to equal the golden model's, and so do those of the first job on the engine's
-    Verilog alone.
+    With SDRAM bp, and BP-M on a picture. Every output has to equal the golden model's, and so do
+    those of the first job on the engine's Verilog alone.
 
     Example: vip bench board_runs --only digits
     """

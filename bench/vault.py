@@ -18,6 +18,7 @@ from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
+from support.errors import counted
 from support.picture import COLOURS, MARKERS, picture, tint
 from vip.cli.commands.option_groups.machine import TimedOption
 
@@ -267,6 +268,21 @@ def vgg16_layers() -> Iterator[Measurement]:
         yield Measurement(f"total_batch_{batch}_ms", ms, "ms", 0.01)
         yield Measurement(f"total_batch_{batch}_gib", mib / 1024, "GiB", 0.01)
     yield Measurement("vgg19_ms", totals[1][0] + twice, "ms", 0.01)
+
+
+@experiment(presets=("thesis",), tools=SIMULATION, minutes=10)
+def chip_networks() -> Iterator[Measurement]:
+    """VGG-16 for a batch of 16 and VGG-19 on the thesis's chip, moves between vaults included.
+
+    On the timing model, with the engines of one vault where data do not move, as
+    ``chip_variants``.
+    """
+    config = chip_preset("thesis")
+    for name, batch in (("vgg19", 1), ("vgg16", 16)):
+        say(f"{name}, {counted(batch, 'image')}")
+        gbs, ms = measure_by_vault(name, config, batch)
+        yield Measurement(f"{name}_batch_{batch}_gbs", gbs, "GB/s", 0.01, True)
+        yield Measurement(f"{name}_batch_{batch}_ms", ms, "ms", 0.01)
 
 
 @experiment(tools=SIMULATION, minutes=60)

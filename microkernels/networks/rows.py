@@ -64,12 +64,12 @@ class Normalize(PixelLayer):
         )
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        cut = plan_rows(
+        cycles, _, _ = plan_rows(
             self.tile_shape(plan),
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
-        return plan.timed(cut.cycles, work)
+        return plan.timed(cycles, work)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         centred = self._centred(sources[0])
@@ -196,12 +196,12 @@ class Product(MapLayer):
         )
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        part = plan_product(
+        cycles, _, _ = plan_product(
             self.tile_shape(plan),
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
-        return plan.timed(part.cycles, work)
+        return plan.timed(cycles, work)
 
     def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
         # A vault has whole images.

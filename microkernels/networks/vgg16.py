@@ -1,4 +1,5 @@
-"""VGG-16 (thesis 7.2.1): 13 convolutions, five poolings and three fully connected layers."""
+"""VGG-16 and VGG-19 (thesis 7.2.1): 13 or 16 convolutions, five poolings and three fully connected
+layers."""
 
 from collections.abc import Iterator
 
@@ -25,6 +26,12 @@ def _layers(groups: tuple[tuple[int, ...], ...], outputs: tuple[int, ...]) -> It
     for number, size in enumerate(outputs, len(groups) + 1):
         last = number == len(groups) + len(outputs)
         yield Dense(name=f"fc{number}", outputs=size, fraction=_FRACTION, relu=not last)
+
+
+def vgg19() -> Network:
+    """VGG-19 for images of 224 x 224 pixels: the last three groups have four convolutions."""
+    groups = (*_GROUPS[:2], *(group + group[-1:] for group in _GROUPS[2:]))
+    return Network(input=MapSize(224, 224, 3), layers=tuple(_layers(groups, _OUTPUTS)))
 
 
 def vgg16(side: int = 224, *, narrower: int = 1) -> Network:

@@ -224,21 +224,6 @@ def line_program(layout: LineLayout, *, vault_bits: int | None = None) -> Progra
     return layout.generate(vault_bits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineCut:
-    """How a layer of rows is divided.
-
-    Attributes:
-        rows: per line.
-        part: rows per part of a line, or of what a line is combined with part by part.
-        cycles: predicted.
-    """
-
-    rows: int
-    part: int
-    cycles: float
-
-
 LayoutT = TypeVar("LayoutT", bound=LineLayout)
 
 

@@ -15,7 +15,7 @@ While the line's rows are multiplied by one block of the second map, the next bl
 and a block are one ``m.v.mul.add``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,7 +38,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
-from .line import LineCut, LineKernel, LineLayout
+from .line import LineKernel, LineLayout
 
 #: Maximum elements per row: its products are one exact sum.
 MOST_INNER = MAX_VL
@@ -137,9 +137,9 @@ def _scratchpad(shape: ProductShape, rows: int, columns: int) -> ScratchpadPlan:
 @lru_cache(maxsize=256)
 def plan_product(
     shape: ProductShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-) -> LineCut:
-    """The division with the fewest predicted cycles; its parts are rows of the second map in a
-    block.
+) -> tuple[float, int, int]:
+    """The division with the fewest predicted cycles: these, rows per line, and rows of the second
+    map in a block.
 
     Parameters:
         sharers: number of engines, at least 1.
@@ -147,7 +147,20 @@ def plan_product(
     Raises:
         KernelError: the scratchpad is too small for any division.
     """
-    fastest: LineCut | None = None
+    cuts = _cuts(shape, sharers, scratchpad_bytes)
+    fastest = min(cuts, key=lambda cut: cut[0], default=None)
+    if fastest is None:
+        raise KernelError(
+            f"rows of {shape.inner} elements need a scratchpad of "
+            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
+        )
+    return fastest
+
+
+def _cuts(
+    shape: ProductShape, sharers: int, scratchpad_bytes: int
+) -> Iterator[tuple[float, int, int]]:
+    """The divisions that fit, as for :func:`plan_product`."""
     beats = -(-shape.inner // _LANES)
     for columns in even_parts(shape.columns, MAX_MR):
         blocks = -(-shape.columns // columns)
@@ -160,14 +173,7 @@ def plan_product(
             work = rows * max(columns * beats, _INSTRUCTION)
             stores = _STORE * (rows if blocks > 1 else 1)
             line = _LINE + sharers * rows * beats + blocks * (max(load, work) + stores + _BLOCK)
-            if fastest is None or lines * line < fastest.cycles:
-                fastest = LineCut(rows=rows, part=columns, cycles=float(lines * line))
-    if fastest is None:
-        raise KernelError(
-            f"rows of {shape.inner} elements need a scratchpad of "
-            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
-        )
-    return fastest
+            yield float(lines * line), rows, columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,38 +203,47 @@ class ProductLayout(LineLayout):
             (shape.groups, shape.rows, shape.columns),
             one_slice=True,
         )
-        _ = self.cut
+        _ = self._cut
 
     @property
     def maps(self) -> Mapping[str, FeatureMap]:
         return {"source": self.source, "other": self.other, "target": self.target}
 
     @property
-    def cut(self) -> LineCut:
-        """How the product is divided."""
+    def _cut(self) -> tuple[float, int, int]:
         return plan_product(
             self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes
         )
 
     @property
+    def rows(self) -> int:
+        """Rows per line."""
+        return self._cut[1]
+
+    @property
+    def columns(self) -> int:
+        """Rows of the second map in a block."""
+        return self._cut[2]
+
+    @property
     def scratchpad(self) -> ScratchpadPlan:
         """The line's rows, the ring of blocks, and the results of a block, row by row."""
-        return _scratchpad(self.shape, self.cut.rows, self.cut.part)
+        return _scratchpad(self.shape, self.rows, self.columns)
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a block in the scratchpad."""
-        return _block_bytes(self.shape, self.cut.part)
+        return _block_bytes(self.shape, self.columns)
 
     @property
     def line_blocks(self) -> int:
         """Blocks per line."""
-        return -(-self.shape.columns // self.cut.part)
+        return -(-self.shape.columns // self.columns)
 
     @property
     def overlap(self) -> int:
         """Rows of the second map shared by the last two blocks."""
-        return self.line_blocks * self.cut.part - self.shape.columns
+        return self.line_blocks * self.columns - self.shape.columns
 
     # Memory.
 
@@ -239,7 +254,7 @@ class ProductLayout(LineLayout):
     @property
     def _lines(self) -> list[tuple[int, int]]:
         """Each line's group and first row."""
-        starts = part_starts(self.shape.rows, self.cut.rows)
+        starts = part_starts(self.shape.rows, self.rows)
         return [(group, row) for group in range(self.shape.groups) for row in starts]
 
     def _words(self, line: tuple[int, int]) -> list[int]:
@@ -271,15 +286,17 @@ class ProductLayout(LineLayout):
 
 class _ProductKernel(LineKernel[ProductLayout]):
     def __init__(self, layout: ProductLayout, vault_bits: int | None) -> None:
-        shape, cut, scratchpad = layout.shape, layout.cut, layout.scratchpad
+        shape, scratchpad = layout.shape, layout.scratchpad
         super().__init__(
             layout,
             vault_bits,
             f"Products of {counted(shape.groups, 'group')} of {shape.rows} and {shape.columns} "
             f"rows of {shape.inner} elements.",
             {
-                scratchpad["rows"]: f"{counted(cut.rows, 'row')} of the first map",
-                scratchpad["ring"]: f"two blocks of {counted(cut.part, 'row')} of the second map",
+                scratchpad["rows"]: f"{counted(layout.rows, 'row')} of the first map",
+                scratchpad[
+                    "ring"
+                ]: f"two blocks of {counted(layout.columns, 'row')} of the second map",
                 scratchpad["results"]: "results",
             },
         )
@@ -299,18 +316,18 @@ class _ProductKernel(LineKernel[ProductLayout]):
         self.tmp = reg("tmp", "temporary")
         self.rows = w.constant("rows", scratchpad["rows"], "rows of the line")
         self.results = w.constant("results", scratchpad["results"], "results")
-        self.all_rows = w.constant("all_rows", cut.rows * shape.inner, "elements of the rows")
-        self.block = w.constant("block", cut.part * shape.inner, "elements of a block")
-        outputs = cut.part * (cut.rows if layout.line_blocks == 1 else 1)
+        self.all_rows = w.constant("all_rows", layout.rows * shape.inner, "elements of the rows")
+        self.block = w.constant("block", layout.columns * shape.inner, "elements of a block")
+        outputs = layout.columns * (layout.rows if layout.line_blocks == 1 else 1)
         self.outputs = w.constant("outputs", outputs, "outputs of a store")
         if layout.overlap:
             self.one = w.constant("one", 1, "blocks left at the last one")
 
     def _begin(self) -> None:
-        shape, cut = self.layout.shape, self.layout.cut
+        shape = self.layout.shape
         self._set("fx", shape.fraction)
         self._set("vl", shape.inner)
-        self._set("mr", cut.part)
+        self._set("mr", self.layout.columns)
 
     def _line(self) -> None:
         w, layout = self.writer, self.layout
@@ -340,7 +357,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
     def _advance(self, address: str, elements: int) -> None:
         """Advance by a block with this many elements per row of the second map."""
         w, layout = self.writer, self.layout
-        w.offset(address, address, layout.cut.part * elements * ELEMENT_BYTES)
+        w.offset(address, address, layout.columns * elements * ELEMENT_BYTES)
         if layout.overlap:
             with w.unless("bne", self.left, self.one):
                 w.offset(address, address, -layout.overlap * elements * ELEMENT_BYTES)
@@ -350,11 +367,11 @@ class _ProductKernel(LineKernel[ProductLayout]):
         w, layout = self.writer, self.layout
         w.op("mov", self.row, self.rows)
         w.op("mov", self.result, self.results)
-        w.op("li", self.count, layout.cut.rows)
+        w.op("li", self.count, layout.rows)
         with w.loop("row_turn", self.count):
             w.vector("m.v.mul.add", self.result, self.slot, self.row)
             w.offset(self.row, self.row, layout.shape.inner * ELEMENT_BYTES)
-            w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.columns * ELEMENT_BYTES)
 
     def _stores(self) -> None:
         w, layout = self.writer, self.layout
@@ -363,8 +380,8 @@ class _ProductKernel(LineKernel[ProductLayout]):
             return
         w.op("mov", self.to, self.out)
         w.op("mov", self.result, self.results)
-        w.op("li", self.count, layout.cut.rows)
+        w.op("li", self.count, layout.rows)
         with w.loop("store_turn", self.count):
             w.store(self.to, self.result, self.outputs)
             w.offset(self.to, self.to, layout.target.y_step)
-            w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.columns * ELEMENT_BYTES)

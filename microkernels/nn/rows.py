@@ -35,7 +35,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
-from .line import LineCut, LineKernel, LineLayout
+from .line import LineKernel, LineLayout
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
 #: Bytes of a 32-bit number.
@@ -101,8 +101,8 @@ def _wide(shape: NormalizeShape) -> list[int]:
 @lru_cache(maxsize=256)
 def plan_rows(
     shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-) -> LineCut:
-    """The division with the fewest predicted cycles; its parts are chunks.
+) -> tuple[float, int, int]:
+    """The division with the fewest predicted cycles: these, rows per block, and rows per chunk.
 
     Parameters:
         sharers: number of engines, at least 1.
@@ -110,7 +110,20 @@ def plan_rows(
     Raises:
         KernelError: the scratchpad is too small for a row.
     """
-    fastest: LineCut | None = None
+    cuts = _cuts(shape, sharers, scratchpad_bytes)
+    fastest = min(cuts, key=lambda cut: cut[0], default=None)
+    if fastest is None:
+        raise KernelError(
+            f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
+            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
+        )
+    return fastest
+
+
+def _cuts(
+    shape: NormalizeShape, sharers: int, scratchpad_bytes: int
+) -> Iterator[tuple[float, int, int]]:
+    """The divisions that fit, as for :func:`plan_rows`."""
     soft = shape.operation == "softmax"
     levels = len(shape.scale.shifts)
     beats = -(-shape.channels // _LANES)
@@ -128,14 +141,7 @@ def plan_rows(
             vector = max(-(-chunk * shape.channels // _LANES), 14)
             block_cycles += (10 + 3 * shape.squarings) * chunks * vector
         block_cycles += steps * max(rows, _STEP) + _BLOCK + rows * beats * 2 * sharers
-        if fastest is None or blocks * block_cycles < fastest.cycles:
-            fastest = LineCut(rows=rows, part=chunk, cycles=float(blocks * block_cycles))
-    if fastest is None:
-        raise KernelError(
-            f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
-            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
-        )
-    return fastest
+        yield float(blocks * block_cycles), rows, chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,18 +166,18 @@ class RowsLayout(LineLayout):
         _ = self._cut
 
     @property
-    def _cut(self) -> LineCut:
+    def _cut(self) -> tuple[float, int, int]:
         return plan_rows(self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes)
 
     @property
     def rows(self) -> int:
         """Rows per block."""
-        return self._cut.rows
+        return self._cut[1]
 
     @property
     def chunk(self) -> int:
         """Rows per chunk."""
-        return self._cut.part
+        return self._cut[2]
 
     @cached_property
     def places(self) -> ScratchpadPlan:

@@ -41,17 +41,17 @@ def domain_paths(
         SynthesisError: as :func:`synth.timing.sta.longest_paths`; a register's clock is not a port;
             a path from one clock to another begins outside ``crossings``.
     """
-    clocks = {
+    trees = {
         bit: name for name, bits in netlist.trees.items() if name.startswith(CLOCK) for bit in bits
     }
-
+    clocks = dict(trees)
     # A gated clock is that of its gate.
     for gate in netlist.gates:
         cell = library.cells.get(gate.kind)
         if cell is not None and cell.gates_clock:
             (before,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
-            for pin in cell.outputs:
-                clocks |= dict.fromkeys(gate.pins.get(pin, ()), clocks.get(before, ""))
+            bits = [bit for pin in cell.outputs for bit in gate.pins.get(pin, ())]
+            clocks |= dict.fromkeys(bits, trees.get(before, ""))
 
     def clock(gate: Gate) -> str:
         if gate.unit in ("input", "output"):
@@ -62,7 +62,7 @@ def domain_paths(
             for bit in gate.pins.get(pin, ()):
                 if bit in clocks:
                     return clocks[bit]
-        raise SynthesisError(f"the clock of {gate.name} is not one of {', '.join(clocks.values())}")
+        raise SynthesisError(f"the clock of {gate.name} is not one of {', '.join(trees.values())}")
 
     def within(name: str) -> Callable[[Gate], bool]:
         return lambda gate: clock(gate) == name
@@ -76,7 +76,7 @@ def domain_paths(
 
     longest: dict[str, Path] = {}
     crossed: dict[tuple[str, str], tuple[tuple[str, ...], Path]] = {}
-    for source, target in product(clocks.values(), repeat=2):
+    for source, target in product(trees.values(), repeat=2):
         result = paths(within(source), within(target))
         if source == target:
             if result:

@@ -70,6 +70,16 @@ def test_variants_of_a_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert sizes == [base.config.size_bytes] * 4
 
 
+def test_networks_of_a_chip_by_vault(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {("vgg19", 1): (120.0, 32.0), ("vgg16", 16): (110.0, 400.0)}
+    monkeypatch.setattr(
+        experiments, "measure_by_vault", lambda name, config, batch: runs[name, batch]
+    )
+    figures = {item.name: item.value for item in experiments.chip_networks()}
+    assert figures["vgg16_batch_16_ms"] == 400.0
+    assert figures["vgg19_batch_1_gbs"] == 120.0
+
+
 def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiments, "run_on", lambda job, config, on: SimpleNamespace(match=False))
     with pytest.raises(CosimError, match=r"^base: outputs differ"):

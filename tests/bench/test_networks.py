@@ -75,7 +75,7 @@ def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--preset", "tiny"], "--preset, --batch, --on and --picture go with --only"),
-        (["--only", "nosuch"], "--only: unknown network 'nosuch'; there are: vgg16, little"),
+        (["--only", "nosuch"], "--only: unknown network 'nosuch'; there are: vgg16, vgg19, little"),
         (
             ["--only", "little", "--preset", "pe"],
             "preset 'pe' is one engine; a chip is needed here",

@@ -50,6 +50,15 @@ _MODULE = """module thing(a, b, y, z, clk, rst, clk_mem, rst_mem);
   always @(posedge clk_mem) z <= rst_mem ? 1'b0 : ^b ^ y[0];
 endmodule
 """
+#: With a clock gate.
+GATED = LIBRARY.replace(
+    "  cell (NAND2)",
+    """  cell (ICG) { area : 3.0; clock_gating_integrated_cell : latch_posedge;
+    pin (CK) { direction : input; clock_gate_clock_pin : true; }
+    pin (E) { direction : input; clock_gate_enable_pin : true; }
+    pin (GCK) { direction : output; clock_gate_out_pin : true; } }
+  cell (NAND2)""",
+)
 _CLOCKS = {"clk": (0,), "clk_mem": (100,), "rst_mem": (101,)}
 VAULT = replace(tile_preset("vault-small"), clocks=ClockConfig(domains="two"))
 
@@ -65,7 +74,8 @@ def crossed(*, first: str, last: str) -> tuple[Mapping[str, TimingPath], Crossin
         flip_flop("first", first, 0, 9, 1),
         Gate("own", "INV", "one", {"A": (1,), "Y": (2,)}),
         Gate("own2", "INV", "one", {"A": (2,), "Y": (3,)}),
-        flip_flop("next", "one", 0, 3, 4),
+        Gate("stop", "ICG", "one", {"CK": (0,), "E": (4,), "GCK": (50,)}),
+        flip_flop("next", "one", 50, 3, 4),
         Gate("over", "INV", "between", {"A": (1,), "Y": (5,)}),
         flip_flop("last", last, 100, 5, 6),
         flip_flop("end", "two", 100, 6, 7),
@@ -73,7 +83,7 @@ def crossed(*, first: str, last: str) -> tuple[Mapping[str, TimingPath], Crossin
     netlist = Netlist({"d": (9,)}, {"q": (4,), "m": (7,)}, gates, _CLOCKS)
     return domain_paths(
         netlist,
-        parse_library(LIBRARY),
+        parse_library(GATED),
         SramTimes(45.0),
         clock_of_port=lambda name: "clk_mem" if name == "m" else "clk",
         crossings=("between", "other"),

@@ -73,6 +73,29 @@ def test_gates_have_their_tables(tmp_path: Path) -> None:
     assert simulated(models + "\n".join(lines), tmp_path) == "done\n"
 
 
+def test_a_clock_gate_lets_whole_pulses_through(tmp_path: Path) -> None:
+    text = liberty_text().rpartition("}")[0] + (
+        "cell(ICG) { area : 1; clock_gating_integrated_cell : latch_posedge_precontrol;"
+        " pin(CK) { direction : input; clock_gate_clock_pin : true; }"
+        " pin(E) { direction : input; } pin(SE) { direction : input; }"
+        " pin(GCK) { direction : output; } } }"
+    )
+    bench = """module bench;
+      reg clock, enable, test; wire gated; integer pulses = 0;
+      ICG dut(.CK(clock), .E(enable), .SE(test), .GCK(gated));
+      always @(posedge gated) pulses = pulses + 1;
+      initial begin
+        clock = 0; enable = 0; test = 0;
+        #1 clock = 1; #1 enable = 1; #1 clock = 0;
+        #1 clock = 1; #1 enable = 0; #1 if (!gated) $display("cut"); clock = 0;
+        #1 clock = 1; #1 clock = 0; test = 1;
+        #1 clock = 1; #1 $display("%0d", pulses);
+      end
+    endmodule
+    """
+    assert simulated(library_models(parse_library(text), ["ICG"]) + bench, tmp_path) == "2\n"
+
+
 def test_a_latch_has_no_model() -> None:
     text = liberty_text().rpartition("}")[0] + (
         'cell(LATCH) { area : 1; latch(Q1, Q2) { enable : "E"; data_in : "D"; }'

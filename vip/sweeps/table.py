@@ -123,7 +123,7 @@ _LABELS = {
     "logic_ge": "logic (gate equivalents)",
     "power_mw": "power (mW)",
     "energy_nj": "energy of a run (nJ)",
-    "speed_logic_ge": "logic mapped for speed (gate equivalents)",
+    "cells_logic_ge": "logic of the netlist with this clock (gate equivalents)",
 }
 #: Head of a page that has a title and that a phone does not shrink.
 _HEAD = '<head><title>{title}</title><meta name="viewport" content="width=device-width" />'

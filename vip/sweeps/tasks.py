@@ -85,7 +85,7 @@ def _clock(config: PeConfig) -> dict[str, Any]:
     timed = timing(config, _STANDARD_CELLS, jobs=1)
     return {
         "fmax_mhz": round(timed.corners[0].pins.fmax_mhz, 1),
-        "speed_logic_ge": timed.logic_ge,
+        "cells_logic_ge": timed.logic_ge,
     }
 
 

@@ -79,6 +79,21 @@ def matrix_cycles(
     return cycles
 
 
+def transform_for(problem: BpProblem, form: Form) -> Transform | None:
+    """The transform that ``form`` may use for ``problem``; None: messages are by a matrix.
+
+    Raises:
+        KernelError: ``shifts`` can't be used.
+    """
+    transform = None if form == "matrix" else transform_of(problem.smoothness)
+    if transform is None and form == "shifts":
+        raise KernelError(
+            "messages by shifts need smoothness costs that depend on the labels' difference, "
+            "start at 0 and are convex up to an optional plateau"
+        )
+    return transform
+
+
 def shifts_of(
     problem: BpProblem,
     form: Form,
@@ -99,16 +114,9 @@ def shifts_of(
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
     """
-    if form == "matrix":
-        return None
-    transform = transform_of(problem.smoothness)
+    transform = transform_for(problem, form)
     if transform is None:
-        if form == "auto":
-            return None
-        raise KernelError(
-            "messages by shifts need smoothness costs that depend on the labels' difference, "
-            "start at 0 and are convex up to an optional plateau"
-        )
+        return None
     variant = UpdateVariant(problem.weights is not None, damping)
     image = (problem.height, problem.width)
     in_blocks = blocks and variant.usual

@@ -16,8 +16,8 @@ from microkernels.runtime.job import Golden, KernelJob
 from ..golden import coarse_problem, copied
 from ..levels import BETWEEN, LevelsLayout, coarse_base
 from ..problem import BpProblem, Messages, most_cycles
-from ..shifts.choice import Form
-from ..shifts.transform import Transform, transform_of
+from ..shifts.choice import Form, transform_for
+from ..shifts.transform import Transform
 from .golden import TrwsField, check_costs
 from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
@@ -182,17 +182,8 @@ def trws_transform(
     Raises:
         KernelError: ``shifts`` can't be used.
     """
-    transform = transform_of(problem.smoothness)
-    if form == "matrix":
-        return None
-    if transform is None:
-        if form == "auto":
-            return None
-        raise KernelError(
-            "messages by shifts need smoothness costs that depend on the labels' difference, "
-            "start at 0 and are convex up to an optional plateau"
-        )
-    if form == "auto" and problem.weights is None:
+    transform = transform_for(problem, form)
+    if transform is not None and form == "auto" and problem.weights is None:
         cycles = []
         for candidate in (transform, None):
             shape = _shape(problem, candidate, scratchpad_bytes)

@@ -166,7 +166,7 @@ def made_up(*_: object) -> Iterator[Executor]:
         if task["kind"] == "area":
             return {"luts": entries + 1000 * (task["target"] == "ecp5")}
         if task["kind"] == "clock":
-            return {"fmax_mhz": 500.0, "speed_logic_ge": 7}
+            return {"fmax_mhz": 500.0, "cells_logic_ge": 7}
         if task["kind"] == "power":
             return {"pj_per_cycle": {"bp": 4.0, "dense": 6.0}[kernel], "leakage_mw": 0.5}
         return {"cycles": {"bp": 100, "dense": 1000}[kernel]}
@@ -199,7 +199,7 @@ def test_power_is_that_of_the_measured_clock(
     monkeypatch.setattr("vip.executor.executor.local", made_up)
     file.write_text(SPECIFICATION.replace('target = ""', 'target = ""\npower = true\nclock = true'))
     row = sweep(file, tmp_path / "out").rows[-1]
-    assert (row["speed_logic_ge"], row["time_us"]) == (7, 2.0)
+    assert (row["cells_logic_ge"], row["time_us"]) == (7, 2.0)
     assert (row["power_mw"], row["energy_nj"]) == pytest.approx((3.5, 7.0))
 
 

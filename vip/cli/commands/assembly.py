@@ -32,11 +32,20 @@ from .option_groups.design import (
     DesignPresetOption,
     DumpOption,
     MemoryOption,
+    ProgramArgument,
     chosen,
     dump_of,
     naming_dump,
 )
-from .options import JsonOption, ParametersOption, file_arguments, output_option, reading, writing
+from .options import (
+    JsonOption,
+    ParametersOption,
+    file_arguments,
+    file_option,
+    output_option,
+    reading,
+    writing,
+)
 
 #: Most characters of a number in --define: more than 128 bits take in any notation.
 _NUMBER_CHARACTERS = 160
@@ -77,7 +86,7 @@ def asm(
     ] = None,
     listing_file: Annotated[
         Path | None,
-        typer.Option("--listing", help="Also write a listing.", metavar="FILE", callback=writing()),
+        file_option("Also write a listing.", writing(), "--listing"),
     ] = None,
     define: Annotated[
         list[str] | None,
@@ -155,12 +164,7 @@ def disasm(
 
 
 def run(
-    program: Annotated[
-        Path,
-        typer.Argument(
-            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
-        ),
-    ],
+    program: ProgramArgument,
     preset_name: DesignPresetOption = None,
     config: ConfigOption = None,
     memory: MemoryOption = None,
@@ -171,11 +175,7 @@ def run(
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,
-        typer.Option(
-            help="Write a profile of the run, for vip trim --profile.",
-            metavar="FILE",
-            callback=writing(),
-        ),
+        file_option("Write a profile of the run, for vip trim --profile.", writing()),
     ] = None,
     hazards: Annotated[
         bool,

@@ -33,6 +33,7 @@ from .option_groups.design import (
     DesignPresetOption,
     DumpOption,
     MemoryOption,
+    ProgramArgument,
     chosen,
     dump_of,
     naming_dump,
@@ -44,8 +45,8 @@ from .options import (
     ParametersOption,
     PresetOption,
     drawing,
+    file_option,
     is_given,
-    reading,
     writing,
 )
 
@@ -57,20 +58,15 @@ app = typer.Typer(
 
 TraceOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Write waveforms (.fst or .vcd; about ten times slower) or events over time for "
+    file_option(
+        "Write waveforms (.fst or .vcd; about ten times slower) or events over time for "
         "Perfetto (.json).",
-        metavar="FILE",
-        callback=writing(".fst", ".vcd", ".json"),
+        writing(".fst", ".vcd", ".json"),
     ),
 ]
 PipelineOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Log each instruction's path through the pipeline, for Konata.",
-        metavar="FILE",
-        callback=writing(),
-    ),
+    file_option("Log each instruction's path through the pipeline, for Konata.", writing()),
 ]
 OuterOption = Annotated[
     bool,
@@ -155,17 +151,11 @@ def bp(
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the disparities as PNG or SVG.", metavar="FILE", callback=drawing()
-        ),
+        file_option("Write the disparities as PNG or SVG.", drawing()),
     ] = None,
     traffic: Annotated[
         Path | None,
-        typer.Option(
-            help="Write a vault's bandwidth over time as PNG or SVG.",
-            metavar="FILE",
-            callback=drawing(),
-        ),
+        file_option("Write a vault's bandwidth over time as PNG or SVG.", drawing()),
     ] = None,
     cocotbext_axi: OuterOption = False,
     preload: Annotated[
@@ -234,12 +224,7 @@ def bp(
 @grouped
 def run_program(
     context: typer.Context,
-    program: Annotated[
-        Path,
-        typer.Argument(
-            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
-        ),
-    ],
+    program: ProgramArgument,
     behaviour: BehaviourOption,
     preset_name: DesignPresetOption = None,
     file: ConfigOption = None,
@@ -259,20 +244,18 @@ def run_program(
     dump: DumpOption = None,
     window: Annotated[
         Path | None,
-        typer.Option(
-            help="If the Verilog differs from the simulator, write the waveforms of the last "
+        file_option(
+            "If the Verilog differs from the simulator, write the waveforms of the last "
             "instructions before the difference (.vcd).",
-            metavar="FILE",
-            callback=writing(".vcd"),
+            writing(".vcd"),
         ),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            help="With --window, write a GTKWave (.gtkw) or Surfer (.sucl) file that shows its "
+        file_option(
+            "With --window, write a GTKWave (.gtkw) or Surfer (.sucl) file that shows its "
             "signals by unit.",
-            metavar="FILE",
-            callback=writing(*SAVE_ENDINGS),
+            writing(*SAVE_ENDINGS),
         ),
     ] = None,
     commits: Annotated[

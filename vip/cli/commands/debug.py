@@ -25,8 +25,14 @@ from vip.debugging.views import (
 from vip.output import write_json
 from vip.programs import LIMIT
 
-from .option_groups.design import ConfigOption, DesignPresetOption, MemoryOption, chosen
-from .options import JsonOption, ParametersOption, reading
+from .option_groups.design import (
+    ConfigOption,
+    DesignPresetOption,
+    MemoryOption,
+    ProgramArgument,
+    chosen,
+)
+from .options import JsonOption, ParametersOption, file_option, reading
 
 
 class _Prompt(cmd.Cmd):
@@ -82,12 +88,7 @@ def _show_help() -> None:
 
 
 def debug(
-    program: Annotated[
-        Path,
-        typer.Argument(
-            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
-        ),
-    ],
+    program: ProgramArgument,
     preset_name: DesignPresetOption = None,
     config: ConfigOption = None,
     memory: MemoryOption = None,
@@ -98,11 +99,7 @@ def debug(
     ] = LIMIT,
     script: Annotated[
         Path | None,
-        typer.Option(
-            help="Read commands from a file, one per line; # starts a comment.",
-            metavar="FILE",
-            callback=reading(),
-        ),
+        file_option("Read commands from a file, one per line; # starts a comment.", reading()),
     ] = None,
     json: JsonOption = None,
 ) -> None:

@@ -46,6 +46,7 @@ from .options import (
     JsonOption,
     PresetOption,
     drawing,
+    file_option,
     output_option,
     reading,
     writing,
@@ -71,10 +72,8 @@ LabelsOption = Annotated[
 
 EnergiesOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
-        callback=drawing(".json"),
+    file_option(
+        "Write the energy after each iteration as JSON, or plot it as PNG or SVG.", drawing(".json")
     ),
 ]
 
@@ -218,11 +217,7 @@ def stereo(
     ] = None,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="True disparities: a picture (0: unknown), .pfm, .npy or .npz.",
-            callback=reading(),
-        ),
+        file_option("True disparities: a picture (0: unknown), .pfm, .npy or .npz.", reading()),
     ] = None,
     truth_factor: Annotated[
         float | None,
@@ -230,10 +225,8 @@ def stereo(
     ] = None,
     mask: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Picture for the errors, white where both photographs show the point.",
-            callback=reading(),
+        file_option(
+            "Picture for the errors, white where both photographs show the point.", reading()
         ),
     ] = None,
     json: JsonOption = None,

@@ -147,6 +147,11 @@ def _check_generated(folder: Path) -> None:
     check_directory(folder)
 
 
+def file_option(text: str, callback: Callable[..., Any], *names: str) -> Any:
+    """An option, of these names or the parameter's, that names a file; ``text`` is its help."""
+    return typer.Option(*names, metavar="FILE", help=text, callback=callback)
+
+
 def output_option(text: str, callback: Callable[..., Any], metavar: str = "FILE") -> Any:
     """The option ``-o`` of what a command writes; ``text`` is its help."""
     return typer.Option("-o", "--output", metavar=metavar, help=text, callback=callback)
@@ -204,12 +209,7 @@ CyclesOption = Annotated[
 ]
 JsonOption = Annotated[
     Path | None,
-    typer.Option(
-        "--json",
-        metavar="FILE",
-        help="Write the results and their origin as JSON.",
-        callback=writing(),
-    ),
+    file_option("Write the results and their origin as JSON.", writing(), "--json"),
 ]
 PresetOption = Annotated[
     str, typer.Option("--preset", metavar="NAME", help="Named configuration (see vip presets).")

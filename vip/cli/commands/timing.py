@@ -12,7 +12,7 @@ from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
 from vip.output import write_json
 
-from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
+from .options import JsonOption, PresetOption, ToolsOption, file_option, liberty_files, reading
 
 
 def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
@@ -40,10 +40,8 @@ def timing(
     ] = "nangate45",
     corner: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Liberty file for another corner of the same cells; may be repeated.",
-            metavar="FILE",
-            callback=reading(),
+        file_option(
+            "Liberty file for another corner of the same cells; may be repeated.", reading()
         ),
     ] = None,
     mhz: Annotated[

@@ -42,6 +42,7 @@ from .options import (
     PresetOption,
     drawing,
     file_arguments,
+    file_option,
     is_given,
     reading,
 )
@@ -82,11 +83,7 @@ def _sizes(
     ] = False,
     profile: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Profile of another run, from vip run --profile; may be repeated.",
-            metavar="FILE",
-            callback=reading(),
-        ),
+        file_option("Profile of another run, from vip run --profile; may be repeated.", reading()),
     ] = None,
     address_bits: Annotated[
         int | None,
@@ -170,11 +167,10 @@ def _memory(
     *,
     memory: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Memory image of a run, loaded at address 0; PROGRAM=FILE with several programs; "
+        file_option(
+            "Memory image of a run, loaded at address 0; PROGRAM=FILE with several programs; "
             "may be repeated (default: PROGRAM with the ending .memory, if it exists).",
-            metavar="FILE",
-            callback=reading(_memory_files),
+            reading(_memory_files),
         ),
     ] = None,
     constant: Annotated[
@@ -334,11 +330,7 @@ def trim(
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(
-            help="Draw a histogram of instructions by unit and type.",
-            metavar="FILE",
-            callback=drawing(),
-        ),
+        file_option("Draw a histogram of instructions by unit and type.", drawing()),
     ] = None,
     json: JsonOption = None,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import address, reading, writing
+from vip.cli.commands.options import address, file_option, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
@@ -17,13 +17,16 @@ DesignPresetOption = Annotated[
         "--preset", metavar="NAME", help="Named configuration (see vip presets).", show_default="pe"
     ),
 ]
+ProgramArgument = Annotated[
+    Path,
+    typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()),
+]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
+        "Configuration as JSON, as written by vip trim --device (instead of --preset).",
+        reading(),
         "--config",
-        metavar="FILE",
-        help="Configuration as JSON, as written by vip trim --device (instead of --preset).",
-        callback=reading(),
     ),
 ]
 
@@ -45,11 +48,7 @@ def _dumped(dump: Any) -> list[Path]:
 
 MemoryOption = Annotated[
     Path | None,
-    typer.Option(
-        help="Memory image, loaded at address 0.",
-        metavar="FILE",
-        callback=reading(),
-    ),
+    file_option("Memory image, loaded at address 0.", reading()),
 ]
 DumpOption = Annotated[
     tuple[str, str, Path] | None,
