@@ -35,7 +35,7 @@ _NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
 SET_PIN = "LSR"
 _REGISTER = "TRELLIS_FF"
 #: nextpnr's suffix for the name of a clock's pin.
-_NET = re.compile(r"^(?:posedge )?(?:\$glbnet\$)?(\w+?)(?:\$TRELLIS_IO_IN)?$")
+_NET = re.compile(r"^(?:posedge )?(?:\$glbnet\$)?([\w.]+?)(?:\$TRELLIS_IO_IN)?$")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from soc.board.boards import find_board
 from soc.board.design import TOP, top_verilog
 from soc.board.uart import Uart
 from synth.errors import SynthesisError
-from synth.physical.bitstream import bit_file, map_board, pll_verilog
+from synth.physical.bitstream import _clocks, _of_chip, bit_file, map_board, pll_verilog
+from synth.physical.nextpnr import placement_of
 
 
 class Echo(Component):
@@ -64,3 +65,22 @@ def test_the_pll_says_what_it_can_not_make():
         SynthesisError, match=r"^the PLL can't make 397.3 MHz from 25; nearest is 395 MHz$"
     ):
         pll_verilog(board, 397.3)
+
+
+def test_the_rate_of_a_chip_counts_its_other_clocks():
+    """An SDRAM's, of twice the rate, and the way to it."""
+    nets = ("$glbnet$board.chip.clk", "$glbnet$pll.clkout2")
+    fmax = {
+        net: {"achieved": achieved, "constraint": constraint}
+        for net, achieved, constraint in zip(nets, (80.0, 150.0), (60.0, 120.0), strict=True)
+    }
+    step = {
+        "type": "routing",
+        "delay": 8.0,
+        "from": {"cell": "a", "port": "Q"},
+        "to": {"cell": "b", "port": "DI"},
+    }
+    way = {"from": f"posedge {nets[0]}", "to": f"posedge {nets[1]}", "path": [step]}
+    report = {"fmax": fmax, "critical_paths": [way], "utilization": {}}
+    placement = _of_chip(placement_of(report, 1, _clocks(report), "a"), report, 60.0)
+    assert sorted(placement.rates.values()) == [62.5, 75.0, 80.0]
