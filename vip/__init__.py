@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
+    from .synthesis.layout import Layout, layout
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
     from .trimming.runs import Sizes, subject
@@ -62,6 +63,7 @@ __all__ = [
     "Generated",
     "GraphRun",
     "KernelBuilder",
+    "Layout",
     "MemoryBehaviour",
     "ModelCertificate",
     "ModelCheck",
@@ -93,6 +95,7 @@ __all__ = [
     "diagram",
     "evaluate_model",
     "generate",
+    "layout",
     "mrf_stereo",
     "power",
     "presets",
@@ -148,6 +151,7 @@ _MODULES = {
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
+    "vip.synthesis.layout": ("Layout", "layout"),
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),

@@ -76,7 +76,7 @@ def _check(library: CellLibrary) -> None:
         raise LibertyError(f"library {library.name} has no delays (cell_rise, cell_fall)")
     _ = library.node_nm
     for table, name in ((0b01, "inverter"), (0b10, "buffer")):
-        if not any(_is_single(cell, table) for cell in library.cells.values()):
+        if not any(is_single(cell, table) for cell in library.cells.values()):
             raise LibertyError(f"library {library.name} has no {name}")
     register = port_register(library)
     cell = register.cell
@@ -112,7 +112,7 @@ def _nangate() -> Path:
     return path
 
 
-def _is_single(cell: Cell, *tables: int) -> bool:
+def is_single(cell: Cell, *tables: int) -> bool:
     """Whether it is a gate with one input and one of these truth tables."""
     if not cell.usable or cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1:
         return False
@@ -128,7 +128,7 @@ def weakest_driver(library: CellLibrary) -> Cell:
     Raises:
         LibertyError: the library has none.
     """
-    single = [cell for cell in library.cells.values() if _is_single(cell, 0b01, 0b10)]
+    single = [cell for cell in library.cells.values() if is_single(cell, 0b01, 0b10)]
     if not single:
         raise LibertyError(f"library {library.name} has no inverter and no buffer")
     return min(single, key=lambda cell: (cell.area, cell.name))

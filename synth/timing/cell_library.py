@@ -192,6 +192,15 @@ class WireLoad:
         )
 
 
+@dataclass(frozen=True)
+class PlacedWires:
+    """Wires of a layout: um by net, and fF and ohm of each um; 0 um of others."""
+
+    um: Mapping[int, float]
+    ff: float
+    ohm: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class CellLibrary:
     """A library; equal only to itself.

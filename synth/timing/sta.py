@@ -15,7 +15,7 @@ import numpy as np
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad
+from .cell_library import CellLibrary, PlacedWires, WireLoad
 from .timer import Timer
 
 
@@ -57,7 +57,7 @@ def longest_paths(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes,
-    wires: WireLoad | None = None,
+    wires: WireLoad | PlacedWires | None = None,
     *,
     begins: Callable[[Gate], bool] | None = None,
     ends: Callable[[Gate], bool] | None = None,
@@ -67,7 +67,7 @@ def longest_paths(
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. macros: times of memories.
-        wires: loads of wires, by default none.
+        wires: loads of wires, by default none; those of a layout also delay edges.
         begins, ends: whether paths begin or end at a register, memory or port (a gate of the unit
             ``input`` or ``output``); by default at all.
 
@@ -100,7 +100,7 @@ def longest_path(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes | None = None,
-    wires: WireLoad | None = None,
+    wires: WireLoad | PlacedWires | None = None,
 ) -> Path:
     """The longest of :func:`longest_paths`, or one of 0 ns if there is none; memories are at the
     library's node by default."""

@@ -11,12 +11,14 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad
+from .cell_library import CellLibrary, PlacedWires, WireLoad
 from .registers import port_register
 from .tables import CLOCKED, Flags, Numbers, Values, tables_of
 
 #: Slew of the clock, and of edges that have not yet arrived.
 CLOCK_SLEW_NS = 0.02
+#: ns until half of the supply is reached behind a resistance of an ohm with a load of a fF.
+_RC = 0.69e-6
 
 
 def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, ...]:
@@ -83,7 +85,7 @@ class Timer:
         netlist: Netlist,
         library: CellLibrary,
         macros: SramTimes,
-        wires: WireLoad | None = None,
+        wires: WireLoad | PlacedWires | None = None,
         begins: Callable[[Gate], bool] | None = None,
     ) -> None:
         """Parameters and errors: see :func:`synth.timing.sta.longest_paths`."""
@@ -158,14 +160,20 @@ class Timer:
         self._ends = _columns(ends)
         self._driven = _columns(driven)
 
-    def _load_wires(self, wires: WireLoad) -> None:
+    def _load_wires(self, wires: WireLoad | PlacedWires) -> None:
         data = port_register(self.library)
         count = len(self.nets)
         of_memories = np.bincount(self._reads, minlength=count)
-        pins = np.bincount(self.pin_net, minlength=count) + of_memories
-        by_pins = np.array([wires.load(number) for number in range(pins.max(initial=0) + 1)])
         loads = np.array(data.cell.pins[data.data].edge_loads)
-        self._fixed = by_pins[pins][:, None] + of_memories[:, None] * loads
+        self._wire_ohm = np.zeros(count)
+        if isinstance(wires, PlacedWires):
+            um = np.array([wires.um.get(bit, 0.0) for bit in self.nets])
+            self._wire_ff, self._wire_ohm = um * wires.ff, um * wires.ohm
+        else:
+            pins = np.bincount(self.pin_net, minlength=count) + of_memories
+            by_pins = np.array([wires.load(number) for number in range(pins.max(initial=0) + 1)])
+            self._wire_ff = by_pins[pins]
+        self._fixed = self._wire_ff[:, None] + of_memories[:, None] * loads
 
     def _sort(self, begins: Callable[[Gate], bool] | None) -> None:
         """Order the arcs by level, and within it by the node to which they lead."""
@@ -225,7 +233,11 @@ class Timer:
         pins = tables.first_input[self.cell[self.pin_gate]] + self.pin_slot
         loads = tables.inputs[pins]
         of_pins = [np.bincount(self.pin_net, loads[:, edge], count) for edge in (0, 1)]
-        self.load = (self._fixed + np.stack(of_pins, 1)).ravel()
+        loads = self._fixed + np.stack(of_pins, 1)
+        self.load = loads.ravel()
+        # To its end, half of a wire's own load and all of the pins' pass its resistance.
+        wire_ns = _RC * self._wire_ohm[:, None] * (loads - self._wire_ff[:, None] / 2)
+        self._wire_ns = np.append(wire_ns.ravel(), 0.0)
         self.arrival = np.full(2 * count + 1, -np.inf)
         self.slew = np.full(2 * count + 1, CLOCK_SLEW_NS)
         self.arrival[self.clock] = 0.0
@@ -241,7 +253,7 @@ class Timer:
             at = slice(first, last)
             begin = self.arc_from[at]
             before = self.slew[begin]
-            self.arc_ns[at] = tables.at(delays[at], before, load[at])
+            self.arc_ns[at] = tables.at(delays[at], before, load[at]) + self._wire_ns[begin]
             time = self.arrival[begin] + self.arc_ns[at]
             slew = tables.at(slews[at], before, load[at])
             slew[np.isneginf(time)] = -np.inf
@@ -259,7 +271,8 @@ class Timer:
         needed = np.maximum(np.where(setups < 0, 0.0, needed), 0.0)
         self.end_gate = np.concatenate([self._check_gate, self._ends[0].astype(np.int64)])
         self.end_node = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
-        self.end_ns = self.arrival[self.end_node] + np.concatenate([needed, self._ends[2]])
+        self.end_ns = self.arrival[self.end_node] + self._wire_ns[self.end_node]
+        self.end_ns += np.concatenate([needed, self._ends[2]])
 
     def required(self, period_ns: float) -> Values:
         """When an edge must arrive at each node at the latest, so that all paths end in time."""

@@ -15,6 +15,7 @@ from memory.config import VaultConfig
 from memory.controller.request_decoder import RequestDecoder
 from memory.controller.responses import Responses
 from memory.fifo import Fifo
+from memory.on_chip import OnChipMemory, RegisteredMemory
 from memory.preload import Preload
 from noc.config import NetworkConfig
 from noc.crossbar import Crossbar
@@ -131,11 +132,33 @@ UNITS: dict[
         lambda kind: kind(size=256, base=256, address_bits=9, tag_bits=1, sram="behavioural"),
         keeps_contracts,
         (
-            ("free.eq(~valid | take)", "free.eq(1)"),
-            ("responds = waiting & (~beat.write | beat.last)", "responds = waiting"),
+            (
+                "memory.request.valid.eq(request.valid & ~inside)",
+                "memory.request.valid.eq(request.valid)",
+            ),
+            (
+                "own.port.request.valid.eq(request.valid & inside)",
+                "own.port.request.valid.eq(request.valid)",
+            ),
         ),
         None,
     ),
+    **{
+        name: (
+            kind,
+            lambda kind: kind(size=256, address_bits=8, tag_bits=1, sram="behavioural"),
+            keeps_contracts,
+            (
+                ("free.eq(~valid | taken)", "free.eq(1)"),
+                ("ends_beat = waiting & (~beat.write | beat.last)", "ends_beat = waiting"),
+            ),
+            None,
+        )
+        for name, kind in (
+            ("on-chip memory", OnChipMemory),
+            ("registered memory", RegisteredMemory),
+        )
+    },
     "demux": (
         Demux,
         lambda kind: kind(NetworkConfig(columns=3, rows=1, address_bits=10, tag_bits=1)),

@@ -16,9 +16,7 @@ module tb;
     part dut(
         .clk(clk), .rst(rst), .reward(reward), .action(action), .begins(begins),
         .state_0(x[17:16]), .state_1(x[19:18]), .state_2(x[21:20]), .state_3(x[23:22]),
-        .state_4(x[25:24]), .state_5(x[27:26]), .state_6(x[29:28]), .state_7(x[30]),
-        .weights__request(1'b0), .weights__index(5'b0), .weights__write(1'b0),
-        .weights__data(16'b0)
+        .state_4(x[25:24]), .state_5(x[27:26]), .state_6(x[29:28]), .state_7(x[30])
     );
 
     function [31:0] next(input [31:0] v);

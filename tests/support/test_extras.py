@@ -28,6 +28,7 @@ PACKAGES = {
     "PIL": "pictures",
     "cocotb": "sim",
     "cocotbext.axi": "axi",
+    "coloquinte": "layout",
     "distributed": "cluster",
     "litedram": "sdram",
     "markdown_it": "browser",
@@ -63,6 +64,8 @@ Requires-Dist: cocotb<3,>=2; extra == "sim"
 BROUGHT = {"vcd"}
 #: Modules whose only users have the package of an extra.
 OF_EXTRA = {
+    # A process of its own.
+    "synth/layout/placer.py": "coloquinte",
     "sim_tb/harness/serve.py": "cocotb",
     "sim_tb/runner/process.py": "cocotb_tools",
     "vip/models/backend.py": "onnx",

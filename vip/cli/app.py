@@ -92,6 +92,11 @@ class Commands(LazyGroup):
                 "timing",
                 "Time the mapped engine at several corners.",
             ),
+            "layout": CommandEntry(
+                "timing",
+                "layout",
+                "Place the mapped engine, and time it with its wires.",
+            ),
             "power": CommandEntry(
                 "power", "power", "Estimate the power of an engine that runs a kernel."
             ),

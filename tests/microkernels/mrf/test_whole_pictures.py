@@ -103,7 +103,9 @@ def trws_energies(one: BpProblem, iterations: int) -> Iterator[int]:
                     near = inside(y, x, step)
                     back = arrived[(-dy, -dx)][y[near], x[near]]
                     new = least(matrix, total[near] - back, step)
-                    arrived[step][y[near] + dy, x[near] + dx] = new - new[:, :1]
+                    # By the least of them, as the thesis does: halves round differently by others.
+                    new -= new.min(axis=1, keepdims=True)
+                    arrived[step][y[near] + dy, x[near] + dx] = new
         yield decoded()
 
 

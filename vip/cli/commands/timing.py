@@ -1,4 +1,4 @@
-"""``vip timing``: the longest path of a mapped engine at several corners."""
+"""``vip timing`` and ``vip layout``: the longest path of a mapped engine, and with placed wires."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ from synth.physical.corners import CornerTiming
 from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
 from vip.output import write_json
+from vip.synthesis.layout import Layout
 
 from .options import JsonOption, PresetOption, ToolsOption, file_option, liberty_files, reading
 
@@ -73,3 +74,79 @@ def timing(
     console.print(
         _table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", corners)
     )
+
+
+def _steps(title: str, result: Layout) -> Table:
+    text = ("step", "longest path (ns)")
+    rows = table(
+        text[0], "kGE", "cells", "wire (mm)", "loads", "delays", text[1], left=text, title=title
+    )
+    for step in result.steps:
+        rows.add_row(
+            step.name,
+            f"{step.logic_ge / 1000:.1f}",
+            f"{len(step.placement.places):,}",
+            f"{step.wire_mm:,.0f}",
+            f"{step.loads.fmax_mhz:.0f}",
+            f"{step.delays.fmax_mhz:.0f}",
+            ", ".join(f"{unit} {ns:.2f}" for unit, ns in step.delays.by_unit()),
+        )
+    return rows
+
+
+def layout(
+    preset_name: PresetOption = "pe",
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Cells to map to: nangate45, or liberty:PATH.",
+            metavar="TARGET",
+            callback=reading(liberty_files),
+        ),
+    ] = "nangate45",
+    lef: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="LEF file with the cells or layers of liberty:PATH; may be repeated.",
+            metavar="FILE",
+            callback=reading(),
+        ),
+    ] = None,
+    density: Annotated[
+        float, typer.Option(help="Share of the area that cells fill.", metavar="SHARE")
+    ] = 0.65,
+    wire_ff: Annotated[
+        float | None,
+        typer.Option(help="fF of a um of wire (default: of the LEF's third layer).", min=0),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the placer.", min=0, metavar="N")] = 1,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the placed units (.png or .svg).", metavar="FILE")
+    ] = None,
+    jobs: ToolsOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Place the mapped engine, and time it with its wires.
+
+    Memories are blocks at the edges, cells stand in rows between them. Where a cell would have to
+    drive too much wire, buffers are added and the cells placed again. Clocks are ideal, and wires
+    are not routed: their lengths are estimated from the places of pins.
+
+    Example: vip layout --wire-ff 0.105 --picture layout.png
+    """
+    with shown() as progress:
+        result = vip.layout(
+            preset_name,
+            target,
+            lef or (),
+            density=density,
+            wire_ff=wire_ff,
+            seed=seed,
+            picture=picture,
+            jobs=jobs,
+            progress=progress,
+        )
+    write_json(json, result.to_json())
+    wires = f"{result.wire.ff:.3f} fF and {result.wire.ohm:.2f} ohm per um"
+    console.print(_steps(f"{preset_name} in {target}, {result.mm2:.3f} mm2", result))
+    console.print(f"MHz with the loads of wires of {wires}, and with their delays, too")

@@ -1,0 +1,1 @@
+"""Layout of mapped netlists: floorplan, placement, and the wires that they need."""

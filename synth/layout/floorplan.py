@@ -1,0 +1,202 @@
+"""The floorplan of an engine: its memories as blocks at the edges, rows of cells between them.
+
+Memories of the commonest shape, the banks of the scratchpad, stand in a shelf along the north edge
+and one along the south edge, the others in a column along the west edge. Ports are evenly around
+the die, in their order. Lengths are in sites and steps of :class:`synth.layout.lef.Lef`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, sqrt
+
+from hdl.sram_macro import MacroError, SramGeometry
+from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist
+from synth.sram import sram_um2
+
+from .lef import Lef
+
+#: Free space around a memory, in rows.
+_HALO = 2
+
+#: A place, from the lower left corner of the die or of a memory.
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle: its lower left corner, and its size."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether they share any area."""
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
+
+
+@dataclass(frozen=True)
+class Floorplan:
+    """A die, from (0, 0).
+
+    Attributes:
+        lef: with its grid and its cells.
+        die: all of it.
+        blocks: memory -> its place.
+        pins: memory -> pin -> places of its bits, from the block's corner.
+        ports: port -> places of its bits, at the edge of the die.
+    """
+
+    lef: Lef
+    die: Box
+    blocks: Mapping[str, Box]
+    pins: Mapping[str, Mapping[str, Sequence[Place]]]
+    ports: Mapping[str, Sequence[Place]]
+
+    @property
+    def mm2(self) -> float:
+        """Area of the die."""
+        site, step = self.lef.um
+        return self.die.width * site * self.die.height * step / 1e6
+
+    def rows(self) -> Iterator[Box]:
+        """The parts of rows that no memory or its surroundings cover, from the south."""
+        height, halo = self.lef.row, _HALO * self.lef.row
+        blocks = sorted(self.blocks.values(), key=lambda box: box.x)
+        for y in range(0, self.die.height - height + 1, height):
+            left = 0
+            for box in blocks:
+                if box.y - halo < y + height and y < box.y + box.height + halo:
+                    if box.x - halo > left:
+                        yield Box(left, y, box.x - halo - left, height)
+                    left = max(left, box.x + box.width + halo)
+            if left < self.die.width:
+                yield Box(left, y, self.die.width - left, height)
+
+
+def check_density(density: float) -> None:
+    """Check before the work that cells can fill that share of an area.
+
+    Raises:
+        SynthesisError: it is not above 0 and at most 1.
+    """
+    if not 0 < density <= 1:
+        raise SynthesisError(f"density must be above 0 and at most 1, not {density:g}")
+
+
+def plan(netlist: Netlist, lef: Lef, *, node_nm: float, density: float) -> Floorplan:
+    """The floorplan of ``netlist``.
+
+    Parameters:
+        node_nm: feature size, which decides the size of memories (:mod:`synth.sram`).
+        density: share of the area between the memories that cells fill, above 0 and at most 1.
+
+    Raises:
+        SynthesisError: the LEF lacks a cell or a pin, or ``density`` is out of range.
+    """
+    check_density(density)
+    macros = _memories(netlist, lef)
+    halo = _HALO * lef.row
+    sizes = {macro.name: _size(macro, lef, node_nm) for macro in macros}
+    kinds = Counter(macro.kind for macro in macros)
+    common = next((kind for kind, number in kinds.most_common(1) if number > 1), "")
+    banks = [macro.name for macro in macros if macro.kind == common]
+    column = [macro.name for macro in macros if macro.kind != common]
+    north, south = banks[0::2], banks[1::2]
+    cells = sum(lef.cells[gate.kind].width for gate in netlist.gates if gate.kind in lef.cells)
+    area = cells / lef.site_nm * lef.row / density
+
+    def high(names: Sequence[str]) -> int:
+        return max((sizes[name][1] + halo for name in names), default=0)
+
+    shelf = max(sum(sizes[name][0] + halo for name in names) for names in (north, south)) + halo
+    west = max((sizes[name][0] + halo for name in column), default=0)
+    tall = sum(sizes[name][1] + halo for name in column)
+    # In um both sides of the middle are alike where no memory decides.
+    site, step = lef.um
+    width = max(shelf, west + ceil(sqrt(area * step / site)))
+    middle = ceil(max(tall, area / (width - west)) / lef.row) * lef.row
+    height = high(south) + middle + high(north)
+
+    blocks: dict[str, Box] = {}
+    for names in (north, south):
+        gap = (width - sum(sizes[name][0] for name in names)) // (len(names) + 1)
+        x = gap
+        for name in names:
+            size = sizes[name]
+            blocks[name] = Box(x, height - size[1] if names is north else 0, *size)
+            x += size[0] + gap
+    y = high(south) + max(0, middle - tall + halo) // 2 // lef.row * lef.row
+    for name in column:
+        blocks[name] = Box(0, y, *sizes[name])
+        y += sizes[name][1] + halo
+    pins = {}
+    for macro in macros:
+        box, count = blocks[macro.name], sum(map(len, macro.pins.values()))
+        pins[macro.name] = _split(_facing(box, count, height, macro.name in column), macro.pins)
+    ports = {**netlist.inputs, **netlist.outputs}
+    around = _around(width, height, sum(map(len, ports.values())))
+    return Floorplan(lef, Box(0, 0, width, height), blocks, pins, _split(around, ports))
+
+
+def _memories(netlist: Netlist, lef: Lef) -> Sequence[Gate]:
+    """The memory macros, by name; other cells are in ``lef`` with their pins."""
+    macros = []
+    for gate in netlist.gates:
+        cell = lef.cells.get(gate.kind)
+        if cell is not None:
+            for pin in gate.pins:
+                if pin not in cell.pins:
+                    raise SynthesisError(f"LEF: cell {gate.kind} lacks pin {pin}")
+            continue
+        try:
+            SramGeometry.parse(gate.kind)
+        except MacroError:
+            raise SynthesisError(f"LEF lacks cell {gate.kind}, e.g. {gate.name}") from None
+        macros.append(gate)
+    return sorted(macros, key=lambda macro: macro.name)
+
+
+def _size(macro: Gate, lef: Lef, node_nm: float) -> tuple[int, int]:
+    """A square of the memory's area, of whole rows and sites."""
+    side = 1000 * sqrt(sram_um2(SramGeometry.parse(macro.kind))) * node_nm / 28.0
+    return ceil(side / lef.site_nm), ceil(side / lef.row_nm) * lef.row
+
+
+def _facing(box: Box, count: int, height: int, west: bool) -> Iterator[Place]:
+    """Places evenly along the side of a memory that faces the cells."""
+    edge = 0 if 2 * box.y + box.height > height else box.height
+    for odd in range(1, 2 * count, 2):
+        if west:
+            yield box.width, odd * box.height // (2 * count)
+        else:
+            yield odd * box.width // (2 * count), edge
+
+
+def _around(width: int, height: int, count: int) -> Iterator[Place]:
+    """Places evenly around the die, clockwise from its lower left corner."""
+    corners = ((0, 0), (0, height), (width, height), (width, 0), (0, 0))
+    for odd in range(1, 2 * count, 2):
+        left = odd * (width + height) // count
+        for (x, y), (to_x, to_y) in pairwise(corners):
+            length = abs(to_x - x) + abs(to_y - y)
+            if left <= length:
+                yield x + (to_x - x) * left // length, y + (to_y - y) * left // length
+                break
+            left -= length
+
+
+def _split(
+    places: Iterator[Place], groups: Mapping[str, Sequence[int]]
+) -> Mapping[str, Sequence[Place]]:
+    """The next of ``places`` for each bit of each group."""
+    return {name: [next(places) for _ in bits] for name, bits in groups.items()}

@@ -1,0 +1,264 @@
+"""Layouts: LEF files good and bad, legal placements, and what their wires cost."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from hdl.sram_macro import SramGeometry
+from synth.errors import SynthesisError
+from synth.layout.floorplan import plan
+from synth.layout.lef import Lef, read_lef
+from synth.layout.placement import Placement, place
+from synth.layout.repair import buffered
+from synth.netlist import Gate, Netlist
+from synth.physical.targets import find_cells
+from synth.sram import SramTimes, sram_um2
+from synth.timing.cell_library import CellLibrary, PlacedWires
+from synth.timing.sta import longest_path
+from vip.synthesis.layout import nangate_lef
+
+CELLS = """
+LAYER via1 TYPE CUT ; END via1
+LAYER metal1 TYPE ROUTING ; WIDTH 0.5 ; RESISTANCE RPERSQ 0.25 ;
+  CAPACITANCE CPERSQDIST 0.0001 ; EDGECAPACITANCE 0.00002 ; END metal1
+VIARULE rule GENERATE LAYER metal1 ; WIDTH 1 TO 2 ; END rule
+MACRO INV # a comment
+  SIZE 0.4 BY 1.4 ;
+  PIN A DIRECTION INPUT ; PORT LAYER metal1 ; RECT 0 0.2 0.2 0.4 ; RECT 0.2 0.4 0.4 0.6 ; END END A
+  PIN Y DIRECTION OUTPUT ; PORT LAYER metal1 ; POLYGON 0.1 1 0.3 1 0.3 1.2 ; END END Y
+  OBS LAYER metal1 ; RECT 0 0 1 1 ; END
+END INV
+MACRO BUF SIZE 0.6 BY 1.4 ; END BUF
+END LIBRARY
+"""
+
+
+@pytest.fixture(scope="module")
+def library() -> CellLibrary:
+    return find_cells("nangate45")[1]
+
+
+@pytest.fixture(scope="module")
+def lef() -> Lef:
+    return read_lef(*nangate_lef())
+
+
+def lef_of(text: str, folder: Path) -> Lef:
+    path = folder / "cells.lef"
+    path.write_text(text)
+    return read_lef(path)
+
+
+def test_sizes_pins_and_wires_are_read(tmp_path: Path) -> None:
+    lef = lef_of(CELLS, tmp_path)
+    cell = lef.cells["INV"]
+    assert (cell.width, cell.height, cell.outputs) == (400, 1400, {"Y"})
+    assert cell.pins == {"A": (200, 400), "Y": (200, 1100)}
+    assert list(lef.layers) == ["metal1"]
+    assert lef.layers["metal1"].ohm == 0.5
+    assert lef.layers["metal1"].ff == pytest.approx(1000 * (0.5 * 0.0001 + 2 * 0.00002))
+    assert (lef.site_nm, lef.row_nm, lef.row) == (200, 1400, 7)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("SIZE 0.4 BY 1.4 ;", "", "cell INV has no size"),
+        ("RECT 0 0.2 0.2 0.4 ; RECT 0.2 0.4 0.4 0.6 ;", "", "cells.lef:8: pin A has no shape"),
+        ("RECT 0 0.2 0.2", "RECT 0 0.2 wide", "cells.lef:8: a length is no number"),
+        ("END INV", "END INW", "cells.lef:11: END INW instead of END INV"),
+        ("WIDTH 0.5 ;", "", "cells.lef:4: layer metal1 lacks its width"),
+        ("END BUF\nEND LIBRARY", "", "cells.lef:12: it ends too early"),
+        (CELLS, "VERSION 5.6 ;", "no cell"),
+    ],
+)
+def test_a_bad_file_is_one_line(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in CELLS
+    with pytest.raises(SynthesisError, match=message) as error:
+        lef_of(CELLS.replace(old, new), tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_layout_and_library_agree_on_every_cell(lef: Lef, library: CellLibrary) -> None:
+    shared = library.cells.keys() & lef.cells.keys()
+    assert len(shared) > 100
+    for name in shared:
+        cell, drawn = library.cells[name], lef.cells[name]
+        assert drawn.width * drawn.height / 1e6 == pytest.approx(cell.area, rel=1e-3)
+        assert drawn.outputs == set(cell.outputs)
+        assert drawn.pins.keys() >= {*cell.inputs, *cell.outputs}
+
+
+MEMORY = SramGeometry(64, 16, 1, 1).name
+
+
+def random_netlist(seed: int, gates: int = 400, memories: int = 4) -> Netlist:
+    """Gates and flip-flops that read some of the nets before them, and equal memories."""
+    draw = random.Random(seed)
+    nets = list(range(8))
+    cells = []
+    for number in range(gates):
+        kind, pins = draw.choice(
+            [("NAND2_X1", ("A1", "A2", "ZN")), ("INV_X2", ("A", "ZN")), ("DFF_X1", ("D", "Q"))]
+        )
+        ends = [draw.choice(nets[-40:]) if draw.random() < 0.9 else nets[0] for _ in pins[1:]]
+        nets.append(number + 8)
+        bits = {pin: (net,) for pin, net in zip(pins, [*ends, nets[-1]], strict=True)}
+        clock = {"CK": (-1,)} if kind == "DFF_X1" else {}
+        cells.append(Gate(f"g{number}", kind, f"unit{number % 3}", {**bits, **clock}))
+    for number in range(memories):
+        read = tuple(range(len(nets), len(nets) + 16))
+        nets += read
+        pins = {"r0_data": read, "w0_data": tuple(draw.choices(nets[8:], k=16))}
+        cells.append(Gate(f"memory{number}", MEMORY, "scratchpad", pins))
+    outputs = {"out": tuple(nets[-8:])}
+    return Netlist({"in": tuple(nets[:8])}, outputs, tuple(cells), {"clk": (-1,)})
+
+
+@pytest.fixture(scope="module")
+def placed(lef: Lef) -> Placement:
+    pytest.importorskip("coloquinte")
+    netlist = random_netlist(1)
+    return place(netlist, plan(netlist, lef, node_nm=45, density=0.3), density=0.6)
+
+
+def corners(placement: Placement) -> Iterator[tuple[str, int, int, int, int]]:
+    """Name, left, low, right and top of cells and memories, in nm, by the LEF and the model."""
+    lef = placement.floorplan.lef
+    for gate in placement.netlist.gates:
+        if gate.kind == MEMORY:
+            box = placement.floorplan.blocks[gate.name]
+            x, y, wide, high = box.x, box.y, box.width * lef.site_nm, box.height * 200
+            area = sram_um2(SramGeometry.parse(MEMORY)) * (45 / 28) ** 2
+            assert area <= wide * high / 1e6 < 1.1 * area
+        else:
+            x, y = placement.places[gate.name]
+            wide, high = lef.cells[gate.kind].width, lef.cells[gate.kind].height
+        yield gate.name, x * lef.site_nm, y * 200, x * lef.site_nm + wide, y * 200 + high
+
+
+def test_cells_and_memories_are_beside_each_other_on_the_die(placed: Placement) -> None:
+    lef, die = placed.floorplan.lef, placed.floorplan.die
+    assert (lef.site_nm, lef.row_nm) == (190, 7 * 200)
+    boxes = list(corners(placed))
+    assert len(boxes) == len(placed.netlist.gates)
+    for name, left, low, right, top in boxes:
+        assert 0 <= left < right <= die.width * 190, name
+        assert 0 <= low < top <= die.height * 200, name
+        assert low % 1400 == 0
+    for (_, a, b, c, d), (_, left, low, right, top) in combinations(boxes, 2):
+        assert c <= left or right <= a or d <= low or top <= b
+
+
+def test_a_placement_that_is_not_legal_is_found(placed: Placement) -> None:
+    moved = {**placed.places, "g1": placed.places["g2"]}
+    assert any("g1" in fault for fault in replace(placed, places=moved).faults())
+    x, y = placed.places["g1"]
+    for place_of in ((x, y + 1), (-1, y), (placed.floorplan.die.width, y)):
+        moved = {**placed.places, "g1": place_of}
+        assert "g1 is on no row" in list(replace(placed, places=moved).faults())
+
+
+def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: Placement) -> None:
+    lengths = placed.lengths()
+    assert -1 not in lengths
+    shuffled = random.Random(3)
+    places = list(placed.places.values())
+    shuffled.shuffle(places)
+    apart = replace(placed, places=dict(zip(placed.places, places, strict=True)))
+    assert sum(lengths.values()) < 0.7 * sum(apart.lengths().values())
+    one = next(gate for gate in placed.netlist.gates if gate.kind == "INV_X2")
+    inner = {pin.name: pin.at for pin in placed.pins() if placed.netlist.gates[pin.gate] is one}
+    cell = placed.floorplan.lef.cells["INV_X2"]
+    left, low = placed.places[one.name]
+    for name, (x, y) in inner.items():
+        a, b = cell.pins[name]
+        if placed.turns[one.name] in ("FN", "S"):
+            a = cell.width - a
+        if placed.turns[one.name] in ("FS", "S"):
+            b = cell.height - b
+        assert (x, y) == pytest.approx((left * 0.19 + a / 1000, low * 0.2 + b / 1000))
+
+
+@pytest.mark.parametrize("most", [4.0, 12.0])
+def test_buffers_bound_loads_and_change_no_function(
+    placed: Placement, library: CellLibrary, most: float
+) -> None:
+    ff = 0.4
+    netlist, places = buffered(placed, library, ff=ff, most=most)
+    driver = {
+        bit: (gate, pin)
+        for gate in netlist.gates
+        for pin, bits in gate.pins.items()
+        for bit in bits
+        if pin in ("Z", "ZN", "Q", "r0_data")
+    }
+
+    def source(bit: int) -> int:
+        while bit in driver and driver[bit][0].kind.startswith("BUF_"):
+            (bit,) = driver[bit][0].pins["A"]
+        return bit
+
+    before = placed.netlist
+    assert len(netlist.gates) > len(before.gates)
+    for old, new in zip(before.gates, netlist.gates, strict=False):
+        assert new.pins.keys() == old.pins.keys()
+        for pin, bits in new.pins.items():
+            assert tuple(map(source, bits)) == old.pins[pin]
+    assert tuple(map(source, netlist.outputs["out"])) == before.outputs["out"]
+    # Where buffers go, before the rows move them.
+    after = replace(placed, netlist=netlist, places=places)
+    turns = dict.fromkeys(places, "N") | dict(placed.turns)
+    after = replace(after, turns=turns)
+    heavy = [net for net, um in after.lengths().items() if um * ff > 1.3 * most]
+    assert len(heavy) < 0.02 * len(before.gates)
+    legal = place(netlist, placed.floorplan, density=0.6, start=places)
+    assert not list(legal.faults())
+
+
+def test_cells_that_do_not_fit_are_refused(placed: Placement) -> None:
+    crowd = random_netlist(2, gates=2500)
+    with pytest.raises(SynthesisError, match=r"^placement: "):
+        place(crowd, placed.floorplan, density=0.6)
+
+
+@pytest.mark.parametrize(
+    ("density", "kind", "message"),
+    [
+        (0, "INV_X1", "density must be above 0 and at most 1, not 0"),
+        (1.5, "INV_X1", "not 1.5"),
+        (0.6, "ODD_X1", "LEF lacks cell ODD_X1, e.g. g"),
+        (0.6, "FILLCELL_X1", "LEF: cell FILLCELL_X1 lacks pin A"),
+    ],
+)
+def test_netlists_that_have_no_floorplan(lef: Lef, density: float, kind: str, message: str) -> None:
+    netlist = Netlist({}, {}, (Gate("g", kind, "unit", {"A": (0,), "ZN": (1,)}),))
+    with pytest.raises(SynthesisError, match=message):
+        plan(netlist, lef, node_nm=45, density=density)
+
+
+def test_a_wire_takes_the_time_of_its_load_and_of_its_resistance(library: CellLibrary) -> None:
+    netlist = Netlist(
+        {"in": (0,)},
+        {},
+        (
+            Gate("a", "INV_X1", "unit", {"A": (0,), "ZN": (1,)}),
+            Gate("b", "DFF_X1", "unit", {"D": (1,), "CK": (2,), "Q": (3,)}),
+        ),
+        {"clk": (2,)},
+    )
+    macros = SramTimes(45)
+
+    def ns(wires: PlacedWires | None) -> float:
+        return longest_path(netlist, library, macros, wires).ns
+
+    um, ff, ohm = 200.0, 0.1, 40.0
+    assert ns(PlacedWires({1: um}, 0.0)) == ns(None)
+    loaded = ns(PlacedWires({1: um}, ff))
+    assert loaded > ns(None) + 0.05
+    behind = um * ohm * (um * ff / 2 + library.cells["DFF_X1"].pins["D"].capacitance)
+    assert ns(PlacedWires({1: um}, ff, ohm)) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)

