@@ -194,7 +194,7 @@ class WireLoad:
 
 @dataclass(frozen=True)
 class Wires:
-    """Wires of a routing layer: fF and ohm of a um; and net -> um of a layout's wires, 0 of others."""
+    """Wires of a routing layer, fF and ohm of a um, and of a layout: net -> um, 0 of others."""
 
     ff: float
     ohm: float = 0.0
