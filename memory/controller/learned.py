@@ -10,8 +10,7 @@ from memory.agent.state import VaultState
 from memory.timing import BURST_CLOCKS
 
 from .first_ready import FirstReady
-from .snapshot import WaitingSnapshot
-from .starvation import GROUP_BURSTS
+from .starvation import GROUP_BURSTS, WaitingSnapshot
 
 
 class Learned(FirstReady):
@@ -22,7 +21,7 @@ class Learned(FirstReady):
 
     Not learned are refreshes, which go first (a cycle late if rows do), the end of a group after
     ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of a bank:
-    while a snapshot is late (:class:`memory.controller.snapshot.WaitingSnapshot`), the policy is
+    while a snapshot is late (:class:`memory.controller.starvation.WaitingSnapshot`), the policy is
     "first-ready-timed". So no request waits longer than
     :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
 
