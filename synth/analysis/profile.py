@@ -203,43 +203,6 @@ _STEP = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class InFlight:
-    """Sizes that an engine needs so that its runs take no more cycles than allowed.
-
-    Attributes:
-        arc_entries: entries of the array range check. requests: memory requests in flight.
-        slower: additional cycles allowed, as a fraction of those of the full engine.
-    """
-
-    arc_entries: int
-    requests: int
-    slower: float = 0.0
-
-    def __or__(self, other: "InFlight") -> "InFlight":
-        return InFlight(
-            arc_entries=max(self.arc_entries, other.arc_entries),
-            requests=max(self.requests, other.requests),
-            slower=max(self.slower, other.slower),
-        )
-
-    def to_json(self) -> list[float]:
-        """The sizes as plain JSON data."""
-        return [self.arc_entries, self.requests, self.slower]
-
-    @classmethod
-    def from_json(cls, content: Any) -> "InFlight":
-        """The inverse of :meth:`to_json`; older files have no third number.
-
-        Raises:
-            LookupError, TypeError, ValueError: ``content`` was not written by it.
-        """
-        slower = float(content[2]) if len(content) > 2 else 0.0
-        if not 0 <= slower < 1:
-            raise ValueError(f"{slower} is not a fraction")
-        return cls(arc_entries=whole(content[0]), requests=whole(content[1]), slower=slower)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Profile:
     """Facts about one program from some runs.
 
@@ -247,14 +210,17 @@ class Profile:
         digest: of the program (:func:`program_digest`).
         facts: about its words. runs: number of runs.
         parameters: highest parameter block address of the launches.
-        in_flight: of runs on the hardware; None if there were none.
+        in_flight: entries of the array range check, and memory requests in flight, with which runs
+            on the hardware take no more cycles than allowed; None if there were none.
+        slower: cycles allowed in addition to those of the full engine, as a fraction of them.
     """
 
     digest: str
     facts: Facts
     runs: int = 1
     parameters: int = 0
-    in_flight: InFlight | None = None
+    in_flight: tuple[int, int] | None = None
+    slower: float = 0.0
 
     def __or__(self, other: "Profile") -> "Profile":
         """The profile of the runs of both.
@@ -268,12 +234,14 @@ class Profile:
         facts.include(self.facts)
         facts.include(other.facts)
         measured = [half for half in (self.in_flight, other.in_flight) if half is not None]
+        entries, requests = zip(*measured, strict=True) if measured else ((), ())
         return Profile(
             digest=self.digest,
             facts=facts,
             runs=self.runs + other.runs,
             parameters=max(self.parameters, other.parameters),
-            in_flight=measured[0] | measured[-1] if measured else None,
+            in_flight=(max(entries), max(requests)) if measured else None,
+            slower=max(self.slower, other.slower),
         )
 
     def save(self, path: Path) -> None:
@@ -282,14 +250,13 @@ class Profile:
         Raises:
             OSError: it can't be written.
         """
-        measured = self.in_flight
         content = {
             "format": _FORMAT,
             "isa": ISA_VERSION,
             "program": self.digest,
             "runs": self.runs,
             "parameters": self.parameters,
-            "in_flight": None if measured is None else measured.to_json(),
+            "in_flight": None if self.in_flight is None else [*self.in_flight, self.slower],
             "facts": self.facts.to_json(),
         }
         write_atomically(path, json.dumps(content).encode() + b"\n")
@@ -323,12 +290,17 @@ class Profile:
     @classmethod
     def _build(cls, content: dict[str, Any]) -> "Profile":
         measured = content["in_flight"]
+        # Older files have no third number.
+        slower = float(measured[2]) if measured is not None and len(measured) > 2 else 0.0
+        if not 0 <= slower < 1:
+            raise ValueError(f"{slower} is not a fraction")
         return cls(
             digest=str(content["program"]),
             facts=Facts.from_json(content["facts"]),
             runs=whole(content["runs"]),
             parameters=whole(content["parameters"]),
-            in_flight=None if measured is None else InFlight.from_json(measured),
+            in_flight=None if measured is None else (whole(measured[0]), whole(measured[1])),
+            slower=slower,
         )
 
 

@@ -156,8 +156,9 @@ def _studies(
             study = analyse(
                 subject.program, config, subject.launch(config), subject.contents(config)
             )
-        in_flight = None if seen is None else seen.in_flight
-        studies.append(replace(study, name=subject.name, profile=profile, in_flight=in_flight))
+        if seen is not None:
+            study = replace(study, in_flight=seen.in_flight, slower=seen.slower)
+        studies.append(replace(study, name=subject.name, profile=profile))
     return studies
 
 

@@ -23,7 +23,7 @@ from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
 from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
-from .profile import InFlight, Profile
+from .profile import Profile
 
 #: Those of a launch of which nothing is known.
 _ANY: StartRanges = {
@@ -61,7 +61,7 @@ class Study:
         unknown: word that loads an unknown number -> first address and end of where it may be.
         launch: for which all of this is true.
         name: for messages; "" if there is only one program. profile: of runs, if any.
-        in_flight: sizes observed on the hardware, if any.
+        in_flight, slower: of the profiles with runs on the hardware, if any.
     """
 
     program: Program
@@ -75,7 +75,8 @@ class Study:
     launch: StartRanges
     name: str = ""
     profile: Profile | None = None
-    in_flight: InFlight | None = None
+    in_flight: tuple[int, int] | None = None
+    slower: float = 0.0
 
     def place(self, address: int) -> str:
         """Where a word is, for a message."""

@@ -44,9 +44,22 @@ class Box:
         )
 
 
-@dataclass(frozen=True)
+def check_density(density: float) -> None:
+    """Check before the work that cells can fill that share of an area.
+
+    Raises:
+        SynthesisError: it is not above 0 and at most 1.
+    """
+    if not 0 < density <= 1:
+        raise SynthesisError(f"density must be above 0 and at most 1, not {density:g}")
+
+
 class Floorplan:
-    """A die, from (0, 0).
+    """The floorplan of a netlist, on a die from (0, 0).
+
+    Parameters:
+        node_nm: feature size, which decides the size of memories (:mod:`synth.sram`).
+        density: share of the area between the memories that cells fill, above 0 and at most 1.
 
     Attributes:
         lef: with its grid and its cells.
@@ -54,13 +67,31 @@ class Floorplan:
         blocks: memory -> its place.
         pins: memory -> pin -> places of its bits, from the block's corner.
         ports: port -> places of its bits, at the edge of the die.
+
+    Raises:
+        SynthesisError: the LEF lacks a cell or a pin, or ``density`` is out of range.
     """
 
-    lef: Lef
-    die: Box
-    blocks: Mapping[str, Box]
-    pins: Mapping[str, Mapping[str, Sequence[Place]]]
-    ports: Mapping[str, Sequence[Place]]
+    def __init__(self, netlist: Netlist, lef: Lef, *, node_nm: float, density: float) -> None:
+        check_density(density)
+        self.lef = lef
+        macros = _memories(netlist, lef)
+        sizes = {macro.name: _size(macro, lef, node_nm) for macro in macros}
+        kinds = Counter(macro.kind for macro in macros)
+        common = next((kind for kind, number in kinds.most_common(1) if number > 1), "")
+        banks = [macro.name for macro in macros if macro.kind == common]
+        column = [macro.name for macro in macros if macro.kind != common]
+        cells = sum(lef.cells[gate.kind].width for gate in netlist.gates if gate.kind in lef.cells)
+        area = cells / lef.site_nm * lef.row / density
+        self.die, self.blocks = _arranged(lef, sizes, banks, column, area)
+        self.pins: dict[str, Mapping[str, Sequence[Place]]] = {}
+        for macro in macros:
+            box, count = self.blocks[macro.name], sum(map(len, macro.pins.values()))
+            places = _facing(box, count, self.die.height, macro.name in column)
+            self.pins[macro.name] = _split(places, macro.pins)
+        ports = {**netlist.inputs, **netlist.outputs}
+        around = _around(self.die.width, self.die.height, sum(map(len, ports.values())))
+        self.ports = _split(around, ports)
 
     @property
     def mm2(self) -> float:
@@ -83,37 +114,21 @@ class Floorplan:
                 yield Box(left, y, self.die.width - left, height)
 
 
-def check_density(density: float) -> None:
-    """Check before the work that cells can fill that share of an area.
-
-    Raises:
-        SynthesisError: it is not above 0 and at most 1.
-    """
-    if not 0 < density <= 1:
-        raise SynthesisError(f"density must be above 0 and at most 1, not {density:g}")
-
-
-def plan(netlist: Netlist, lef: Lef, *, node_nm: float, density: float) -> Floorplan:
-    """The floorplan of ``netlist``.
+def _arranged(
+    lef: Lef,
+    sizes: Mapping[str, tuple[int, int]],
+    banks: Sequence[str],
+    column: Sequence[str],
+    area: float,
+) -> tuple[Box, dict[str, Box]]:
+    """The die, and the place of each memory.
 
     Parameters:
-        node_nm: feature size, which decides the size of memories (:mod:`synth.sram`).
-        density: share of the area between the memories that cells fill, above 0 and at most 1.
-
-    Raises:
-        SynthesisError: the LEF lacks a cell or a pin, or ``density`` is out of range.
+        sizes: of memories. banks: those in the shelves. column: those along the west edge.
+        area: that cells need, in units of the grid.
     """
-    check_density(density)
-    macros = _memories(netlist, lef)
     halo = _HALO * lef.row
-    sizes = {macro.name: _size(macro, lef, node_nm) for macro in macros}
-    kinds = Counter(macro.kind for macro in macros)
-    common = next((kind for kind, number in kinds.most_common(1) if number > 1), "")
-    banks = [macro.name for macro in macros if macro.kind == common]
-    column = [macro.name for macro in macros if macro.kind != common]
     north, south = banks[0::2], banks[1::2]
-    cells = sum(lef.cells[gate.kind].width for gate in netlist.gates if gate.kind in lef.cells)
-    area = cells / lef.site_nm * lef.row / density
 
     def high(names: Sequence[str]) -> int:
         return max((sizes[name][1] + halo for name in names), default=0)
@@ -126,7 +141,6 @@ def plan(netlist: Netlist, lef: Lef, *, node_nm: float, density: float) -> Floor
     width = max(shelf, west + ceil(sqrt(area * step / site)))
     middle = ceil(max(tall, area / (width - west)) / lef.row) * lef.row
     height = high(south) + middle + high(north)
-
     blocks: dict[str, Box] = {}
     for names in (north, south):
         gap = (width - sum(sizes[name][0] for name in names)) // (len(names) + 1)
@@ -139,13 +153,7 @@ def plan(netlist: Netlist, lef: Lef, *, node_nm: float, density: float) -> Floor
     for name in column:
         blocks[name] = Box(0, y, *sizes[name])
         y += sizes[name][1] + halo
-    pins = {}
-    for macro in macros:
-        box, count = blocks[macro.name], sum(map(len, macro.pins.values()))
-        pins[macro.name] = _split(_facing(box, count, height, macro.name in column), macro.pins)
-    ports = {**netlist.inputs, **netlist.outputs}
-    around = _around(width, height, sum(map(len, ports.values())))
-    return Floorplan(lef, Box(0, 0, width, height), blocks, pins, _split(around, ports))
+    return Box(0, 0, width, height), blocks
 
 
 def _memories(netlist: Netlist, lef: Lef) -> Sequence[Gate]:

@@ -4,12 +4,13 @@ Only statements of LEF 5.6 that say these are read; all others are skipped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
 
 from support.files import read_bytes
 from synth.errors import SynthesisError
+from synth.timing.cell_library import Wires
 
 #: Most bytes of a LEF file.
 _LEF_BYTES = 64 << 20
@@ -30,24 +31,33 @@ class LefCell:
     outputs: frozenset[str]
 
 
-@dataclass(frozen=True)
-class RoutingLayer:
-    """Wires of a layer at their usual width: fF and ohm of a micrometre."""
-
-    ff: float
-    ohm: float
-
-
-@dataclass(frozen=True)
 class Lef:
-    """Cells and routing layers by name, layers from the lowest one.
+    """Cells and the wires of routing layers by name, layers from the lowest one.
 
     Placements are in whole units of its grid: a site, the width of which every cell has a whole
     number of, in x, and a step, of which a row has :attr:`row`, in y.
+
+    Parameters:
+        paths: LEF files, whose cells and layers it has together.
+
+    Raises:
+        SynthesisError: a file does not exist or is no LEF file; one line says where.
     """
 
-    cells: Mapping[str, LefCell] = field(default_factory=dict)
-    layers: Mapping[str, RoutingLayer] = field(default_factory=dict)
+    def __init__(self, *paths: Path) -> None:
+        self.cells: dict[str, LefCell] = {}
+        self.layers: dict[str, Wires] = {}
+        for path in paths:
+            words = _Words(path)
+            for word in words:
+                if word == "MACRO":
+                    self.cells.update([_cell(words)])
+                elif word == "LAYER":
+                    self.layers.update(_layer(words))
+                elif word in _BLOCKS:
+                    words.skip(words.next())
+        if not self.cells:
+            raise SynthesisError(f"{', '.join(map(str, paths))}: no cell (MACRO) in it")
 
     @property
     def row_nm(self) -> int:
@@ -79,28 +89,6 @@ class Lef:
     def um(self) -> tuple[float, float]:
         """A site and a step."""
         return self.site_nm / _NM, self.row_nm / self.row / _NM
-
-
-def read_lef(*paths: Path) -> Lef:
-    """The cells and layers of LEF files together.
-
-    Raises:
-        SynthesisError: a file does not exist or is no LEF file; one line says where.
-    """
-    cells: dict[str, LefCell] = {}
-    layers: dict[str, RoutingLayer] = {}
-    for path in paths:
-        words = _Words(path)
-        for word in words:
-            if word == "MACRO":
-                cells.update([_cell(words)])
-            elif word == "LAYER":
-                layers.update(_layer(words))
-            elif word in _BLOCKS:
-                words.skip(words.next())
-    if not cells:
-        raise SynthesisError(f"{', '.join(map(str, paths))}: no cell (MACRO) in it")
-    return Lef(cells, layers)
 
 
 class _Words:
@@ -152,7 +140,7 @@ class _Words:
         try:
             return [round(float(word) * _NM) for word in self.statement() if word != "BY"]
         except ValueError:
-            raise self.error("a length is no number") from None
+            raise self.error("a length is not a number") from None
 
 
 def _cell(words: _Words) -> tuple[str, LefCell]:
@@ -201,7 +189,7 @@ def _pin(words: _Words) -> tuple[str, tuple[int, int], str]:
     return name, ((min(xs) + max(xs)) // 2, (min(ys) + max(ys)) // 2), direction
 
 
-def _layer(words: _Words) -> Iterator[tuple[str, RoutingLayer]]:
+def _layer(words: _Words) -> Iterator[tuple[str, Wires]]:
     name = words.next()
     values: dict[str, str] = {}
     for word in words.statements(name):
@@ -217,4 +205,4 @@ def _layer(words: _Words) -> Iterator[tuple[str, RoutingLayer]]:
     except (KeyError, ValueError, ZeroDivisionError):
         raise words.error(f"layer {name} lacks its width, resistance or capacitance") from None
     # In pF; a wire has an edge on each side.
-    yield name, RoutingLayer(1000 * (plate * width + 2 * edge), ohm)
+    yield name, Wires(1000 * (plate * width + 2 * edge), ohm)

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from importlib.metadata import version
 from itertools import pairwise
@@ -30,26 +30,12 @@ _FORMAT = "1"
 _EFFORT = 3
 
 
-@dataclass(frozen=True)
-class Pin:
-    """A pin of a cell or memory, or a port.
-
-    Attributes:
-        net: of its bit. at: its place in um.
-        gate: the number of its gate in the netlist, or -1 for a port.
-        name: of the pin or port. number: of its bit. drives: whether it drives the net.
-    """
-
-    net: int
-    at: tuple[float, float]
-    gate: int
-    name: str
-    number: int
-    drives: bool
+#: A pin by its gate's number in the netlist (-1: a port), its name, and the number of its bit.
+What = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlacedCells:
     """Where the cells of a netlist are.
 
     Attributes:
@@ -90,18 +76,19 @@ class Placement:
                 if left.overlaps(right):
                     yield f"{name} is over {other}"
 
-    def pins(self) -> Iterator[Pin]:
-        """All pins of nets that are wires: not of clocks, resets and constants."""
+    def pins(self) -> Iterator[tuple[int, tuple[float, float], What, bool]]:
+        """Each pin of a net that is a wire (not of clocks, resets and constants): its net, its
+        place in um, what it is, and whether it drives the net."""
         plan, netlist = self.floorplan, self.netlist
         site, step = plan.lef.um
         skipped = _trees(netlist)
 
         def of(
-            gate: int, name: str, bits: tuple[int, ...], places: Any, drives: bool
-        ) -> Iterator[Pin]:
+            gate: int, name: str, bits: Sequence[int], places: Sequence[Any], drives: bool
+        ) -> Iterator[tuple[int, tuple[float, float], What, bool]]:
             for number, (bit, at) in enumerate(zip(bits, places, strict=True)):
                 if bit not in skipped:
-                    yield Pin(bit, at, gate, name, number, drives)
+                    yield bit, at, (gate, name, number), drives
 
         for number, gate in enumerate(netlist.gates):
             box = self.box(gate)
@@ -125,15 +112,14 @@ class Placement:
     def lengths(self) -> dict[int, float]:
         """Net -> half the perimeter of the box around its pins, in um."""
         boxes: dict[int, list[float]] = {}
-        for pin in self.pins():
-            x, y = pin.at
-            box = boxes.setdefault(pin.net, [x, y, x, y])
+        for net, (x, y), _, _ in self.pins():
+            box = boxes.setdefault(net, [x, y, x, y])
             box[:] = min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)
         return {net: right - left + top - low for net, (left, low, right, top) in boxes.items()}
 
 
 def _trees(netlist: Netlist) -> set[int]:
-    """Nets that are no wires of a placement: clocks, resets and constants."""
+    """Nets that do not count as wires of a placement: clocks, resets and constants."""
     return {bit for bits in netlist.trees.values() for bit in bits} | set(netlist.constants)
 
 
@@ -153,7 +139,7 @@ def place(
     density: float,
     seed: int = 1,
     start: Mapping[str, Place] | None = None,
-) -> Placement:
+) -> PlacedCells:
     """Place the cells of ``netlist`` into the rows of ``floorplan``; 50,000 take a minute.
 
     Parameters:
@@ -189,7 +175,7 @@ def place(
     }
     places = _run(json.dumps(work))
     names = [gate.name for gate in cells]
-    placed = Placement(
+    placed = PlacedCells(
         netlist,
         plan,
         {name: (x, y) for name, (x, y, _) in zip(names, places, strict=True)},

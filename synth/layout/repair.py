@@ -16,12 +16,12 @@ from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.registers import port_register
 
 from .floorplan import Place
-from .placement import Placement
+from .placement import PlacedCells, What
 
 #: The cells' own limits of loads are far beyond those at which they are fast.
 _SPARE = 4
-#: A pin by gate (-1: a port), name and number of the bit; or a buffer by its number.
-_Input = tuple[int, str, int] | int
+#: A pin, or a buffer by its number.
+_Input = What | int
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _halves(sinks: Sequence[_Sink]) -> tuple[Sequence[_Sink], Sequence[_Sink]]:
 
 
 def buffered(
-    placed: Placement, library: CellLibrary, *, ff: float, most: float
+    placed: PlacedCells, library: CellLibrary, *, ff: float, most: float
 ) -> tuple[Netlist, Mapping[str, Place]]:
     """The netlist of ``placed`` with buffers, and where each of its cells should be.
 
@@ -116,14 +116,14 @@ def buffered(
     end_ff = register.cell.pins[register.data].capacitance
     sinks: defaultdict[int, list[_Sink]] = defaultdict(list)
     sources: dict[int, tuple[str, tuple[float, float]]] = {}
-    for pin in placed.pins():
-        gate = netlist.gates[pin.gate] if pin.gate >= 0 else None
-        if pin.drives:
-            sources[pin.net] = "other" if gate is None else gate.unit, pin.at
+    for net, at, (number, name, bit), drives in placed.pins():
+        gate = netlist.gates[number] if number >= 0 else None
+        if drives:
+            sources[net] = "other" if gate is None else gate.unit, at
         else:
             cell = library.cells.get(gate.kind) if gate is not None else None
-            load = end_ff if cell is None else cell.pins[pin.name].capacitance
-            sinks[pin.net].append(_Sink(pin.at, load, (pin.gate, pin.name, pin.number)))
+            load = end_ff if cell is None else cell.pins[name].capacitance
+            sinks[net].append(_Sink(at, load, (number, name, bit)))
     cell = _buffer(library, most)
     (entry,), (end,) = cell.inputs, cell.outputs
     trees = _Trees(ff, most, cell.pins[entry].capacitance, _highest(netlist) + 1)

@@ -193,12 +193,12 @@ class WireLoad:
 
 
 @dataclass(frozen=True)
-class PlacedWires:
-    """Wires of a layout: um by net, and fF and ohm of each um; 0 um of others."""
+class Wires:
+    """Wires of a routing layer, fF and ohm of a um, and of a layout: net -> um, 0 of others."""
 
-    um: Mapping[int, float]
     ff: float
     ohm: float = 0.0
+    um: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

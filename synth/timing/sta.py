@@ -15,7 +15,7 @@ import numpy as np
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, PlacedWires, WireLoad
+from .cell_library import CellLibrary, WireLoad, Wires
 from .timer import Timer
 
 
@@ -57,7 +57,7 @@ def longest_paths(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes,
-    wires: WireLoad | PlacedWires | None = None,
+    wires: WireLoad | Wires | None = None,
     *,
     begins: Callable[[Gate], bool] | None = None,
     ends: Callable[[Gate], bool] | None = None,
@@ -100,7 +100,7 @@ def longest_path(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes | None = None,
-    wires: WireLoad | PlacedWires | None = None,
+    wires: WireLoad | Wires | None = None,
 ) -> Path:
     """The longest of :func:`longest_paths`, or one of 0 ns if there is none; memories are at the
     library's node by default."""

@@ -11,7 +11,7 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, PlacedWires, WireLoad
+from .cell_library import CellLibrary, WireLoad, Wires
 from .registers import port_register
 from .tables import CLOCKED, Flags, Numbers, Values, tables_of
 
@@ -85,7 +85,7 @@ class Timer:
         netlist: Netlist,
         library: CellLibrary,
         macros: SramTimes,
-        wires: WireLoad | PlacedWires | None = None,
+        wires: WireLoad | Wires | None = None,
         begins: Callable[[Gate], bool] | None = None,
     ) -> None:
         """Parameters and errors: see :func:`synth.timing.sta.longest_paths`."""
@@ -160,13 +160,13 @@ class Timer:
         self._ends = _columns(ends)
         self._driven = _columns(driven)
 
-    def _load_wires(self, wires: WireLoad | PlacedWires) -> None:
+    def _load_wires(self, wires: WireLoad | Wires) -> None:
         data = port_register(self.library)
         count = len(self.nets)
         of_memories = np.bincount(self._reads, minlength=count)
         loads = np.array(data.cell.pins[data.data].edge_loads)
         self._wire_ohm = np.zeros(count)
-        if isinstance(wires, PlacedWires):
+        if isinstance(wires, Wires):
             um = np.array([wires.um.get(bit, 0.0) for bit in self.nets])
             self._wire_ff, self._wire_ohm = um * wires.ff, um * wires.ohm
         else:

@@ -10,14 +10,14 @@ import pytest
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
-from synth.layout.floorplan import plan
-from synth.layout.lef import Lef, read_lef
-from synth.layout.placement import Placement, place
+from synth.layout.floorplan import Floorplan
+from synth.layout.lef import Lef
+from synth.layout.placement import PlacedCells, place
 from synth.layout.repair import buffered
 from synth.netlist import Gate, Netlist
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes, sram_um2
-from synth.timing.cell_library import CellLibrary, PlacedWires
+from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path
 from vip.synthesis.layout import nangate_lef
 
@@ -44,13 +44,13 @@ def library() -> CellLibrary:
 
 @pytest.fixture(scope="module")
 def lef() -> Lef:
-    return read_lef(*nangate_lef())
+    return Lef(*nangate_lef())
 
 
 def lef_of(text: str, folder: Path) -> Lef:
     path = folder / "cells.lef"
     path.write_text(text)
-    return read_lef(path)
+    return Lef(path)
 
 
 def test_sizes_pins_and_wires_are_read(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_sizes_pins_and_wires_are_read(tmp_path: Path) -> None:
     [
         ("SIZE 0.4 BY 1.4 ;", "", "cell INV has no size"),
         ("RECT 0 0.2 0.2 0.4 ; RECT 0.2 0.4 0.4 0.6 ;", "", "cells.lef:8: pin A has no shape"),
-        ("RECT 0 0.2 0.2", "RECT 0 0.2 wide", "cells.lef:8: a length is no number"),
+        ("RECT 0 0.2 0.2", "RECT 0 0.2 wide", "cells.lef:8: a length is not a number"),
         ("END INV", "END INW", "cells.lef:11: END INW instead of END INV"),
         ("WIDTH 0.5 ;", "", "cells.lef:4: layer metal1 lacks its width"),
         ("END BUF\nEND LIBRARY", "", "cells.lef:12: it ends too early"),
@@ -120,13 +120,13 @@ def random_netlist(seed: int, gates: int = 400, memories: int = 4) -> Netlist:
 
 
 @pytest.fixture(scope="module")
-def placed(lef: Lef) -> Placement:
+def placed(lef: Lef) -> PlacedCells:
     pytest.importorskip("coloquinte")
     netlist = random_netlist(1)
-    return place(netlist, plan(netlist, lef, node_nm=45, density=0.3), density=0.6)
+    return place(netlist, Floorplan(netlist, lef, node_nm=45, density=0.3), density=0.6)
 
 
-def corners(placement: Placement) -> Iterator[tuple[str, int, int, int, int]]:
+def corners(placement: PlacedCells) -> Iterator[tuple[str, int, int, int, int]]:
     """Name, left, low, right and top of cells and memories, in nm, by the LEF and the model."""
     lef = placement.floorplan.lef
     for gate in placement.netlist.gates:
@@ -141,7 +141,7 @@ def corners(placement: Placement) -> Iterator[tuple[str, int, int, int, int]]:
         yield gate.name, x * lef.site_nm, y * 200, x * lef.site_nm + wide, y * 200 + high
 
 
-def test_cells_and_memories_are_beside_each_other_on_the_die(placed: Placement) -> None:
+def test_cells_and_memories_are_beside_each_other_on_the_die(placed: PlacedCells) -> None:
     lef, die = placed.floorplan.lef, placed.floorplan.die
     assert (lef.site_nm, lef.row_nm) == (190, 7 * 200)
     boxes = list(corners(placed))
@@ -154,7 +154,7 @@ def test_cells_and_memories_are_beside_each_other_on_the_die(placed: Placement) 
         assert c <= left or right <= a or d <= low or top <= b
 
 
-def test_a_placement_that_is_not_legal_is_found(placed: Placement) -> None:
+def test_a_placement_that_is_not_legal_is_found(placed: PlacedCells) -> None:
     moved = {**placed.places, "g1": placed.places["g2"]}
     assert any("g1" in fault for fault in replace(placed, places=moved).faults())
     x, y = placed.places["g1"]
@@ -163,7 +163,7 @@ def test_a_placement_that_is_not_legal_is_found(placed: Placement) -> None:
         assert "g1 is on no row" in list(replace(placed, places=moved).faults())
 
 
-def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: Placement) -> None:
+def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: PlacedCells) -> None:
     lengths = placed.lengths()
     assert -1 not in lengths
     shuffled = random.Random(3)
@@ -171,8 +171,9 @@ def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: Placement) -> 
     shuffled.shuffle(places)
     apart = replace(placed, places=dict(zip(placed.places, places, strict=True)))
     assert sum(lengths.values()) < 0.7 * sum(apart.lengths().values())
+    gates = placed.netlist.gates
     one = next(gate for gate in placed.netlist.gates if gate.kind == "INV_X2")
-    inner = {pin.name: pin.at for pin in placed.pins() if placed.netlist.gates[pin.gate] is one}
+    inner = {name: at for _, at, (gate, name, _), _ in placed.pins() if gates[gate] is one}
     cell = placed.floorplan.lef.cells["INV_X2"]
     left, low = placed.places[one.name]
     for name, (x, y) in inner.items():
@@ -186,7 +187,7 @@ def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: Placement) -> 
 
 @pytest.mark.parametrize("most", [4.0, 12.0])
 def test_buffers_bound_loads_and_change_no_function(
-    placed: Placement, library: CellLibrary, most: float
+    placed: PlacedCells, library: CellLibrary, most: float
 ) -> None:
     ff = 0.4
     netlist, places = buffered(placed, library, ff=ff, most=most)
@@ -220,7 +221,7 @@ def test_buffers_bound_loads_and_change_no_function(
     assert not list(legal.faults())
 
 
-def test_cells_that_do_not_fit_are_refused(placed: Placement) -> None:
+def test_cells_that_do_not_fit_are_refused(placed: PlacedCells) -> None:
     crowd = random_netlist(2, gates=2500)
     with pytest.raises(SynthesisError, match=r"^placement: "):
         place(crowd, placed.floorplan, density=0.6)
@@ -238,7 +239,7 @@ def test_cells_that_do_not_fit_are_refused(placed: Placement) -> None:
 def test_netlists_that_have_no_floorplan(lef: Lef, density: float, kind: str, message: str) -> None:
     netlist = Netlist({}, {}, (Gate("g", kind, "unit", {"A": (0,), "ZN": (1,)}),))
     with pytest.raises(SynthesisError, match=message):
-        plan(netlist, lef, node_nm=45, density=density)
+        Floorplan(netlist, lef, node_nm=45, density=density)
 
 
 def test_a_wire_takes_the_time_of_its_load_and_of_its_resistance(library: CellLibrary) -> None:
@@ -253,12 +254,12 @@ def test_a_wire_takes_the_time_of_its_load_and_of_its_resistance(library: CellLi
     )
     macros = SramTimes(45)
 
-    def ns(wires: PlacedWires | None) -> float:
+    def ns(wires: Wires | None) -> float:
         return longest_path(netlist, library, macros, wires).ns
 
     um, ff, ohm = 200.0, 0.1, 40.0
-    assert ns(PlacedWires({1: um}, 0.0)) == ns(None)
-    loaded = ns(PlacedWires({1: um}, ff))
+    assert ns(Wires(0.0, 0.0, {1: um})) == ns(None)
+    loaded = ns(Wires(ff, 0.0, {1: um}))
     assert loaded > ns(None) + 0.05
     behind = um * ohm * (um * ff / 2 + library.cells["DFF_X1"].pins["D"].capacitance)
-    assert ns(PlacedWires({1: um}, ff, ohm)) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)
+    assert ns(Wires(ff, ohm, {1: um})) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)

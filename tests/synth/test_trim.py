@@ -14,7 +14,7 @@ from microkernels.bp.kernel import bp_program
 from pe.config import PeConfig
 from soc.generate.presets import preset
 from synth.analysis.contents import Subject
-from synth.analysis.profile import InFlight, Profile, profile_run
+from synth.analysis.profile import Profile, profile_run
 from synth.analysis.trim import report
 from synth.errors import TrimError
 from tests.synth.trimming import trim
@@ -171,14 +171,14 @@ def test_profile_says_what_data_decides() -> None:
 
 
 def test_what_hardware_had_in_flight_decides_about_its_tables() -> None:
-    profile = replace(copy_profile(20, 70), in_flight=InFlight(arc_entries=2, requests=9))
+    profile = replace(copy_profile(20, 70), in_flight=(2, 9))
     trimmed = trim(COPY, FULL, [profile])
     assert (trimmed.arc_entries, trimmed.load_store_queue) == (2, 16)
     bounds = {bound.name: bound for bound in report(COPY, FULL, [profile]).bounds}
     assert (bounds["arc_entries"].basis, bounds["arc_entries"].value) == ("profiled", 2)
     assert "waits" in bounds["arc_entries"].guard
     assert "take the same cycles" in bounds["arc_entries"].why
-    slower = replace(profile, in_flight=InFlight(arc_entries=1, requests=4, slower=0.01))
+    slower = replace(profile, in_flight=(1, 4), slower=0.01)
     found = {bound.name: bound for bound in report(COPY, FULL, [slower]).bounds}
     assert (found["arc_entries"].size, found["load_store_queue"].size) == (1, 4)
     assert "at most 1.00% more cycles" in found["arc_entries"].why
@@ -269,7 +269,7 @@ def test_matrices_that_no_run_reached_keep_the_scratchpad_fine_grained() -> None
 
 
 def test_only_programs_that_load_need_a_run_on_hardware() -> None:
-    profile = replace(copy_profile(20, 70), in_flight=InFlight(arc_entries=2, requests=9))
+    profile = replace(copy_profile(20, 70), in_flight=(2, 9))
     trimmed = trim([COPY, assemble("halt\n")], FULL, [profile])
     assert (trimmed.arc_entries, trimmed.load_store_queue) == (2, 16)
 

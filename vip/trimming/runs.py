@@ -21,7 +21,7 @@ from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
 from synth.analysis.contents import Subject
 from synth.analysis.facts import Facts
-from synth.analysis.profile import InFlight, Profile, profile_run, program_digest
+from synth.analysis.profile import Profile, profile_run, program_digest
 from synth.analysis.trim import TrimReport, named, profile_of_each, report
 from synth.errors import DeclarationError, TrimError
 from vip.programs import LIMIT, load_program, memory_contents
@@ -244,11 +244,12 @@ def timed_profile(run: Measured, slower: float) -> Profile:
     Parameters:
         slower: additional cycles that fewer of them may cost, as for :func:`measure`.
     """
-    in_flight = None
-    if run.in_flight is not None:
-        entries, requests = run.in_flight
-        in_flight = InFlight(arc_entries=entries, requests=requests, slower=slower)
-    return Profile(digest=program_digest(run.work.program), facts=Facts(), in_flight=in_flight)
+    return Profile(
+        digest=program_digest(run.work.program),
+        facts=Facts(),
+        in_flight=run.in_flight,
+        slower=0.0 if run.in_flight is None else slower,
+    )
 
 
 def moved(runs: Sequence[Measured]) -> int:

@@ -82,14 +82,12 @@ def _steps(title: str, result: Layout) -> Table:
         text[0], "kGE", "cells", "wire (mm)", "loads", "delays", text[1], left=text, title=title
     )
     for step in result.steps:
+        values = step.values
         rows.add_row(
-            step.name,
-            f"{step.logic_ge / 1000:.1f}",
-            f"{len(step.placement.places):,}",
-            f"{step.wire_mm:,.0f}",
-            f"{step.loads.fmax_mhz:.0f}",
-            f"{step.delays.fmax_mhz:.0f}",
-            ", ".join(f"{unit} {ns:.2f}" for unit, ns in step.delays.by_unit()),
+            step.unit,
+            f"{values['logic_ge'] / 1000:.1f}",
+            *(f"{values[name]:,.0f}" for name in ("cells", "wire_mm", "loads_mhz", "delays_mhz")),
+            ", ".join(f"{unit} {ns:.2f}" for unit, ns in step.path),
         )
     return rows
 
