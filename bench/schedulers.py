@@ -15,7 +15,7 @@ from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
 from microkernels.runtime.job import KernelJob
 from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk, joined, parted
+from sim_tb.harness.traffic import WORD_BYTES, Pattern, TrafficJob, TrafficResult, Walk, moved
 from sim_tb.harness.traffic_runs import run_traffic
 from sim_tb.timed.vault.vault_model import record_trace
 from sim_tb.workloads.tiles import FULLY_CONNECTED, belief_job, ese_job, layer_job, layer_jobs
@@ -77,7 +77,7 @@ def traced_launch(name: str) -> tuple[KernelJob, Launch]:
 @cache
 def application_trace(name: str) -> bytes:
     """The accesses of one engine, alone in the thesis's vault, in the first 150,000 cycles of an
-    application's launch, with addresses from 0 on (:func:`sim_tb.harness.traffic.joined`).
+    application's launch, with addresses from 0 on (:attr:`sim_tb.harness.traffic.Pattern.trace`).
 
     Parameters:
         name: of the application.
@@ -106,11 +106,8 @@ def traced_patterns(mix: str) -> tuple[Pattern, ...]:
 
 def _pattern(member: str, number: int) -> Pattern:
     *hasty, name = member.split()
-    accesses = [
-        replace(access, address=access.address + _SHIFT * number, gap=0 if hasty else access.gap)
-        for access in parted(application_trace(name))
-    ]
-    return Pattern(trace=joined(accesses), accesses=len(accesses))
+    trace = moved(application_trace(name), _SHIFT * number, hasty=bool(hasty))
+    return Pattern(trace=trace, accesses=len(trace) // WORD_BYTES)
 
 
 POLICIES: tuple[SchedulerPolicy, ...] = get_args(SchedulerPolicy)

@@ -9,7 +9,7 @@ from support.checks import Checks
 from support.errors import Shown
 
 from .agent.config import AgentConfig
-from .preload_range import check_preload
+from .preload import check_preload
 from .timing import DramTiming
 
 #: ``open`` leaves a row open until another is requested; ``closed`` closes it after each access,
@@ -19,7 +19,7 @@ PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
 #: See :class:`memory.controller.first_ready.FirstReady` (also for "first-ready-timed"),
-#: :class:`memory.controller.in_order.InOrder` and :class:`memory.controller.learned.Learned`.
+#: :class:`memory.controller.policies.InOrder` and :class:`memory.controller.learned.Learned`.
 SchedulerPolicy = Literal["first-ready", "in-order", "first-ready-timed", "learned"]
 
 

@@ -31,7 +31,7 @@ FEATURES: Mapping[str, tuple[int, ...]] = {
     "queue": (4, 8, 16),
     # Banks with a request.
     "waiting": (2, 4, 8),
-    # Cycles since the last snapshot of waiting banks (:mod:`memory.controller.snapshot`).
+    # Cycles since the last snapshot of waiting banks (:mod:`memory.controller.starvation`).
     "sweep": (64, 128, 256),
 }
 

@@ -35,7 +35,7 @@ class VaultState(Component):
         occupied (in, entries): entries of the transaction queue that hold a request.
         run (in, run_bits): bursts of this direction.
         patience (in, patience_bits): cycles for which its oldest request has been that.
-        age (in, age_bits): of the snapshot (:class:`memory.controller.snapshot.WaitingSnapshot`).
+        age (in, age_bits): of the snapshot (:class:`memory.controller.starvation.WaitingSnapshot`).
         state_N (out): bucket of feature N, for each.
     """
 

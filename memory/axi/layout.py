@@ -8,7 +8,7 @@ from amaranth.lib import data
 from hdl.axi import Axi4
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
-from memory.preload_range import check_preload
+from memory.preload import check_preload
 from support.checks import Checks
 
 _CHECK = Checks(ConfigurationError)

@@ -1,7 +1,6 @@
 """First-ready, first-come-first-served scheduling with reads and writes in groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 
@@ -10,21 +9,6 @@ from memory.config import VaultConfig
 
 from .scheduler import first_stamp, oldest_of, scheduler_members
 from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
-
-
-@dataclass(frozen=True)
-class BusDirection:
-    """The direction of the data bus.
-
-    Attributes:
-        writing: it writes.
-        bursts: since it changed, at most ``GROUP_BURSTS``.
-        same: banks whose request has this direction.
-    """
-
-    writing: Signal
-    bursts: Signal
-    same: Signal
 
 
 class FirstReady(Component):
@@ -54,6 +38,11 @@ class FirstReady(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        # Whether the data bus writes, its bursts since that changed, and the banks whose request
+        # has its direction.
+        self._writing = Signal(name="writing")
+        self._bursts = Signal(range(GROUP_BURSTS + 1), name="count")
+        self._same = Signal.like(self.column, name="same")
         patience = self._pick(m)
         self._issue(m, patience, platform)
         return m
@@ -90,16 +79,13 @@ class FirstReady(Component):
 
     def _issue(self, m: Module, patience: Signal, platform: object) -> None:
         """Issue a command."""
-        writing = Signal()
-        count = Signal(range(GROUP_BURSTS + 1))
-        same = Signal.like(self.column)
+        writing, count, same = self._writing, self._bursts, self._same
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
-        direction = BusDirection(writing, count, same)
-        self._begin(m, direction, patience, platform)
+        self._begin(m, patience, platform)
         # The other direction has priority until it has had one burst.
-        switch = self._turn(m, direction)
+        switch = self._turn(m)
         candidates = Signal.like(self.column)
-        for members in reversed(self._classes(same, switch.replicate(len(same)))):
+        for members in reversed(self._classes(switch.replicate(len(same)))):
             with m.If(members.any()):
                 m.d.comb += candidates.eq(members)
         m.d.comb += self.issue.eq(first_stamp(m, candidates, list(self.stamps), "issued"))
@@ -117,29 +103,25 @@ class FirstReady(Component):
             with m.Elif(count != GROUP_BURSTS):
                 m.d.sync += count.eq(count + 1)
 
-    def _begin(
-        self, m: Module, direction: BusDirection, patience: Signal, platform: object
-    ) -> None:
+    def _begin(self, m: Module, patience: Signal, platform: object) -> None:
         """Add the logic that a policy needs to select the command."""
 
-    def _turn(self, m: Module, direction: BusDirection) -> Signal:
+    def _turn(self, m: Module) -> Signal:
         """Whether column commands of the present direction are held back."""
         switch = Signal()
         candidates = self.ready if self.config.timed_turns else self.hit
-        m.d.comb += switch.eq(
-            (direction.bursts == GROUP_BURSTS) & (candidates & ~direction.same).any()
-        )
+        m.d.comb += switch.eq((self._bursts == GROUP_BURSTS) & (candidates & ~self._same).any())
         return switch
 
-    def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
+    def _classes(self, switch: Value) -> Sequence[Value]:
         """Sets of banks, the first non-empty one of which has the command.
 
         Parameters:
-            same: banks whose request has the present direction. switch: :meth:`_turn`, for each.
+            switch: :meth:`_turn`, for each.
         """
         return (
             self.row & self.urgent,
-            self.column & same & ~switch,
-            self.column & ~same,
+            self.column & self._same & ~switch,
+            self.column & ~self._same,
             self.row,
         )

@@ -9,9 +9,8 @@ from memory.agent.sarsa import Sarsa
 from memory.agent.state import VaultState
 from memory.timing import BURST_CLOCKS
 
-from .first_ready import BusDirection, FirstReady
-from .snapshot import WaitingSnapshot
-from .starvation import GROUP_BURSTS
+from .first_ready import FirstReady
+from .starvation import GROUP_BURSTS, WaitingSnapshot
 
 
 class Learned(FirstReady):
@@ -22,7 +21,7 @@ class Learned(FirstReady):
 
     Not learned are refreshes, which go first (a cycle late if rows do), the end of a group after
     ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of a bank:
-    while a snapshot is late (:class:`memory.controller.snapshot.WaitingSnapshot`), the policy is
+    while a snapshot is late (:class:`memory.controller.starvation.WaitingSnapshot`), the policy is
     "first-ready-timed". So no request waits longer than
     :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
 
@@ -32,9 +31,7 @@ class Learned(FirstReady):
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
 
-    def _begin(
-        self, m: Module, direction: BusDirection, patience: Signal, platform: object
-    ) -> None:
+    def _begin(self, m: Module, patience: Signal, platform: object) -> None:
         # A cycle late: a bank's next column command is at least a burst away.
         served = Signal.like(self.issue)
         m.d.sync += served.eq(self.issue & self.column)
@@ -43,7 +40,7 @@ class Learned(FirstReady):
             self.config.agent,
             banks=self.config.banks,
             entries=self.config.transaction_queue,
-            run_bits=len(direction.bursts),
+            run_bits=len(self._bursts),
             patience_bits=len(patience),
             age_bits=len(self._snapshot.age),
         )
@@ -53,9 +50,9 @@ class Learned(FirstReady):
         for name in ("waiting", "hit", "write", "row", "occupied"):
             m.d.comb += getattr(state, name).eq(getattr(self, name))
         m.d.comb += [
-            state.same.eq(direction.same),
-            state.writing.eq(direction.writing),
-            state.run.eq(direction.bursts),
+            state.same.eq(self._same),
+            state.writing.eq(self._writing),
+            state.run.eq(self._bursts),
             state.patience.eq(patience),
             state.age.eq(self._snapshot.age),
             agent.reward.eq(served.any()),
@@ -78,19 +75,19 @@ class Learned(FirstReady):
             self._held.eq(agent.action[3] & free & (agent.begins | (burst != 0))),
         ]
 
-    def _turn(self, m: Module, direction: BusDirection) -> Signal:
+    def _turn(self, m: Module) -> Signal:
         """As in "first-ready-timed", a cycle late."""
         switch = Signal()
-        opposite = self.ready & ~direction.same
-        m.d.sync += switch.eq((direction.bursts == GROUP_BURSTS) & opposite.any())
+        opposite = self.ready & ~self._same
+        m.d.sync += switch.eq((self._bursts == GROUP_BURSTS) & opposite.any())
         return switch
 
-    def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
+    def _classes(self, switch: Value) -> Sequence[Value]:
         # As many classes as first-ready has; the signals that distinguish them are early ones.
-        every = len(same)
+        every = len(self._same)
         allowed = ~self._held.replicate(every)
-        present = same & ~switch & allowed
-        opposite = ~same & allowed
+        present = self._same & ~switch & allowed
+        opposite = ~self._same & allowed
         return (
             self.row & (self.urgent | self._rows.replicate(every)),
             self.column & Mux(self._others, opposite, present),

@@ -1,9 +1,9 @@
-"""The bound on a request's wait, and the limits it follows from."""
+"""The bound on a request's wait, the limits it follows from, and snapshots of waiting banks."""
+
+from amaranth.hdl import Module, Signal, Value
 
 from memory.config import VaultConfig
 from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
-
-from .snapshot import SNAPSHOT_CYCLES
 
 #: Cycles for which requests for its bank may overtake the oldest one of the transaction queue.
 PATIENCE_CYCLES = 256
@@ -11,6 +11,8 @@ PATIENCE_CYCLES = 256
 GROUP_BURSTS = 16
 #: Owed refreshes at which a bank stops serving even requests for its open row.
 FORCED_DEBT = POSTPONED_REFRESHES // 2
+#: Cycles for which a snapshot may last before its banks count as late.
+SNAPSHOT_CYCLES = 512
 
 
 def starvation_bound(config: VaultConfig) -> int:
@@ -57,3 +59,32 @@ def starvation_bound(config: VaultConfig) -> int:
     # A refresh closes the bank and has priority over everything but refreshes of other banks.
     refresh = timing.trp + timing.trfc + 2 * config.banks
     return (without + FORCED_DEBT * refresh) * timing.trefi // (timing.trefi - refresh)
+
+
+class WaitingSnapshot:
+    """Marks the banks with a request; as soon as all of these have been served, marks again.
+
+    This bounds the wait with policies that may prefer other banks.
+
+    Parameters:
+        m: module that the registers become part of, in domain ``sync``.
+        waiting: banks with a request. served: banks whose column command is issued.
+
+    Attributes:
+        marked: banks of the snapshot that wait still.
+        age: cycles since the snapshot, :data:`SNAPSHOT_CYCLES` at most.
+        late: 1 from SNAPSHOT_CYCLES cycles after a snapshot on, until all of its banks are served;
+            a cycle later than ``age``, as a register.
+    """
+
+    def __init__(self, m: Module, waiting: Value, served: Value) -> None:
+        self.marked = Signal(len(waiting))
+        self.age = Signal(range(SNAPSHOT_CYCLES + 1))
+        self.late = Signal()
+        with m.If(self.marked.any()):
+            m.d.sync += self.marked.eq(self.marked & ~served)
+            with m.If(self.age != SNAPSHOT_CYCLES):
+                m.d.sync += self.age.eq(self.age + 1)
+        with m.Else():
+            m.d.sync += [self.marked.eq(waiting), self.age.eq(0)]
+        m.d.sync += self.late.eq(self.marked.any() & (self.age == SNAPSHOT_CYCLES))

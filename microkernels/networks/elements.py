@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     FRACTION_LIMIT,
@@ -18,10 +18,8 @@ from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import (
     FUNCTIONS,
     OF_BYTES,
-    OPERATIONS,
     SLOPE_FRACTION,
-    ElementConstants,
-    ElementShape,
+    ElementOperation,
     element,
 )
 
@@ -40,33 +38,28 @@ _PAIRS = {"add": "Add", "multiply": "Multiply"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementWise(PixelLayer, ElementConstants):
-    """An operation on each element of a map, or on the elements at the same place in two maps, with
-    its constants (:mod:`microkernels.nn.element_shape`).
+class ElementWise(PixelLayer, ElementOperation):
+    """An operation on each element of a map, or on the elements at the same place in two maps.
+
+    ``tanh`` and ``sigmoid`` need engines with the logistic unit.
 
     Attributes:
-        function: one of :data:`microkernels.nn.element_shape.OPERATIONS`. ``tanh`` and ``sigmoid``
-            need engines with the logistic unit.
         other: of an operation on two maps, name of the second layer whose output is an input;
             otherwise like ``source``. "" with one map.
-        relu: negative sums of ``add`` become 0.
     """
 
     layouts = ElementLayout
     golden = staticmethod(element)
     tuples: ClassVar[Mapping[str, Constructor]] = {"curve": curve_of}
 
-    function: str
     other: str = ""
-    relu: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        CHECK.one_of("function", self.function, OPERATIONS)
+        ElementOperation.__post_init__(self)
         if (self.function in FUNCTIONS) != (not self.other):
             maps = "one map" if self.function in FUNCTIONS else "two maps, the second one as other"
             raise KernelError(f"{self.function} takes {maps}")
-        self.shape(MapSize(1, 1, 1))
 
     @property
     def kind(self) -> str:
@@ -83,18 +76,12 @@ class ElementWise(PixelLayer, ElementConstants):
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         elements = plan.tile.elements
         memory = (len(self.sources) + 1) * elements * ELEMENT_BYTES / MEMORY_BYTES
-        vectors = elements * self.shape(plan.tile).operations / LANES / work.engines.pes
+        vectors = elements * self.per_number / LANES / work.engines.pes
         return plan.timed(max(memory, vectors), work)
 
-    def shape(self, size: MapSize) -> ElementShape:
-        constants = {field.name: getattr(self, field.name) for field in fields(ElementConstants)}
-        return ElementShape(
-            **size._asdict(),
-            bits=self.bits,
-            operation=self.function,
-            relu=self.relu,
-            **constants,
-        )
+    def shape(self, size: MapSize) -> ElementOperation:
+        attributes = (field.name for field in fields(ElementOperation))
+        return ElementOperation(**{name: getattr(self, name) for name in attributes})
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return evaluated(self.formula(parameters), *sources)
@@ -178,7 +165,7 @@ class ElementWise(PixelLayer, ElementConstants):
         """Constants of a gate, with the most bits that its factor has."""
         factor, offset = parameters.affine[self.name]
         low, high = parameters.bounds[self.name]
-        bits = self.shape(MapSize(1, 1, 1)).gate_fraction
+        bits = self.gate_fraction
         scale = bits - fractions.sources[0]
         most = self.bits - 1 - int(np.frexp(factor)[1])
         shift = int(np.clip(most - scale, 0, FRACTION_LIMIT))

@@ -303,13 +303,13 @@ class PixelLayer(MapLayer):
 
     @abstractmethod
     def shape(self, size: MapSize) -> Any:
-        """Operation and sizes of the layer for inputs of ``size``."""
+        """Operation of the layer, and its sizes if they matter, for inputs of ``size``."""
 
     def tile_shape(self, plan: LayerPlan) -> Any:
         return self.shape(plan.tile)
 
     def operations(self, plan: LayerPlan) -> int:
-        operations: int = self.shape(plan.input).operations
+        operations: int = self.shape(plan.input).per_number
         return plan.output.elements * operations
 
     def integer(

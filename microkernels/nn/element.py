@@ -35,7 +35,7 @@ from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
 from .curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
-from .element_shape import ElementShape
+from .element_shape import ElementOperation
 from .line import LineLayout, StreamKernel
 
 #: If a line has several pieces, they start at multiples of this many elements.
@@ -58,15 +58,15 @@ class ElementLayout(LineLayout):
     """Addresses of an element-wise layer; see the module's text.
 
     Attributes:
-        shape: of the layer.
+        shape: the operation.
         other: the second input map of an operation on two maps, otherwise None.
 
     Raises:
-        KernelError: maps that do not fit the layer or have different slices, a scratchpad that is
-            too small, or a value out of range.
+        KernelError: maps of different sizes or slices or not as many as the operation takes, a
+            scratchpad that is too small, or a value out of range.
     """
 
-    shape: ElementShape
+    shape: ElementOperation
     other: FeatureMap | None = None
 
     def __post_init__(self) -> None:
@@ -75,15 +75,14 @@ class ElementLayout(LineLayout):
         if (self.other is not None) != (shape.maps == 2):
             number = "no other map" if self.other is None else "another map"
             raise KernelError(
-                f"{shape.operation} reads {counted(shape.maps, 'map')}, but {number} is given"
+                f"{shape.function} reads {counted(shape.maps, 'map')}, but {number} is given"
             )
-        size = (shape.width, shape.height, shape.channels)
+        size = (self.source.width, self.source.height, self.source.channels)
         self._check_maps("element-wise layers need", *[size] * len(self.maps))
         if self._most_elements < _STEP:
             least = self.results + self._least_pieces * COLUMN_BYTES
             raise KernelError(
-                f"{shape.operation} needs a scratchpad of {least} bytes, not "
-                f"{self.scratchpad_bytes}"
+                f"{shape.function} needs a scratchpad of {least} bytes, not {self.scratchpad_bytes}"
             )
 
     @property
@@ -98,7 +97,7 @@ class ElementLayout(LineLayout):
         """Pieces on the way to a result: a polynomial's argument, and a part of a curve."""
         if self.shape.curve is not None:
             return ("unit", "part")
-        return ("unit",) if self.shape.operation in POLYNOMIALS else ()
+        return ("unit",) if self.shape.function in POLYNOMIALS else ()
 
     @property
     def _least_pieces(self) -> int:
@@ -144,7 +143,7 @@ class ElementLayout(LineLayout):
 
         def cycles(line: int) -> int:
             pieces = -(-line // self._most_elements)
-            vectors = self.shape.operations * (_LATENCY + -(-line // pieces // _LANES))
+            vectors = self.shape.per_number * (_LATENCY + -(-line // pieces // _LANES))
             turns = -(-runs * -(-self.run // line) // self.sharers)
             return turns * pieces * (_PIECE_CYCLES + vectors)
 
@@ -218,8 +217,8 @@ class ElementLayout(LineLayout):
         self._store_fixed(memory, constants.tobytes())
 
     def generate(self, vault_bits: int | None) -> Program:
-        shape = self.shape
-        name = f"{shape.operation}_{shape.width}x{shape.height}x{shape.channels}.s"
+        source = self.source
+        name = f"{self.shape.function}_{source.width}x{source.height}x{source.channels}.s"
         return _ElementKernel(self, vault_bits).build().program(name)
 
 
@@ -235,12 +234,12 @@ _TWO_MAP_INSTRUCTIONS = {
 
 class _ElementKernel(StreamKernel[ElementLayout]):
     def __init__(self, layout: ElementLayout, vault_bits: int | None) -> None:
-        shape, scratchpad = layout.shape, layout.scratchpad
+        shape, source, scratchpad = layout.shape, layout.source, layout.scratchpad
         super().__init__(
             layout,
             vault_bits,
-            f"Element by element: {shape.operation} of {counted(shape.maps, 'map')} of "
-            f"{shape.width} x {shape.height} x {shape.channels}.",
+            f"Element by element: {shape.function} of {counted(shape.maps, 'map')} of "
+            f"{source.width} x {source.height} x {source.channels}.",
             {
                 0: f"constants: {', '.join(map(str, shape.constants)) or 'none'}",
                 layout.results: "two pieces of results",
@@ -267,7 +266,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         numbers = range(shape.maps)
         self.next_from = [reg(f"next_from{n}", f"line to load next, map {n}") for n in numbers]
         self.load_from = [reg(f"load_from{n}", f"next piece to load, map {n}") for n in numbers]
-        if shape.operation in POLYNOMIALS or shape.curve is not None:
+        if shape.function in POLYNOMIALS or shape.curve is not None:
             self.unit = w.constant("unit", scratchpad["unit"], "argument of a polynomial")
         if shape.curve is not None:
             self.part = w.constant("part", scratchpad["part"], "the part")
@@ -363,18 +362,18 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         result, slot, places = self.result, self.slot, self.places
         if shape.maps == 2:
             w.offset(self.tmp, slot, self.layout.scratchpad.vector)
-            w.vector(_TWO_MAP_INSTRUCTIONS[shape.operation], result, slot, self.tmp)
+            w.vector(_TWO_MAP_INSTRUCTIONS[shape.function], result, slot, self.tmp)
             if shape.relu:
                 w.vector("v.s.max", result, result, places[0], note="ReLU")
-        elif shape.operation == "relu":
+        elif shape.function == "relu":
             w.vector("v.s.max", result, slot, places[0])
-        elif shape.operation == "affine":
+        elif shape.function == "affine":
             w.vector("v.s.mul", result, slot, places[0], note="factor")
             w.vector("v.s.add", result, result, places[1], note="offset")
-        elif shape.operation == "clip":
+        elif shape.function == "clip":
             w.vector("v.s.max", result, slot, places[0])
             w.vector("v.s.min", result, result, places[1])
-        elif shape.operation == "gate":
+        elif shape.function == "gate":
             self._set("fx", shape.fraction or 0)
             w.vector("v.s.mul", result, slot, places[0], note="factor")
             w.vector("v.s.add", result, result, places[1], note="offset")
@@ -382,15 +381,15 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             w.vector("v.s.min", result, result, places[3])
             self._set("fx", shape.gate_fraction)
             w.vector("v.v.mul", result, result, slot, note="gate")
-        elif shape.operation in ("absolute", "leaky"):
+        elif shape.function in ("absolute", "leaky"):
             w.vector("v.s.mul", result, slot, places[0], note="slope")
             w.vector("v.v.max", result, slot, result)
-        elif shape.operation in POLYNOMIALS:
+        elif shape.function in POLYNOMIALS:
             self._polynomial()
         elif shape.curve is not None:
             self._curve(shape.curve)
         else:
-            w.vector(f"v.{shape.operation}", result, slot)
+            w.vector(f"v.{shape.function}", result, slot)
 
     def _with_next(self, mnemonic: str, result: str, first: str, note: str = "") -> None:
         """An instruction whose second operand is the next constant."""
@@ -467,7 +466,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             w.vector("v.v.mul", result, result, unit)
             w.vector("v.s.add", result, result, coefficient)
         self._set("fx", UNIT_FRACTION - fraction)
-        if shape.operation == "gelu":
+        if shape.function == "gelu":
             w.vector("v.s.mul", result, result, one)
             w.vector("v.s.max", slot, slot, zero)
             w.vector("v.v.sub", result, slot, result)

@@ -1,4 +1,4 @@
-"""Element-wise layers: operations, sizes and golden model.
+"""Element-wise layers: operations and golden model.
 
 An output element is computed from the elements at the same place in one map or two. All maps of a
 layer have the same size. Products and logistic functions have fraction bits; sums and products
@@ -6,7 +6,7 @@ saturate. Maps of bytes have the operations :data:`OF_BYTES`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from .curves import (
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
-#: The :class:`ElementConstants` that each operation needs, for two maps and for one.
+#: The constants that each operation needs, for two maps and for one.
 _OF_TWO: dict[str, tuple[str, ...]] = {
     "add": (),
     "subtract": (),
@@ -66,13 +66,21 @@ FUNCTIONS = tuple(_OF_ONE)
 OPERATIONS = tuple(_NEEDS)
 #: Operations that bytes have, too.
 OF_BYTES = (*_OF_TWO, "relu", "absolute", "affine", "clip", "gate")
+_CONSTANTS = ("fraction", "low", "high", "slope", "factor", "offset", "curve")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementConstants:
-    """Constants of element-wise operations; None: the operation does not have it.
+class ElementOperation:
+    """An element-wise operation with its constants; None: the operation does not have it.
 
     Attributes:
+        function: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` take two maps;
+            ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``), ``clip``,
+            ``gate`` (x times such a limited affine function of x, with fraction bits), ``leaky``
+            (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``, ``erf`` and
+            ``curve`` take one.
+        bits: of a number, 16 or 8; channels count elements.
+        relu: for ``add``: negative sums become 0.
         fraction: of ``multiply``, ``affine`` and ``gate``, bits by which products are shifted
             right; of ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and
             result; 0..15, of the last two 0..14.
@@ -82,8 +90,15 @@ class ElementConstants:
             below 1.
         factor, offset: of ``affine`` and ``gate``, numbers.
         curve: for ``curve``, the function (:mod:`microkernels.nn.curves`).
+
+    Raises:
+        KernelError: a value out of range, a constant that the operation needs and lacks, or does
+            not have, or an operation that bytes do not have.
     """
 
+    function: str
+    bits: int = 16
+    relu: bool = False
     fraction: int | None = None
     low: int | None = None
     high: int | None = None
@@ -92,87 +107,55 @@ class ElementConstants:
     offset: int | None = None
     curve: Curve | None = None
 
-
-_CONSTANTS = tuple(field.name for field in fields(ElementConstants))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ElementShape(ElementConstants):
-    """Operation and sizes of an element-wise layer.
-
-    Attributes:
-        width, height, channels: of each map, at least 1 each.
-        operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` take two maps;
-            ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``), ``clip``,
-            ``gate`` (x times such a limited affine function of x, with fraction bits), ``leaky``
-            (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``, ``erf`` and
-            ``curve`` take one.
-        relu: for ``add``: negative sums become 0.
-        bits: of a number, 16 or 8; channels count elements.
-
-    Raises:
-        KernelError: a value out of range, a constant that the operation needs and lacks, or does
-            not have, or an operation that bytes do not have.
-    """
-
-    width: int
-    height: int
-    channels: int
-    operation: str
-    relu: bool = False
-    bits: int = 16
-
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        for name in ("width", "height", "channels"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        CHECK.one_of("operation", self.operation, OPERATIONS)
-        check_bits(self.bits, self.operation, OF_BYTES)
+        CHECK.one_of("function", self.function, OPERATIONS)
+        check_bits(self.bits, self.function, OF_BYTES)
         limits = np.iinfo(NUMBERS[self.bits])
         for name in _CONSTANTS:
             value = getattr(self, name)
-            if (value is not None) != (name in _NEEDS[self.operation]):
+            if (value is not None) != (name in _NEEDS[self.function]):
                 raise KernelError(
-                    f"{self.operation} {'needs' if value is None else 'has no'} {name}"
+                    f"{self.function} {'needs' if value is None else 'has no'} {name}"
                 )
             if value is not None and name not in ("fraction", "curve"):
                 CHECK.within(name, value, int(limits.min), int(limits.max))
         if self.fraction is not None:
             check_fraction(self.fraction)
-            if self.operation in POLYNOMIALS:
+            if self.function in POLYNOMIALS:
                 CHECK.within("fraction bits", self.fraction, 0, MOST_FRACTION)
         if self.curve is not None:
             check_curve(self.curve)
         if self.low is not None and self.high is not None and self.low > self.high:
             raise KernelError(f"low must be at most high, {self.high}, not {self.low}")
-        if self.relu and self.operation != "add":
-            raise KernelError(f"relu can follow add, not {self.operation}")
+        if self.relu and self.function != "add":
+            raise KernelError(f"relu can follow add, not {self.function}")
 
     @property
     def maps(self) -> int:
         """Number of input maps: 1 or 2."""
-        return 2 if self.operation in _OF_TWO else 1
+        return 2 if self.function in _OF_TWO else 1
 
     @property
     def constants(self) -> tuple[int, ...]:
         """Numbers that all numbers of a map are combined with."""
         if self.curve is not None:
             return self.curve.constants
-        if self.operation in POLYNOMIALS:
-            return polynomial_constants(self.operation, self.fraction or 0)
-        if self.relu or self.operation == "relu":
+        if self.function in POLYNOMIALS:
+            return polynomial_constants(self.function, self.fraction or 0)
+        if self.relu or self.function == "relu":
             return (0,)
-        if self.operation == "absolute":
+        if self.function == "absolute":
             return (-1,)
-        attributes = (name for name in _NEEDS[self.operation] if name != "fraction")
+        attributes = (name for name in _NEEDS[self.function] if name != "fraction")
         return tuple(getattr(self, name) for name in attributes)
 
     @property
     def fraction_bits(self) -> int | None:
         """The vector unit's setting FX; None: any."""
-        if self.operation == "absolute":
+        if self.function == "absolute":
             return 0
-        return SLOPE_FRACTION if self.operation == "leaky" else self.fraction
+        return SLOPE_FRACTION if self.function == "leaky" else self.fraction
 
     @property
     def gate_fraction(self) -> int:
@@ -180,16 +163,16 @@ class ElementShape(ElementConstants):
         return self.bits - 2
 
     @property
-    def operations(self) -> int:
+    def per_number(self) -> int:
         """Additions, multiplications, comparisons and functions per number."""
         if self.curve is not None:
             return self.curve.operations
-        if self.operation in POLYNOMIALS:
+        if self.function in POLYNOMIALS:
             # Eight of the constants are not coefficients.
             return 2 * (len(self.constants) - 8) + 4
-        if self.operation == "gate":
+        if self.function == "gate":
             return 5
-        return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
+        return 2 if self.relu or self.function in ("clip", "leaky", "affine", "absolute") else 1
 
 
 _OPERATIONS: dict[str, Callable[[Elements, Elements], Elements]] = {
@@ -199,7 +182,9 @@ _OPERATIONS: dict[str, Callable[[Elements, Elements], Elements]] = {
 }
 
 
-def element(shape: ElementShape, image: Elements, other: Elements | None = None) -> Elements:
+def element(
+    operation: ElementOperation, image: Elements, other: Elements | None = None
+) -> Elements:
     """Golden model of the element-wise kernel, bit-exact.
 
     Parameters:
@@ -212,47 +197,46 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
     Raises:
         KernelError: an array of another shape, values beyond 16 bits, or the wrong number of maps.
     """
-    size = (shape.height, shape.width, shape.channels)
-    image = unpack(check_elements("image", image, size), shape.bits)
-    if (other is not None) != (shape.maps == 2):
-        raise KernelError(f"{shape.operation} needs {counted(shape.maps, 'map')}")
+    image = check_elements("image", image, ("height", "width", "channels"))
+    if (other is not None) != (operation.maps == 2):
+        raise KernelError(f"{operation.function} needs {counted(operation.maps, 'map')}")
     if other is not None:
-        other = unpack(check_elements("other", other, size), shape.bits)
-    return _combined(shape, image, other).view(ELEMENT)
+        other = unpack(check_elements("other", other, image.shape), operation.bits)
+    return _combined(operation, unpack(image, operation.bits), other).view(ELEMENT)
 
 
-def _combined(shape: ElementShape, image: Elements, other: Elements | None) -> Elements:
+def _combined(operation: ElementOperation, image: Elements, other: Elements | None) -> Elements:
     """:func:`element` on arrays of numbers."""
     if other is not None:
-        if shape.operation == "add":
+        if operation.function == "add":
             total = add(image, other)
-            return np.maximum(total, 0) if shape.relu else total
-        if shape.operation == "multiply":
-            return multiply(image, other, shape.fraction or 0)
-        return _OPERATIONS[shape.operation](image, other)
-    match shape.operation:
+            return np.maximum(total, 0) if operation.relu else total
+        if operation.function == "multiply":
+            return multiply(image, other, operation.fraction or 0)
+        return _OPERATIONS[operation.function](image, other)
+    match operation.function:
         case "affine":
-            product = multiply(image, np.array(shape.factor), shape.fraction or 0)
-            return add(product, np.array(shape.offset))
+            product = multiply(image, np.array(operation.factor), operation.fraction or 0)
+            return add(product, np.array(operation.offset))
         case "gate":
-            product = multiply(image, np.array(shape.factor), shape.fraction or 0)
-            gate = np.clip(add(product, np.array(shape.offset)), shape.low, shape.high)
-            return multiply(image, gate, shape.gate_fraction)
+            product = multiply(image, np.array(operation.factor), operation.fraction or 0)
+            gate = np.clip(add(product, np.array(operation.offset)), operation.low, operation.high)
+            return multiply(image, gate, operation.gate_fraction)
         case "absolute":
             return np.maximum(image, multiply(image, np.array(-1), 0))
         case "leaky":
-            sloped = multiply(image, np.array(shape.slope), SLOPE_FRACTION)
+            sloped = multiply(image, np.array(operation.slope), SLOPE_FRACTION)
             return np.maximum(image, sloped)
         case "tanh":
-            return tanh(image, shape.fraction or 0)
+            return tanh(image, operation.fraction or 0)
         case "sigmoid":
-            return sigmoid(image, shape.fraction or 0)
+            return sigmoid(image, operation.fraction or 0)
         case "gelu" | "erf":
-            return polynomial(shape.operation, image, shape.fraction or 0)
+            return polynomial(operation.function, image, operation.fraction or 0)
         case "clip":
-            return np.clip(image, shape.low, shape.high)
+            return np.clip(image, operation.low, operation.high)
         case "curve":
-            assert shape.curve is not None
-            return curve(shape.curve, image)
+            assert operation.curve is not None
+            return curve(operation.curve, image)
         case _:
             return np.maximum(image, 0)

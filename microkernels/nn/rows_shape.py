@@ -145,7 +145,7 @@ class NormalizeShape:
         return self.width * self.height
 
     @property
-    def operations(self) -> int:
+    def per_number(self) -> int:
         """Operations per element."""
         return (12 + 3 * self.squarings) if self.operation == "softmax" else 4
 

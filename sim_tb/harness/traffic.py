@@ -3,7 +3,7 @@
 Requesters make random accesses, or replay a trace of an engine's accesses to its vault.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from ctypes import c_uint8, c_uint32, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -22,59 +22,19 @@ from support.schema import C, Chance, Share, Text
 from .memory import MemoryBehaviour, MemoryResult
 from .models import IMAGE, Library, Model
 
-#: The C++ counterpart of :class:`TracedAccess`.
+#: The format of a trace: each access is a 64-bit number.
 TRACE_WORD = Path(sim_tb.__file__).parent / "models" / "trace_word.h"
 #: Bytes of an access in a trace.
 WORD_BYTES = 8
 
-_WORDS, _WRITE, _GAP, _ADDRESS = 1, 3, 4, 24
+_GAP, _ADDRESS = 4, 24
 _LONGEST = (1 << (_ADDRESS - _GAP)) - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class TracedAccess:
-    """An access.
-
-    Attributes:
-        address: byte address of its first word.
-        gap: cycles by which it is first offered later than possible after the previous access's
-            last beat is taken; 0..1048575, saturating.
-        words: 1..4, of 8 bytes, in one column.
-        write: whether it writes the words.
-    """
-
-    address: int
-    gap: int
-    words: int
-    write: bool
-
-    @property
-    def word(self) -> int:
-        """The access as a 64-bit number."""
-        gap = min(self.gap, _LONGEST) << _GAP
-        return self.address << _ADDRESS | gap | self.write << _WRITE | self.words - 1 << _WORDS | 1
-
-
-def joined(accesses: Sequence[TracedAccess]) -> bytes:
-    """The trace of ``accesses``, see :attr:`Pattern.trace`."""
-    return b"".join(access.word.to_bytes(WORD_BYTES, "little") for access in accesses)
-
-
-def parted(trace: bytes) -> list[TracedAccess]:
-    """The accesses of a ``trace`` from :func:`joined`."""
-    words = [
-        int.from_bytes(trace[place : place + WORD_BYTES], "little")
-        for place in range(0, len(trace), WORD_BYTES)
-    ]
-    return [
-        TracedAccess(
-            address=word >> _ADDRESS,
-            gap=word >> _GAP & _LONGEST,
-            words=(word >> _WORDS & 3) + 1,
-            write=bool(word >> _WRITE & 1),
-        )
-        for word in words
-    ]
+def moved(trace: bytes, distance: int, *, hasty: bool = False) -> bytes:
+    """The accesses of a ``trace``, ``distance`` bytes further on; ``hasty``: without gaps."""
+    words = np.frombuffer(trace, dtype="<u8") + np.uint64(distance << _ADDRESS)
+    return (words & ~np.uint64(_LONGEST << _GAP) if hasty else words).tobytes()
 
 
 def trace_end(trace: bytes) -> int:
@@ -126,10 +86,10 @@ class Pattern:
         outside: share of accesses beyond the memory, if the port reaches that far; 0..1.
         burst: accesses after which the requester rests for a random time; 0: never.
         seed: of the random choices; 0..2**63.
-        trace: from :func:`joined`: accesses to replay, the first ``accesses`` of them; of the other
-            attributes only ``window`` and ``seed`` then count. Addresses are relative to the
-            requester's part of the span. Either all requesters of a job have a trace, or none.
-            Empty: none.
+        trace: accesses to replay as of :data:`TRACE_WORD`, least byte first, the first
+            ``accesses`` of them; of the other attributes only ``window`` and ``seed`` then count.
+            Addresses are relative to the requester's part of the span. Either all requesters of a
+            job have a trace, or none. Empty: none.
 
     Raises:
         ValueError: a value outside its range.

@@ -140,7 +140,7 @@ class _Words:
         try:
             return [round(float(word) * _NM) for word in self.statement() if word != "BY"]
         except ValueError:
-            raise self.error("a length is no number") from None
+            raise self.error("a length is not a number") from None
 
 
 def _cell(words: _Words) -> tuple[str, LefCell]:

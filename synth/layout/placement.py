@@ -119,7 +119,7 @@ class PlacedCells:
 
 
 def _trees(netlist: Netlist) -> set[int]:
-    """Nets that are no wires of a placement: clocks, resets and constants."""
+    """Nets that do not count as wires of a placement: clocks, resets and constants."""
     return {bit for bits in netlist.trees.values() for bit in bits} | set(netlist.constants)
 
 

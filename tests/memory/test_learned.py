@@ -8,8 +8,7 @@ from hdl.component import Component
 from memory.agent.config import ACTIONS, AgentConfig
 from memory.config import VaultConfig
 from memory.controller.learned import Learned
-from memory.controller.snapshot import SNAPSHOT_CYCLES
-from memory.controller.starvation import GROUP_BURSTS
+from memory.controller.starvation import GROUP_BURSTS, SNAPSHOT_CYCLES
 
 AGENT = AgentConfig(features=("direction",), epoch=4)
 CONFIG = VaultConfig(

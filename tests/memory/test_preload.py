@@ -8,8 +8,7 @@ import pytest
 from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
-from memory.preload import Preload
-from memory.preload_range import check_preload
+from memory.preload import Preload, check_preload
 from tests.memory.behind_crossbar import BehindCrossbar, run
 from tests.memory.port_play import fields
 from tests.memory.port_traffic import PortMemory, Requester

@@ -8,8 +8,7 @@ from amaranth.hdl import Fragment, Module, Signal
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from memory.controller.first_ready import FirstReady
-from memory.controller.in_order import InOrder
-from memory.controller.policies import SCHEDULERS
+from memory.controller.policies import SCHEDULERS, InOrder
 from memory.controller.scheduler import first_stamp, oldest_of, scheduler_members
 from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES, starvation_bound
 from memory.controller.transaction import stamp_bits

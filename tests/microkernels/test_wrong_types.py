@@ -43,7 +43,7 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, plan_dense
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.element_shape import ElementOperation
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
@@ -65,7 +65,7 @@ CONV = ConvShape(width=8, height=8, channels=16, filters=8)
 POOL = PoolShape(width=8, height=8, channels=16)
 DENSE = DenseShape(inputs=10, outputs=12)
 PRODUCT = ProductShape(groups=1, rows=3, columns=5, inner=4, fraction=8)
-RELU = ElementShape(width=6, height=6, channels=8, operation="relu")
+RELU = ElementOperation(function="relu")
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
 WEIGHTS = LstmWeights(
     gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)

@@ -16,7 +16,7 @@ from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
 from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
 from microkernels.networks.sizes import MapSize
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import ElementShape, element
+from microkernels.nn.element_shape import ElementOperation, element
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers
@@ -38,8 +38,8 @@ class Doubled(PixelLayer):
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         return plan.timed(plan.tile.elements, work)
 
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation="add")
+    def shape(self, size: MapSize) -> ElementOperation:
+        return ElementOperation(function="add")
 
     def layout(
         self, tile: Any, sources: Sequence[FeatureMap], target: FeatureMap, **place: Any

@@ -3,13 +3,14 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bench.schedulers import TRACED_MIXES, application_trace, traced_patterns
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from sim_tb.harness.traffic import Pattern, TracedAccess, TrafficJob, joined, parted, trace_end
+from sim_tb.harness.traffic import Pattern, TrafficJob, moved, trace_end
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.vault_model import VaultModel, record_trace, run_traffic_model
 from sim_tb.workloads.stress import random_case
@@ -20,15 +21,41 @@ SEED = 2668
 PART = 16 << 10
 
 
+#: Fields of an access, from the least bit on, and their bits; 1 word is 0.
+FIELDS = {"present": 1, "words": 2, "write": 1, "gap": 20, "address": 40}
+
+
+def joined(accesses):
+    """The trace of these accesses."""
+    words = []
+    for access in accesses:
+        word = place = 0
+        for name, bits in FIELDS.items():
+            word |= {"present": 1, **access, "words": access["words"] - 1}[name] << place
+            place += bits
+        words.append(word)
+    return np.array(words, "<u8").tobytes()
+
+
+def parted(trace):
+    """The fields of the accesses of a trace."""
+    words, fields = np.frombuffer(trace, "<u8").astype(object), {}
+    for name, bits in FIELDS.items():
+        fields[name] = words % (1 << bits)
+        words = words >> bits
+    fields["words"] += 1
+    return fields
+
+
 def _random_trace(seed, accesses=300):
     rng = random.Random(seed)
     return [
-        TracedAccess(
-            address=32 * rng.randrange(PART // 32),
-            gap=rng.choice((0, 0, 3, 40)),
-            words=rng.randint(1, 4),
-            write=rng.random() < 0.4,
-        )
+        {
+            "address": 32 * rng.randrange(PART // 32),
+            "gap": rng.choice((0, 0, 3, 40)),
+            "words": rng.randint(1, 4),
+            "write": rng.random() < 0.4,
+        }
         for _ in range(accesses)
     ]
 
@@ -50,14 +77,14 @@ def test_a_replay_is_the_same_on_verilog_and_model():
         assert model.ends == verilog.ends
         assert model.latencies == verilog.latencies
         assert verilog.reads + verilog.writes == 300 * case.requesters
-        assert verilog.writes == sum(access.write for trace in traces for access in trace)
-        assert verilog.bytes == sum(8 * access.words for trace in traces for access in trace)
+        assert verilog.writes == sum(access["write"] for trace in traces for access in trace)
+        assert verilog.bytes == sum(8 * access["words"] for trace in traces for access in trace)
     assert both[0][1].cycles > both[0][0].cycles
 
 
 def test_gaps_are_kept():
     case = random_case(SEED, 1000)
-    trace = [TracedAccess(address=32 * n, gap=500, words=1, write=False) for n in range(20)]
+    trace = [{"address": 32 * n, "gap": 500, "words": 1, "write": 0} for n in range(20)]
     (result,) = run_traffic_model(
         case.config, case.requesters, [_job(case, case.requesters * [trace])]
     )
@@ -87,13 +114,14 @@ def test_what_is_recorded_is_what_the_engine_does():
         part = record_trace(launch, image, accesses=50, config=tile)
         job.prepare(image)
         result = VaultModel(tile).run(launch, image)
-    accesses = parted(trace)
-    assert joined(accesses) == trace
-    assert part == joined(accesses[:50])
-    reads = sum(not access.write for access in accesses)
-    assert (reads, len(accesses) - reads) == (result.vaults[0]["READS"], result.vaults[0]["WRITES"])
-    beats = sum(access.words if access.write else 1 for access in accesses)
-    passed = sum(access.gap for access in accesses) + beats
+    fields = parted(trace)
+    assert part == trace[: 8 * 50]
+    assert fields["present"].all()
+    writes = fields["write"].sum()
+    counts = result.vaults[0]
+    assert (len(fields["write"]) - writes, writes) == (counts["READS"], counts["WRITES"])
+    beats = np.where(fields["write"], fields["words"], 1).sum()
+    passed = fields["gap"].sum() + beats
     assert 0.9 * result.cycles < passed <= result.cycles
     assert trace_end(trace) <= job.end
 
@@ -103,25 +131,34 @@ def test_a_trace_is_of_one_engine():
         record_trace(None, image, config=tile_preset("vault-small"), accesses=1)
 
 
+def test_a_moved_trace_has_other_addresses_and_the_same_accesses():
+    trace = joined(_random_trace(1))
+    for hasty in (False, True):
+        before, after = parted(trace), parted(moved(trace, 96, hasty=hasty))
+        before["address"] = before["address"] + 96
+        before["gap"] = before["gap"] * (not hasty)
+        for name, values in before.items():
+            assert (after[name] == values).all()
+
+
 @pytest.mark.slow
 def test_mixes_of_applications():
     for mix, members in TRACED_MIXES.items():
         patterns = traced_patterns(mix)
         assert len(patterns) == len(members) == 4
-        hasty = [not any(access.gap for access in parted(each.trace)) for each in patterns]
+        hasty = [not parted(each.trace)["gap"].any() for each in patterns]
         assert hasty == [member.startswith("hasty") for member in members]
     assert len({application_trace(name) for name in TRACED_MIXES["applications"]}) == 4
 
 
 def test_bad_traces():
-    trace = joined([TracedAccess(address=0, gap=2**30, words=4, write=True)])
-    assert parted(trace)[0].gap == 2**20 - 1
+    trace = joined([{"address": 0, "gap": 2**20 - 1, "words": 4, "write": 1}])
     with pytest.raises(ValueError, match="accesses must be 1 at most, as many as the trace has"):
         Pattern(trace=trace, accesses=2)
     pattern = Pattern(trace=trace, accesses=1)
     options = {"begin": 0, "patience": 1, "max_cycles": 1}
     with pytest.raises(ValueError, match="either all patterns have a trace, or none"):
         TrafficJob(patterns=(pattern, Pattern()), span=64, **options)
-    far = joined([TracedAccess(address=64, gap=0, words=1, write=False)])
+    far = moved(trace, 64, hasty=True)
     with pytest.raises(ValueError, match=r"trace of requester 1 goes to byte 96, .* has 64"):
         TrafficJob(patterns=(pattern, Pattern(trace=far, accesses=1)), span=128, **options)

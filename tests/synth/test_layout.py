@@ -69,7 +69,7 @@ def test_sizes_pins_and_wires_are_read(tmp_path: Path) -> None:
     [
         ("SIZE 0.4 BY 1.4 ;", "", "cell INV has no size"),
         ("RECT 0 0.2 0.2 0.4 ; RECT 0.2 0.4 0.4 0.6 ;", "", "cells.lef:8: pin A has no shape"),
-        ("RECT 0 0.2 0.2", "RECT 0 0.2 wide", "cells.lef:8: a length is no number"),
+        ("RECT 0 0.2 0.2", "RECT 0 0.2 wide", "cells.lef:8: a length is not a number"),
         ("END INV", "END INW", "cells.lef:11: END INW instead of END INV"),
         ("WIDTH 0.5 ;", "", "cells.lef:4: layer metal1 lacks its width"),
         ("END BUF\nEND LIBRARY", "", "cells.lef:12: it ends too early"),

@@ -251,8 +251,8 @@ def _engine(started: StartedTile, program: Program, slot: int) -> EngineEnd:
 def record_trace(
     launch: Launch, image: DramImage, *, config: VaultTileConfig, accesses: int
 ) -> bytes:
-    """The accesses of a vault's only engine until it ends, up to ``accesses``; joined as by
-    :func:`sim_tb.harness.traffic.joined`.
+    """The accesses of a vault's only engine until it ends, up to ``accesses``; see
+    :attr:`sim_tb.harness.traffic.Pattern.trace`.
 
     Parameters:
         config: of the vault, with one engine.

@@ -14,8 +14,12 @@ from memory.controller.counters import ARRIVAL_UNIT_BITS, LATENCY_LIMITS, VaultC
 from memory.controller.dram_port import DramCommand
 from memory.controller.read_path import buffered_columns
 from memory.controller.responses import ACKNOWLEDGEMENTS
-from memory.controller.snapshot import SNAPSHOT_CYCLES
-from memory.controller.starvation import FORCED_DEBT, GROUP_BURSTS, PATIENCE_CYCLES
+from memory.controller.starvation import (
+    FORCED_DEBT,
+    GROUP_BURSTS,
+    PATIENCE_CYCLES,
+    SNAPSHOT_CYCLES,
+)
 from memory.controller.transaction import ARRIVAL_BITS, stamp_bits
 from memory.controller.write_path import pending_writes
 from memory.line_buffer.layout import LineCounter

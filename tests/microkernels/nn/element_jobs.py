@@ -5,14 +5,14 @@ from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import ElementShape, element
+from microkernels.nn.element_shape import ElementOperation, element
 from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, layer_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.job import Golden, KernelJob
 
 
 def element_job(
-    shape: ElementShape,
+    operation: ElementOperation,
     image: Elements,
     other: Elements | None = None,
     *,
@@ -34,35 +34,36 @@ def element_job(
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a shape that does not fit, or data that do not fit the shape.
+        KernelError: data that do not fit the operation or each other, or a scratchpad too small.
     """
+    height, width, channels = image.shape
     if depth is None:
-        depth = min(shape.channels, DEFAULT_OUT_DEPTH)
+        depth = min(channels, DEFAULT_OUT_DEPTH)
     maps: list[FeatureMap] = []
-    for edge in (*[padding] * shape.maps, out_padding):
+    for edge in (*[padding] * operation.maps, out_padding):
         # Maps that are used together start in different banks.
         first = round_up(maps[-1].end, ROW_BYTES) + ROW_BYTES if maps else base
         maps.append(
             FeatureMap(
                 base=first,
-                width=shape.width,
-                height=shape.height,
-                channels=shape.channels,
+                width=width,
+                height=height,
+                channels=channels,
                 depth=depth,
                 padding=edge,
             )
         )
     *read, target = maps
     layout = ElementLayout(
-        shape=shape,
+        shape=operation,
         source=read[0],
-        other=read[1] if shape.maps == 2 else None,
+        other=read[1] if operation.maps == 2 else None,
         target=target,
         base=round_up(target.end, ROW_BYTES),
         sharers=sharers,
         scratchpad_bytes=scratchpad_bytes,
     )
-    golden = Golden(lambda: element(shape, image, other))
+    golden = Golden(lambda: element(operation, image, other))
 
     def prepare(memory: Writable) -> None:
         for feature_map, values in zip(read, (image, other), strict=False):
@@ -71,11 +72,11 @@ def element_job(
         layout.store(memory)
 
     return layer_job(
-        f"element-wise {shape.operation}",
+        f"element-wise {operation.function}",
         layout,
         line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=golden,
-        operations=golden.values.size * shape.operations * packed(shape.bits),
+        operations=golden.values.size * operation.per_number * packed(operation.bits),
     )

@@ -19,7 +19,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import OPERATIONS, ElementShape, element
+from microkernels.nn.element_shape import OPERATIONS, ElementOperation, element
 from microkernels.nn.line import line_program
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from tests.microkernels.nn.element_jobs import element_job
@@ -62,24 +62,34 @@ GIVEN: dict[str, dict[str, int]] = {
 ODD = Curve(-40, -900, 20000, (Piece(300, 20972, 8, 1, 15, (-70, 3000, -9000), -7000),))
 
 
-def shape_of(operation: str, width: int = 5, height: int = 4, channels: int = 9) -> ElementShape:
-    return ElementShape(
-        width=width, height=height, channels=channels, operation=operation, **GIVEN[operation]
-    )
+#: Height, width and channels of maps.
+SIZE = (4, 5, 9)
 
 
-def values(seed: int, shape: ElementShape, limit: int = 1000) -> Elements:
-    size = (shape.height, shape.width, shape.channels)
+def operation_of(function: str) -> ElementOperation:
+    return ElementOperation(function=function, **GIVEN[function])
+
+
+def values(seed: int, size: tuple[int, int, int] = SIZE, limit: int = 1000) -> Elements:
     return np.random.default_rng(seed).integers(-limit, limit, size, np.int16, endpoint=True)
 
 
-def job_of(shape: ElementShape, seed: int = 1, limit: int = 1000, **given: Any) -> KernelJob:
-    other = values(seed + 1, shape, limit) if shape.maps == 2 else None
-    return element_job(shape, values(seed, shape, limit), other, **given)
+def job_of(
+    operation: ElementOperation,
+    size: tuple[int, int, int] = SIZE,
+    seed: int = 1,
+    limit: int = 1000,
+    **given: Any,
+) -> KernelJob:
+    other = values(seed + 1, size, limit) if operation.maps == 2 else None
+    return element_job(operation, values(seed, size, limit), other, **given)
+
+
+SIZES = st.tuples(st.integers(1, 40), st.integers(1, 6), st.integers(1, 40))
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> ElementShape:
+def operations(draw: st.DrawFn) -> ElementOperation:
     operation = draw(st.sampled_from(OPERATIONS))
     most = 14 if operation in POLYNOMIALS else 15
     given = {name: draw(st.integers(0, most)) for name in GIVEN[operation] if name == "fraction"}
@@ -94,11 +104,8 @@ def shapes(draw: st.DrawFn) -> ElementShape:
         given = GIVEN["curve"]
     if operation == "leaky":
         given = {"slope": draw(st.sampled_from([-32768, -100, 0, 1, 3277, 32767]))}
-    return ElementShape(
-        width=draw(st.integers(1, 6)),
-        height=draw(st.integers(1, 40)),
-        channels=draw(st.integers(1, 40)),
-        operation=operation,
+    return ElementOperation(
+        function=operation,
         relu=operation == "add" and draw(st.booleans()),
         **given,
     )
@@ -106,7 +113,8 @@ def shapes(draw: st.DrawFn) -> ElementShape:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
-    shape=shapes(),
+    operation=operations(),
+    size=SIZES,
     depth=st.integers(1, 40),
     sharers=st.integers(1, 4),
     limit=st.sampled_from([50, 5000, 32767]),
@@ -114,10 +122,17 @@ def shapes(draw: st.DrawFn) -> ElementShape:
     seed=st.integers(0, 1 << 20),
 )
 def test_equals_the_golden_model(
-    shape: ElementShape, depth: int, sharers: int, limit: int, room: int, seed: int
+    operation: ElementOperation,
+    size: tuple[int, int, int],
+    depth: int,
+    sharers: int,
+    limit: int,
+    room: int,
+    seed: int,
 ) -> None:
     job = job_of(
-        shape,
+        operation,
+        size,
         seed,
         limit,
         depth=depth,
@@ -136,7 +151,7 @@ def test_equals_the_golden_model(
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_on_lines_of_several_pieces(operation: str, sharers: int) -> None:
     """A column of 33 x 9 elements is two pieces, which overlap."""
-    job = job_of(shape_of(operation, 5, 33, 18), depth=9, limit=32767, sharers=sharers)
+    job = job_of(operation_of(operation), (33, 5, 18), depth=9, limit=32767, sharers=sharers)
     outputs, hazards = simulate(job, instructions=ALL)
     assert np.array_equal(outputs, job.expected)
     assert not hazards
@@ -144,10 +159,10 @@ def test_every_operation_on_lines_of_several_pieces(operation: str, sharers: int
 
 @pytest.mark.parametrize("limit", [300, 32767])
 def test_an_odd_piece_is_its_formula(limit: int) -> None:
-    shape = replace(shape_of("curve"), curve=ODD)
-    image = values(11, shape, limit)
-    assert np.array_equal(element(shape, image), _curve(ODD, image.astype(float)))
-    job = job_of(shape, depth=9, limit=limit)
+    operation = replace(operation_of("curve"), curve=ODD)
+    image = values(11, limit=limit)
+    assert np.array_equal(element(operation, image), _curve(ODD, image.astype(float)))
+    job = job_of(operation, depth=9, limit=limit)
     outputs, hazards = simulate(job, instructions=ALL)
     assert np.array_equal(outputs, job.expected)
     assert not hazards
@@ -185,15 +200,22 @@ def _curve(given: Curve, x: Elements) -> Elements:
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
-@given(shape=shapes(), limit=st.sampled_from([50, 5000, 32767]), seed=st.integers(0, 1 << 20))
-def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int) -> None:
+@given(
+    shape=operations(),
+    size=SIZES,
+    limit=st.sampled_from([50, 5000, 32767]),
+    seed=st.integers(0, 1 << 20),
+)
+def test_golden_model_is_the_formula(
+    shape: ElementOperation, size: tuple[int, int, int], limit: int, seed: int
+) -> None:
     """Exact, but for the logistic functions, within 0.75 units of the last place, and polynomials,
     within 2e-4 and a unit."""
-    image, other = values(seed, shape, limit), values(seed + 1, shape, limit)
+    image, other = values(seed, size, limit), values(seed + 1, size, limit)
     found = element(shape, image, other if shape.maps == 2 else None)
     x, y = image.astype(float), other.astype(float)
     one = 2.0 ** (shape.fraction or 0)
-    match shape.operation:
+    match shape.function:
         case "add":
             wanted = _saturated(np.where((x + y < 0) & shape.relu, 0, x + y))
         case "subtract":
@@ -239,7 +261,7 @@ def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int)
             raise AssertionError(f"no formula for {operation}")
     error = np.abs(found - wanted).max()
     bounds = {"tanh": 0.75, "sigmoid": 0.75, "gelu": 1 + 2e-4 * one, "erf": 1 + 2e-4 * one}
-    assert error <= bounds.get(shape.operation, 0)
+    assert error <= bounds.get(shape.function, 0)
 
 
 def test_results_saturate() -> None:
@@ -250,7 +272,7 @@ def test_results_saturate() -> None:
         ("multiply", low, high, -32768),
         ("multiply", low, low, 32767),
     ):
-        job = element_job(shape_of(operation), first, second)
+        job = element_job(operation_of(operation), first, second)
         outputs, _ = simulate(job)
         assert (outputs == wanted).all()
         assert job.saturated == outputs.size
@@ -258,7 +280,7 @@ def test_results_saturate() -> None:
 
 def test_maps_within_other_maps() -> None:
     """Parts of maps are read and written; all around the output stays."""
-    shape = shape_of("add", 4, 7, 20)
+    shape = operation_of("add")
     size = {"width": 8, "height": 10, "channels": 20, "depth": 16, "padding": 1}
     wholes = [FeatureMap(base=8192 * number, **size) for number in range(3)]
     parts = [
@@ -298,7 +320,7 @@ def test_maps_within_other_maps() -> None:
 
 
 def test_an_empty_part_is_nothing_to_do() -> None:
-    job = job_of(shape_of("add"), sharers=2)
+    job = job_of(operation_of("add"), sharers=2)
 
     def prepare(memory: Writable) -> None:
         job.prepare(memory)
@@ -320,7 +342,7 @@ def test_an_empty_part_is_nothing_to_do() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_four_slots_at_least_are_in_flight(operation: str) -> None:
     for height in (1, 7, 12, 13, 16, 56, 224, 225):
-        shape = shape_of(operation, 3, height, 16)
+        shape = operation_of(operation)
         maps = [
             FeatureMap(base=at << 20, width=3, height=height, channels=16, depth=16)
             for at in range(3)
@@ -342,8 +364,7 @@ def test_four_slots_at_least_are_in_flight(operation: str) -> None:
 @pytest.mark.parametrize(
     ("operation", "changes", "message"),
     [
-        ("swish", {}, "operation must be one of add, subtract, maximum, minimum, multiply, relu, "),
-        ("add", {"width": 0}, "width must be at least 1, not 0"),
+        ("swish", {}, "function must be one of add, subtract, maximum, minimum, multiply, relu, "),
         ("add", {"fraction": 8}, "add has no fraction"),
         ("relu", {"relu": True}, "relu can follow add, not relu"),
         ("multiply", {}, "multiply needs fraction"),
@@ -357,23 +378,22 @@ def test_four_slots_at_least_are_in_flight(operation: str) -> None:
         ("sigmoid", {"fraction": "8"}, "fraction must be a whole number, not '8'"),
     ],
 )
-def test_shapes_that_can_not_be(operation: str, changes: dict[str, Any], message: str) -> None:
-    sizes = {"width": 4, "height": 4, "channels": 2}
+def test_operations_that_can_not_be(operation: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(KernelError) as error:
-        ElementShape(operation=operation, **(sizes | changes))
+        ElementOperation(function=operation, **changes)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_maps_that_do_not_fit() -> None:
-    shape = shape_of("add")
-    image, small = values(1, shape), values(1, shape_of("add", 4))
+    shape = operation_of("add")
+    image, small = values(1), values(1, (4, 4, 9))
     with pytest.raises(KernelError, match=r"other must have the shape \(4, 5, 9\), not \(4, 4, 9"):
         element_job(shape, image, small)
     with pytest.raises(KernelError, match=r"^add needs 2 maps$"):
         element_job(shape, image)
     with pytest.raises(KernelError, match=r"^relu needs 1 map$"):
-        element_job(shape_of("relu"), image, image)
+        element_job(operation_of("relu"), image, image)
     with pytest.raises(KernelError, match="add needs a scratchpad of 336 bytes, not 335"):
         element_job(shape, image, image, scratchpad_bytes=335)
     element_job(shape, image, image, scratchpad_bytes=336)
@@ -387,7 +407,7 @@ def test_maps_that_do_not_fit() -> None:
     size = {"base": 0, "width": 5, "height": 4, "channels": 9}
     for changes, message in (
         ({"other": None}, r"add reads 2 maps, but no other map is given"),
-        ({"shape": shape_of("relu")}, r"relu reads 1 map, but another map is given"),
+        ({"shape": operation_of("relu")}, r"relu reads 1 map, but another map is given"),
         ({"base": 8}, "base must be a multiple of 32, not 8"),
         ({"target": FeatureMap(depth=9, **size)}, "slices of 8 channels, target of 9"),
         ({"other": StripMap(depth=8, rows=3, stride=1, **size)}, "maps without strips"),
@@ -400,6 +420,6 @@ def test_maps_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("operation", ["tanh", "sigmoid"])
 def test_an_engine_without_the_logistic_unit_is_refused_by_name(operation: str) -> None:
-    job = job_of(shape_of(operation))
+    job = job_of(operation_of(operation))
     with pytest.raises(KernelError, match=rf"the program needs v.{operation}\[16\] \(word \d+\)"):
         simulate(job)

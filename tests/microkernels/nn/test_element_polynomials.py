@@ -8,7 +8,7 @@ import pytest
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import count_saturation
 from microkernels.nn.curves import Curve, Piece, hyperbolic, polynomial
-from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.element_shape import ElementOperation
 from microkernels.runtime.job import simulate
 from tests.microkernels.nn.element_jobs import element_job
 
@@ -39,7 +39,7 @@ def test_every_hyperbolic_tangent_is_within_the_bound_and_none_saturates(fractio
 @pytest.mark.parametrize("fraction", [0, 9, 14])
 @pytest.mark.parametrize("name", ["gelu", "erf"])
 def test_the_kernel_equals_the_golden_model(name: str, fraction: int) -> None:
-    shape = ElementShape(width=3, height=11, channels=20, operation=name, fraction=fraction)
+    shape = ElementOperation(function=name, fraction=fraction)
     image = np.random.default_rng(fraction).choice(ALL, (11, 3, 20))
     job = element_job(shape, image, depth=16, sharers=2)
     outputs, hazards = simulate(job)
@@ -49,7 +49,7 @@ def test_the_kernel_equals_the_golden_model(name: str, fraction: int) -> None:
 
 def test_too_many_fraction_bits_are_refused() -> None:
     with pytest.raises(KernelError, match="fraction bits must be"):
-        ElementShape(width=1, height=1, channels=1, operation="gelu", fraction=15)
+        ElementOperation(function="gelu", fraction=15)
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,5 @@ def test_a_curve_without_pieces_is_refused() -> None:
         _shape(None)
 
 
-def _shape(curve: Curve | None) -> ElementShape:
-    return ElementShape(width=1, height=1, channels=1, operation="curve", curve=curve)
+def _shape(curve: Curve | None) -> ElementOperation:
+    return ElementOperation(function="curve", curve=curve)

@@ -14,7 +14,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_shape import DepthwiseShape, depthwise, pair_bytes, split_pairs
 from microkernels.nn.depthwise_plan import best_strip
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementShape, element
+from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementOperation, element
 from microkernels.nn.jobs import pool_job
 from microkernels.nn.pool import window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
@@ -69,15 +69,14 @@ def test_pooling(
     check(job, seed)
 
 
-def element_shape(operation: str, height: int, channels: int, **changes: Any) -> ElementShape:
+def of_bytes(function: str, **changes: Any) -> ElementOperation:
     constants: dict[str, dict[str, int]] = {
         "multiply": {"fraction": 5},
         "affine": {"factor": -77, "fraction": 6, "offset": 21},
         "clip": {"low": -30, "high": 70},
         "gate": {"factor": 85, "fraction": 5, "offset": 32, "low": 0, "high": 64},
     }
-    size = {"width": 3, "height": height, "channels": channels, "operation": operation, "bits": 8}
-    return ElementShape(**size, **{**constants.get(operation, {}), **changes})
+    return ElementOperation(function=function, bits=8, **{**constants.get(function, {}), **changes})
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -87,7 +86,7 @@ def test_every_operation_on_bytes(operation: str, height: int, channels: int, re
     """Also on lines of several pieces, which overlap."""
     if relu and operation != "add":
         return
-    shape = element_shape(operation, height, channels, relu=relu)
+    shape = of_bytes(operation, relu=relu)
     size = (height, 3, channels)
     for hostile in (False, True):
         image, other = (drawn(seed, *size, hostile=hostile) for seed in (1, 2))
@@ -153,7 +152,7 @@ def test_vectors_of_bytes_have_as_many_numbers() -> None:
     size = {"width": 3, "height": 64, "channels": 16}
     source, target = (FeatureMap(base=at, depth=16, **size) for at in (0, 1 << 16))
     for bits, piece in ((16, 256), (8, 128)):
-        relu = ElementShape(**size, operation="relu", bits=bits)
+        relu = ElementOperation(function="relu", bits=bits)
         assert ElementLayout(shape=relu, source=source, target=target, base=1 << 17).piece == piece
         apart = DepthwiseShape(**(size | {"height": 66}), fraction=1, bits=bits)
         assert best_strip(apart, 64).together <= piece // 64
@@ -161,9 +160,8 @@ def test_vectors_of_bytes_have_as_many_numbers() -> None:
 
 @pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - set(OF_BYTES)))
 def test_operations_that_bytes_do_not_have(operation: str) -> None:
-    given = {"width": 3, "height": 3, "channels": 2, **test_element.GIVEN[operation]}
     with pytest.raises(KernelError) as error:
-        ElementShape(operation=operation, bits=8, **given)  # type: ignore[arg-type]
+        ElementOperation(function=operation, bits=8, **test_element.GIVEN[operation])  # type: ignore[arg-type]
     assert str(error.value) == (
         f"{operation} needs 16 bits, not 8; operations on bytes are {', '.join(OF_BYTES)}"
     )
@@ -182,7 +180,7 @@ def test_other_shapes_that_can_not_be() -> None:
     with pytest.raises(
         KernelError, match=r"^low must be a whole number from -128 to 127, not -129"
     ):
-        ElementShape(**size, operation="clip", low=-129, high=5, bits=8)
+        ElementOperation(function="clip", low=-129, high=5, bits=8)
 
 
 @pytest.mark.slow
@@ -192,7 +190,7 @@ def test_layers_of_bytes_on_the_verilog() -> None:
     image = drawn(1, 9, 7, 10)
     jobs = (
         pool_job(PoolShape(**size, window=3, padding=1), image[np.newaxis], sharers=4),
-        element_job(ElementShape(**size, operation="add", relu=True), image, image, sharers=4),
+        element_job(ElementOperation(function="add", bits=8, relu=True), image, image, sharers=4),
         test_depthwise.layer(DepthwiseShape(**size, fraction=6), 10, sharers=4),
     )
     for job in jobs:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.element_shape import ElementOperation
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on, run_work
@@ -15,7 +15,8 @@ from tests.microkernels.nn.element_jobs import element_job
 HOSTILE = MemoryBehaviour(
     latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
 )
-ADD = ElementShape(width=3, height=33, channels=20, operation="add", relu=True)
+#: An operation, and the width, height and channels of its maps.
+ADD = (ElementOperation(function="add", relu=True), (3, 33, 20))
 
 
 @pytest.fixture(scope="module")
@@ -24,28 +25,38 @@ def simulation() -> Iterator[PeSimulation]:
         yield running
 
 
-def job(shape: ElementShape, *, sharers: int = 1, room: int = 4096) -> KernelJob:
+def job(
+    operation: ElementOperation,
+    size: tuple[int, int, int],
+    *,
+    sharers: int = 1,
+    room: int = 4096,
+) -> KernelJob:
     rng = np.random.default_rng(1)
-    size = (shape.maps, shape.height, shape.width, shape.channels)
-    maps = rng.integers(-32768, 32767, size, np.int16, endpoint=True)
-    return element_job(shape, *maps, sharers=sharers, scratchpad_bytes=room)
+    width, height, channels = size
+    maps = rng.integers(
+        -32768, 32767, (operation.maps, height, width, channels), np.int16, endpoint=True
+    )
+    return element_job(operation, *maps, sharers=sharers, scratchpad_bytes=room)
 
 
 @pytest.mark.parametrize(
-    "shape",
+    ("operation", "size"),
     [
         ADD,
-        ElementShape(width=2, height=5, channels=3, operation="multiply", fraction=9),
-        ElementShape(width=5, height=7, channels=33, operation="clip", low=-9, high=400),
-        ElementShape(width=3, height=1, channels=1, operation="leaky", slope=3277),
-        ElementShape(width=1, height=300, channels=5, operation="tanh", fraction=11),
+        (ElementOperation(function="multiply", fraction=9), (2, 5, 3)),
+        (ElementOperation(function="clip", low=-9, high=400), (5, 7, 33)),
+        (ElementOperation(function="leaky", slope=3277), (3, 1, 1)),
+        (ElementOperation(function="tanh", fraction=11), (1, 300, 5)),
     ],
-    ids=lambda shape: shape.operation,
+    ids=["add", "multiply", "clip", "leaky", "tanh"],
 )
-def test_layers_are_exact_on_any_memory(shape: ElementShape, simulation: PeSimulation) -> None:
+def test_layers_are_exact_on_any_memory(
+    operation: ElementOperation, size: tuple[int, int, int], simulation: PeSimulation
+) -> None:
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
-        assert run_work(job(shape), simulation, memory=memory).match
+        assert run_work(job(operation, size), simulation, memory=memory).match
 
 
 def test_a_sum_is_exact_on_a_vault() -> None:
-    assert run_on(job(ADD, sharers=2, room=2048), tile_preset("vault-small")).match
+    assert run_on(job(*ADD, sharers=2, room=2048), tile_preset("vault-small")).match
