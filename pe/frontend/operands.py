@@ -156,8 +156,8 @@ class Operands(Component):
         # A word from block RAM comes too late to tell which registers it reads: all are read that
         # an instruction of this engine can read.
         early = self.config.sram != "fpga"
-        known = whole_word(self.config, self.next_word)[0] if early else None
-        needs = read_operands(self.config, known)
+        word_read = whole_word(self.config, self.next_word)[0] if early else None
+        needs = read_operands(self.config, word_read)
         for number, (old, new) in enumerate(zip(numbers, following, strict=True)):
             m.d.comb += [
                 self.index[number].eq(Mux(again, old, new)),

@@ -121,8 +121,8 @@ def launches_alone(jobs: Sequence[KernelJob], engine: PeConfig, pes: int) -> lis
                 one_vault=True,
             )
             contents = one.contents(engine)
-            known = repr((contents.constants, contents.numbers, one.parameters))
-            launches.setdefault((tuple(launch.program.words), known), one)
+            key = repr((contents.constants, contents.numbers, one.parameters))
+            launches.setdefault((tuple(launch.program.words), key), one)
     names = Counter(one.name for one in launches.values())
     return [
         one if names[one.name] == 1 else replace(one, name=f"{one.name}, launch {number}")
