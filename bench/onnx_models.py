@@ -15,10 +15,9 @@ from microkernels.data.models.layers import CONVOLUTIONS, mnist
 from microkernels.data.models.small import SMALL
 from sim_tb.cosim.machine import Place
 from support.files import write_file
-from vip.models.check import check_model
+from vip.models.check import check_model, model_engines
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
-from vip.models.machine import model_engines
 from vip.models.run import ModelRun, run_model
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, NamesOption, chosen, experiment

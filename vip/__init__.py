@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sim_tb.workloads.certificate import ModelCertificate
     from soc.generate.generate import Generated
     from synth.analysis.contents import Subject
+    from synth.power.power import PowerReport
 
     from .browser.build import browser_page
     from .built_models import build_model
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.layout import Layout, layout
-    from .synthesis.power import PowerResult, power
+    from .synthesis.power import power
     from .trimming.models import trim_model
     from .trimming.runs import Sizes, subject
     from .trimming.trim import TrimResult, trim
@@ -71,7 +72,7 @@ __all__ = [
     "MrfOptions",
     "MrfRun",
     "PairOptions",
-    "PowerResult",
+    "PowerReport",
     "PresetList",
     "ProgramRun",
     "ProofReport",
@@ -126,6 +127,7 @@ _MODULES = {
     "vip.debugging.debugger": ("Debugger", "debug"),
     "soc.generate.generate": ("Generated",),
     "synth.analysis.contents": ("Subject",),
+    "synth.power.power": ("PowerReport",),
     "vip.designs": ("generate",),
     "vip.diagrams.draw": ("diagram",),
     "vip.diagrams.links": ("Diagram",),
@@ -152,7 +154,7 @@ _MODULES = {
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.layout": ("Layout", "layout"),
-    "vip.synthesis.power": ("PowerResult", "power"),
+    "vip.synthesis.power": ("power",),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
     "vip.trimming.runs": ("Sizes", "subject"),

@@ -1,31 +1,27 @@
-"""The applications of :mod:`microkernels.suite` as workloads of a simulated engine."""
+"""The applications of :mod:`microkernels.suite` as launches of a simulated engine."""
 
 from collections.abc import Sequence
 
 from isa.image import DramImage
+from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import Application, suite
 from support.errors import VipError, unknown
 
-from .engine import MemoryBehaviour
-from .trim_check import Workload
-
-#: Cycles from a request to its response, about as many as a vault's DRAM takes.
-_LATENCY = 40
+#: A launch that takes more cycles is an error.
+_MAX_CYCLES = 100_000_000
 
 
 class ApplicationError(VipError):
     """An unknown application; the message names the known ones."""
 
 
-def workloads(application: Application) -> tuple[Workload, ...]:
-    """Its launches, for :func:`sim_tb.cosim.trim_check.check_trimmed`."""
+def workloads(application: Application) -> tuple[tuple[Launch, bytes], ...]:
+    """Its launches, each with the memory before it, from address 0 on."""
     return tuple(
-        Workload(
-            program=job.program,
-            contents=memory_of(job),
-            parameters=job.parameters,
-            memory=MemoryBehaviour(latency=_LATENCY),
+        (
+            Launch(program=job.program, parameters=job.parameters, max_cycles=_MAX_CYCLES),
+            memory_of(job),
         )
         for job in application.jobs
     )

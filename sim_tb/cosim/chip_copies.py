@@ -9,12 +9,11 @@ from soc.chip.config import ChipConfig
 
 from .chip import AXI_LATENCY, ChipSimulation, run_launch
 from .engine import CosimError
-from .trim_check import Workload
 
 
 def run_copies(
     config: ChipConfig,
-    works: Sequence[Workload],
+    works: Sequence[tuple[Launch, bytes]],
     progress: Callable[[int], None] | None = None,
     *,
     axi_latency: int = AXI_LATENCY,
@@ -28,7 +27,7 @@ def run_copies(
     Parameters:
         config: of the chip, whose engines have windows, and either the program in a ROM or an
             instruction buffer.
-        works: launches in order, each with its memory contents.
+        works: launches in order, each with the memory of an engine before it.
         progress: called periodically with the cycles of the current simulation.
         axi_latency: as for :class:`sim_tb.cosim.chip.ChipSession`.
 
@@ -49,19 +48,16 @@ def run_copies(
     ]
     cycles = 0
     differing: set[int] = set()
-    for work in works:
-        if len(work.contents) > size:
-            raise CosimError(f"{len(work.contents)} bytes of data for windows of {size} bytes")
-        expected = _expected(config, work)
+    for launch, contents in works:
+        if len(contents) > size:
+            raise CosimError(f"{len(contents)} bytes of data for windows of {size} bytes")
+        expected = _expected(config, launch, contents)
         with (
             DramImage(config.memory_bytes) as image,
             ChipSimulation(config, image, progress=progress, axi_latency=axi_latency) as chip,
         ):
             for window in windows:
-                image.write(window, work.contents)
-            launch = Launch(
-                program=work.program, max_cycles=work.max_cycles, parameters=work.parameters
-            )
+                image.write(window, contents)
             result = run_launch(chip, launch, counters=False)
             if result.faults:
                 raise CosimError("; ".join(map(str, result.faults)))
@@ -73,20 +69,20 @@ def run_copies(
     return cycles, tuple(sorted(differing))
 
 
-def _expected(config: ChipConfig, work: Workload) -> bytes:
+def _expected(config: ChipConfig, launch: Launch, contents: bytes) -> bytes:
     """The contents that a window must have at the end."""
     bits = config.pe.address_bits
     with DramImage(1 << bits) as memory:
-        memory.write(0, work.contents)
+        memory.write(0, contents)
         simulator = Simulator(
-            work.program,
+            launch.program,
             memory,
-            parameters=work.parameters,
+            parameters=launch.parameters,
             address_bits=bits,
             scratchpad_bytes=max(config.pe.scratchpad_bytes, 4096),
             instruction_words=max(config.pe.instruction_words, 1024),
         )
-        outcome = simulator.run(work.max_cycles)
+        outcome = simulator.run(launch.max_cycles)
         if outcome.state != "halted":
             why = outcome.fault or f"{outcome.state} at word {outcome.pc}"
             raise CosimError(f"the program does not halt: {why}")

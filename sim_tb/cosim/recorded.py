@@ -16,7 +16,7 @@ from support.scratch import scratch_folder
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 from .kernels import run_on
-from .trim_check import Workload
+from .trim_check import Measured
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def record_program(
         return _recorded(trace, {})
 
 
-def record_workload(work: Workload, config: PeConfig, address_bits: int) -> RecordedRun:
-    """Record a workload.
+def record_again(run: Measured, config: PeConfig, address_bits: int) -> RecordedRun:
+    """Record what ``run`` was a run of.
 
     Parameters:
         address_bits: of its memory; a trimmed engine may have fewer.
@@ -98,14 +98,14 @@ def record_workload(work: Workload, config: PeConfig, address_bits: int) -> Reco
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     with DramImage(1 << address_bits) as memory:
-        memory.write(0, work.contents)
+        memory.write(0, run.contents)
         return record_program(
-            work.program,
+            run.launch.program,
             memory,
             config,
-            work.max_cycles,
-            parameters=work.parameters,
-            behaviour=work.memory,
+            run.launch.max_cycles,
+            parameters=run.launch.parameters,
+            behaviour=run.behaviour,
         )
 
 

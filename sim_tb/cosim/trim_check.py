@@ -3,7 +3,7 @@ removed instruction."""
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from isa.faults import FaultCause
 from isa.image import DramImage
@@ -28,47 +28,28 @@ class ProgramFaultError(CosimError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A program with its data.
-
-    Attributes:
-        program: to run. contents: the memory from address 0 on.
-        name: for messages; may be "".
-        parameters: DRAM address of the parameter block.
-        memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
-        may_fault: whether a fault is allowed; the program is then compared up to it.
-    """
-
-    program: Program
-    contents: bytes = b""
-    name: str = ""
-    parameters: int = 0
-    memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = 100_000_000
-    may_fault: bool = False
-
-    @property
-    def zero_memory(self) -> bool:
-        """Whether the memory holds only zeros."""
-        return self.contents.count(0) == len(self.contents)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run of a workload on an engine.
+    """A run of a launch on an engine.
 
     Attributes:
-        work: the workload. config: of the engine.
+        launch: that ran. contents: the memory before it, from address 0 on.
+        behaviour: of the memory.
         result: how it ended. memory: digest of the final memory.
         in_flight: fewest entries of the array range check, and fewest memory requests in flight (a
             power of two), within the allowed cycles; None if not determined.
     """
 
-    work: Workload
-    config: PeConfig
+    launch: Launch
+    contents: bytes
+    behaviour: MemoryBehaviour
     result: EngineEnd
     memory: str
     in_flight: tuple[int, int] | None = None
+
+    @property
+    def zero_memory(self) -> bool:
+        """Whether the memory holds only zeros at first."""
+        return self.contents.count(0) == len(self.contents)
 
     @property
     def registers(self) -> list[int]:
@@ -141,37 +122,41 @@ def _digest(image: DramImage) -> str:
 
 def _run(
     simulation: PeSimulation,
-    work: Workload,
+    launch: Launch,
+    contents: bytes,
+    behaviour: MemoryBehaviour,
     memory_bytes: int,
-    progress: Callable[[int], None] | None,
-    limits: tuple[int, int] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Measured:
     with DramImage(memory_bytes) as image:
-        image.write(0, work.contents)
-        launch = Launch(
-            program=work.program,
-            parameters=work.parameters,
-            max_cycles=work.max_cycles,
-            limits=limits,
-        )
-        result = simulation.run(launch, image, memory=work.memory, progress=progress)
+        image.write(0, contents)
+        result = simulation.run(launch, image, memory=behaviour, progress=progress)
         return Measured(
-            work=work, config=simulation.config, result=result.engine, memory=_digest(image)
+            launch=launch,
+            contents=contents,
+            behaviour=behaviour,
+            result=result.engine,
+            memory=_digest(image),
         )
 
 
 def measure(
-    work: Workload,
+    launch: Launch,
+    contents: bytes,
     config: PeConfig,
     progress: Callable[[int], None] | None = None,
     *,
+    behaviour: MemoryBehaviour | None = None,
+    may_fault: bool = False,
     watched: bool = True,
     slower: float = 0.0,
 ) -> Measured:
-    """Run ``work`` on the full engine.
+    """Run ``launch`` on the full engine.
 
     Parameters:
-        config: of the engine.
+        contents: the memory from address 0 on. config: of the engine.
+        behaviour: of the memory; None: the default.
+        may_fault: whether a fault is allowed; the program is then compared up to it.
         watched: also determine how many transfers it needs in flight; the engine must then have
             loads and stores of the scratchpad.
         slower: cycles that fewer transfers in flight may add, as a fraction of the run's.
@@ -183,11 +168,18 @@ def measure(
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     with PeSimulation(config, watched=watched) as simulation:
-        measured = _run(simulation, work, 1 << config.address_bits, progress)
-        measured = replace(measured, in_flight=_fewest(simulation, work, measured, slower))
+        measured = _run(
+            simulation,
+            launch,
+            contents,
+            behaviour or MemoryBehaviour(),
+            1 << config.address_bits,
+            progress,
+        )
+        measured = replace(measured, in_flight=_fewest(simulation, measured, slower))
     result = measured.result
-    if not result.halted and not work.may_fault:
-        subject = f"{work.name}: the program" if work.name else "the program"
+    if not result.halted and not may_fault:
+        subject = f"{launch.name}: the program" if launch.name else "the program"
         raise ProgramFaultError(f"{subject} faults on the full engine: {result.fault}")
     return measured
 
@@ -197,9 +189,7 @@ def _in_time(full: Measured, other: Measured, slower: float) -> bool:
     return 0 <= other.result.cycles - full.result.cycles <= slower * full.result.cycles
 
 
-def _fewest(
-    simulation: PeSimulation, work: Workload, full: Measured, slower: float
-) -> tuple[int, int] | None:
+def _fewest(simulation: PeSimulation, full: Measured, slower: float) -> tuple[int, int] | None:
     """See :attr:`Measured.in_flight`; for a long run, the most that it had in use.
 
     An entry of the array range check costs more area than a request in flight, so the extra cycles
@@ -209,17 +199,19 @@ def _fewest(
     if used is None:
         return None
     entries, requests = max(used[0], 1), max(1 << (used[1] - 1).bit_length(), _LEAST_REQUESTS)
-    config = full.config
+    config = simulation.config
     entries, requests = min(entries, config.arc_entries), min(requests, config.load_store_queue)
     if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
         return entries, requests
 
     cycles = full.result.elapsed_cycles + int(slower * full.result.cycles) + _MORE_CYCLES
-    limited = replace(work, max_cycles=cycles)
+    limited = replace(full.launch, max_cycles=cycles)
+    memory_bytes = 1 << config.address_bits
 
     def enough(limits: tuple[int, int], slower: float) -> bool:
         try:
-            other = _run(simulation, limited, 1 << config.address_bits, None, limits)
+            launch = replace(limited, limits=limits)
+            other = _run(simulation, launch, full.contents, full.behaviour, memory_bytes)
         except CosimError:
             # The limited run was aborted: it takes longer.
             return False
@@ -270,32 +262,29 @@ def without_fault(
 
 
 def check_trimmed(
-    work: Workload,
+    before: Measured,
     full: PeConfig,
     trimmed: PeConfig,
     progress: Callable[[int], None] | None = None,
     *,
-    before: Measured | None = None,
     try_removed: bool = True,
     ports_only: bool = False,
     slower: float = 0.0,
 ) -> TrimCheck:
-    """Run ``work`` on both engines, and each removed instruction on the trimmed one. State that the
-    trimmed engine lacks must keep its initial value in the full one.
+    """Repeat a run of the full engine on the trimmed one, and try each removed instruction there.
+    State that the trimmed engine lacks must keep its initial value in the full one.
 
     Parameters:
-        progress: called periodically with the cycles so far, the full engine's first.
-        before: the full engine's run, if there is one (:func:`measure`).
+        before: the full engine's run (:func:`measure`).
+        progress: called periodically with the cycles so far, after those of the full engine.
         try_removed: False: skip the removed instructions, which another check has tried.
         ports_only: use the trimmed engine's simulator of :mod:`sim_tb.cosim.recorded`.
         slower: further cycles that the trimmed engine may take, as a fraction of the full one's.
 
     Raises:
-        ProgramFaultError: the program faults on the full engine, and may not.
         CosimError, sim_tb.runner.build.BuildError: an endless run; a simulator can't be built.
     """
-    one = before or measure(work, full, progress, watched=False)
-    begun = one.result.elapsed_cycles
+    begun = before.result.elapsed_cycles
 
     def shifted(cycles: int) -> None:
         if progress is not None:
@@ -303,29 +292,32 @@ def check_trimmed(
 
     with PeSimulation(trimmed, ports_only=ports_only) as simulation:
         # Memory of the full engine's size: a trimmed one can't send addresses that it lacks.
-        other = _run(simulation, work, 1 << full.address_bits, shifted)
+        memory_bytes = 1 << full.address_bits
+        other = _run(
+            simulation, before.launch, before.contents, before.behaviour, memory_bytes, shifted
+        )
     pairs: dict[str, tuple[object, object]] = {
-        "end": (one.end, other.end),
-        "memory": (one.memory, other.memory),
+        "end": (before.end, other.end),
+        "memory": (before.memory, other.memory),
         "scratchpad": (
-            one.result.scratchpad,
-            other.result.scratchpad.ljust(len(one.result.scratchpad), b"\0"),
+            before.result.scratchpad,
+            other.result.scratchpad.ljust(len(before.result.scratchpad), b"\0"),
         ),
-        "registers": (one.registers, other.registers),
-        "cycles": (True, _in_time(one, other, slower)),
+        "registers": (before.registers, other.registers),
+        "cycles": (True, _in_time(before, other, slower)),
     }
-    if full.counters and trimmed.counters and one.result.cycles == other.result.cycles:
-        pairs["counters"] = (one.result.counters, other.result.counters)
+    if full.counters and trimmed.counters and before.result.cycles == other.result.cycles:
+        pairs["counters"] = (before.result.counters, other.result.counters)
     removed = sorted(full.instructions - trimmed.instructions) if try_removed else []
-    state, cause, pc = one.end
+    state, cause, pc = before.end
     return TrimCheck(
-        name=work.name,
-        cycles_full=one.result.cycles,
+        name=before.launch.name,
+        cycles_full=before.result.cycles,
         cycles_trimmed=other.result.cycles,
         different=tuple(name for name, (expected, actual) in pairs.items() if expected != actual),
         state=state,
         cause=cause.name,
         pc=pc,
-        zero_memory=work.zero_memory,
+        zero_memory=before.zero_memory,
         unfaulted=without_fault(trimmed, removed, ports_only=ports_only),
     )

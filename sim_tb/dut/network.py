@@ -93,11 +93,6 @@ class NodesTop(Top):
         return host.reset
 
 
-def ports_of(config: NetworkConfig, requesters: int) -> int:
-    """Memory ports of all vaults: one per local requester, and one for all other vaults."""
-    return config.vaults * (requesters + 1)
-
-
 @cache
 def network_design(config: NetworkConfig) -> Design:
     """The design of a network's simulator.

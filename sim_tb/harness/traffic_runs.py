@@ -1,29 +1,25 @@
-"""Runs of traffic in simulation: against a vault's memory, through a network, between nodes."""
+"""Runs of traffic in simulation: against a vault's memory, and through a network."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from memory.model.device_model import device_setup
 from memory.timing import DramTiming
 from noc.config import NetworkConfig
-from noc.node import counters as node_counters
 from sim_tb.dut.memory import ports_of, vault_design
-from sim_tb.dut.network import COUNTED_NODES, network_design, nodes_design
-from sim_tb.dut.network import ports_of as memory_ports
+from sim_tb.dut.network import network_design
 from sim_tb.runner.build import Design, build
 from sim_tb.runner.session import Session
 from soc.tile.config import ClockConfig
 from support.errors import VipError
 from support.scratch import scratch_folder
 
-from .memory import MemoryBehaviour
 from .network import FlitJob, NetworkError, NetworkResult
-from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult
+from .traffic import TrafficJob, TrafficOutcome, TrafficResult
 
 #: Function that performs runs one after another, each from reset.
 Perform = Callable[[Sequence[TrafficJob]], Iterable[TrafficResult]]
@@ -34,8 +30,6 @@ _COUNTERS = max(VaultCounter) + 8
 _SETTLE = 256
 #: The same with two clocks, until all copies of the counters are up to date as well.
 _SLOW_SETTLE = 4096
-#: Cycles after which an access between nodes counts as lost, and limit of a run.
-_NODES_PATIENCE, _NODES_CYCLES = 100_000, 10_000_000
 
 
 class TrafficError(VipError):
@@ -79,7 +73,7 @@ def run_traffic(
     two = clocks is not None and clocks.two
 
     def perform(runs: Sequence[TrafficJob]) -> Iterable[TrafficResult]:
-        return _simulated(vault_design(config, requesters, clocks, line_buffer), runs, arguments)
+        return simulated(vault_design(config, requesters, clocks, line_buffer), runs, arguments)
 
     settle = _SLOW_SETTLE if two else _SETTLE
     return traffic_through(perform, config, requesters, jobs, dram=dram, settle=settle)
@@ -112,10 +106,9 @@ def traffic_through(
             raise TrafficError(
                 f"accesses up to byte {job.begin + job.span} of a vault of {config.size_bytes}"
             )
-    results: list[TrafficResult] = _traffic(
+    results = run_jobs(
         perform,
         jobs,
-        TrafficError,
         size=config.size_bytes,
         limit=1 << config.request_address_bits,
         counters=_COUNTERS,
@@ -131,64 +124,7 @@ def traffic_through(
     return results
 
 
-def run_nodes(
-    config: NetworkConfig, requesters: int, runs: Sequence[tuple[Pattern, MemoryBehaviour]]
-) -> list[TrafficResult]:
-    """Run traffic on a torus of nodes, one run after another, each from reset. Every requester
-    accesses columns of its own in all vaults.
-
-    Requesters check every response against the order of their requests. Memories check the nodes
-    against the port's rules, and behave no better than these require. At the end the memories'
-    contents must be what the writes imply.
-
-    Parameters:
-        runs: the pattern of all requesters and the behaviour of all memory ports, both without
-            their seeds, and without errors. ``outside`` is the share of accesses to vaults that
-            don't exist, if the numbers of vaults have room for any.
-
-    Returns:
-        One result per run. ``counters`` are those of the first four nodes, 16 each.
-
-    Raises:
-        NetworkError: a port rule is broken, or an access is lost, late or performed out of order.
-        sim_tb.runner.build.BuildError: the simulator can't be built.
-        sim_tb.runner.session.SessionError: the simulator ended by itself.
-        hdl.config.ConfigurationError: ``requesters`` outside its range.
-    """
-    total = config.vaults * requesters
-    size = config.vaults << config.address_bits
-    column = COLUMN_BYTES * total
-    memories = [
-        tuple(
-            replace(memory, seed=memory.seed + port, errors=(0, 0))
-            for port in range(memory_ports(config, requesters))
-        )
-        for _, memory in runs
-    ]
-    traffic = [
-        TrafficJob(
-            patterns=tuple(replace(pattern, seed=pattern.seed + number) for number in range(total)),
-            begin=0,
-            span=size // column * column,
-            patience=_NODES_PATIENCE,
-            max_cycles=_NODES_CYCLES,
-        )
-        for pattern, _ in runs
-    ]
-    return _traffic(
-        lambda jobs: _simulated(nodes_design(config, requesters), jobs),
-        traffic,
-        NetworkError,
-        memories,
-        size=size,
-        limit=1 << config.chip_address_bits,
-        counters=COUNTED_NODES << node_counters.INDEX_BITS,
-        # Cycles after the last response until all counters include it.
-        settle=node_counters.LAG_CYCLES + 8,
-    )
-
-
-def _simulated(
+def simulated(
     design: Design, runs: Sequence[TrafficJob], arguments: Sequence[str] = ()
 ) -> list[TrafficResult]:
     """Results of ``runs`` in a simulation of ``design``."""
@@ -196,14 +132,16 @@ def _simulated(
         return list(session.run_many(runs))
 
 
-def _traffic(
-    perform: Perform,
-    jobs: Sequence[TrafficJob],
-    error: type[VipError],
-    memories: Sequence[tuple[MemoryBehaviour, ...]] = (),
-    **settings: Any,
-) -> list[TrafficResult]:
-    """Results of ``jobs``, each with a memory of its own; ``settings`` apply to all runs."""
+def run_jobs(perform: Perform, jobs: Sequence[TrafficJob], **settings: Any) -> list[TrafficResult]:
+    """Results of ``jobs``, each with a memory of its own, by ``perform``.
+
+    Parameters:
+        settings: what a run adds to each :class:`~sim_tb.harness.traffic.TrafficJob`.
+
+    Raises:
+        TrafficError: a rule of port or DRAM broken, a request lost or late, or a run longer than
+            its ``max_cycles``.
+    """
     beyond = settings["limit"] > settings["size"]
     with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
         runs = [
@@ -213,16 +151,15 @@ def _traffic(
                     pattern if beyond else replace(pattern, outside=0.0) for pattern in job.patterns
                 ),
                 image=str(work / "image"),
-                memories=memories[number] if memories else (),
                 **settings,
             )
-            for number, job in enumerate(jobs)
+            for job in jobs
         ]
         results = list(perform(runs))
     for number, result in enumerate(results):
         if result.outcome is not TrafficOutcome.DONE:
             reason = result.violation or f"not done after {result.total_cycles} cycles"
-            raise error(f"run {number}: {reason}")
+            raise TrafficError(f"run {number}: {reason}")
     return results
 
 

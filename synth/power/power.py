@@ -10,6 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from hdl.sram_macro import SramGeometry
+from pe.config import PeConfig
+from soc.generate.generate import configuration_json
+from support.errors import Shown
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
@@ -128,7 +131,7 @@ _PARTS = tuple(item.name for item in fields(PowerRow) if item.name != "unit")
 
 
 @dataclass(frozen=True)
-class PowerReport:
+class PowerReport(Shown):
     """Power of an engine while it runs a program.
 
     Attributes:
@@ -140,6 +143,8 @@ class PowerReport:
         total: their sum.
         work: kind of work done in these cycles -> its amount.
         fmax_mhz: highest clock of the netlist in MHz; 0 if it was not timed.
+        config: of the engine; None: only its netlist is known. kernel: what it ran.
+        mhz: clock at which power is stated.
     """
 
     library: str
@@ -151,6 +156,14 @@ class PowerReport:
     total: PowerRow
     work: Mapping[str, float] = field(default_factory=dict)
     fmax_mhz: float = 0.0
+    config: PeConfig | None = None
+    kernel: str = ""
+    mhz: float = 1000.0
+
+    @property
+    def milliwatts(self) -> float:
+        """Power at :attr:`mhz`."""
+        return self.total.milliwatts(self.mhz)
 
     def energy_pj(self, kind: str, mhz: float) -> float:
         """pJ per item of work ``kind`` at a clock of ``mhz``."""
@@ -171,8 +184,20 @@ class PowerReport:
             fmax_mhz=0.0,
         )
 
-    def to_json(self, mhz: float) -> dict[str, object]:
-        """The report as plain JSON data, at a clock of ``mhz``."""
+    def to_json(self) -> dict[str, object]:
+        """The power as plain JSON data: at the requested clock, at the fastest, and scaled to the
+        thesis's node."""
+        return {
+            "kernel": self.kernel,
+            "fmax_mhz": self.fmax_mhz,
+            **self.stated(self.mhz),
+            "at_fmax": self.stated(self.fmax_mhz) if self.fmax_mhz else None,
+            "at_28_nm": self.at_thesis_node().stated(THESIS_MHZ),
+            "configuration": None if self.config is None else configuration_json(self.config),
+        }
+
+    def stated(self, mhz: float) -> dict[str, object]:
+        """The report at a clock of ``mhz`` as plain JSON data."""
         return {
             "library": self.library,
             "node_nm": round(self.node_nm, 1),

@@ -75,10 +75,11 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     (application,) = choose(["bp-copy"])
     counted = preset(application.preset)
     assert counted.counters
-    (work,) = workloads(application)
+    ((launch, memory),) = workloads(application)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run: Any = SimpleNamespace(
-        work=work,
+        launch=launch,
+        contents=memory,
         result=SimpleNamespace(cycles=700, counters=counters),
         in_flight=(3, 8),
     )
@@ -93,7 +94,12 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         return {"mw": 1.0}
 
     def simulated(
-        work: object, config: PeConfig, *, watched: bool = True, slower: float = 0.0
+        launch: object,
+        memory: bytes,
+        config: PeConfig,
+        *,
+        watched: bool = True,
+        slower: float = 0.0,
     ) -> Any:
         assert (config == counted, slower) == (watched, 0.01 if watched else 0.0)
         if not watched:
@@ -101,11 +107,10 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         return run
 
     def compared(
-        work: object,
+        before: object,
         full: PeConfig,
         trimmed: PeConfig,
         *,
-        before: object,
         slower: float,
         **_: object,
     ) -> SimpleNamespace:
@@ -138,7 +143,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
 
 
 def _unknown(members: Sequence[Application], full: PeConfig) -> list[Subject]:
-    return [Subject(name="one", program=work.program) for work in workloads(members[0])]
+    return [Subject(name="one", program=launch.program) for launch, _ in workloads(members[0])]
 
 
 def test_rows_are_kept_as_json() -> None:

@@ -35,7 +35,7 @@ from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
 from vip.configurations import design
-from vip.models.machine import model_engines
+from vip.models.check import model_engines
 
 ENGINES = model_engines("vault")
 #: Pixels of a tile's side on the Verilog, and predicted cycles of a layer, at most.

@@ -24,7 +24,7 @@ from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from vip.models.machine import model_engines
+from vip.models.check import model_engines
 
 WAYS = ("layer", "filter", "exact")
 #: Images of the calibration, and of the error.

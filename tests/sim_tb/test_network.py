@@ -10,7 +10,8 @@ from noc.router.router import HOP_CYCLES
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.harness.network import Destinations, FlitJob, NetworkError
 from sim_tb.harness.traffic import Pattern, Walk
-from sim_tb.harness.traffic_runs import run_network, run_nodes
+from sim_tb.harness.traffic_runs import run_network
+from tests.sim_tb.nodes import run_nodes
 
 
 def pressed(destinations, *, answers, seed=1):

@@ -28,7 +28,7 @@ from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
 from vip.configurations import design
-from vip.models.machine import model_engines
+from vip.models.check import model_engines
 
 SIZE = MapSize(7, 6, 20)
 #: What functions of single elements need.

@@ -22,6 +22,7 @@ from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
 from sim_tb.workloads.stress import random_case
 from tests.sim_tb.cosim.test_cosim import SMALL
+from tests.sim_tb.nodes import run_nodes
 from tests.sim_tb.preset_counters import PresetRun
 
 #: Of each memory of counters, those that are just being written miss what is added.
@@ -73,7 +74,7 @@ def _both(monkeypatch: pytest.MonkeyPatch, run: Callable[[], list[TrafficResult]
     plain = run()
     every: list[dict[str, list[int]]] = []
     results: list[TrafficResult] = []
-    monkeypatch.setattr(traffic_runs, "_simulated", preset)
+    monkeypatch.setattr(traffic_runs, "simulated", preset)
     run()
     return list(zip(plain, results, every, strict=True))
 
@@ -98,7 +99,7 @@ def test_counters_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
         (Pattern(accesses=300, writes=0.5, seed=seed), MemoryBehaviour(latency=1))
         for seed in range(6)
     ]
-    for plain, preset, added in _both(monkeypatch, lambda: traffic_runs.run_nodes(config, 2, runs)):
+    for plain, preset, added in _both(monkeypatch, lambda: run_nodes(config, 2, runs)):
         assert len(added) == 3
         count = len(plain.counters) // 4
         for number, scope in enumerate(sorted(added)):

@@ -202,8 +202,11 @@ def test_power_is_the_sum_of_its_parts(library: CellLibrary) -> None:
     assert report.total.dynamic == pytest.approx(43.5)
     assert report.total.milliwatts(1000) == pytest.approx(43.5e-3 + 6e-6)
     assert report.energy_pj("edge", 1000) == pytest.approx((43.5e-3 + 6e-6) * 10 / 5)
-    data = report.to_json(1000)
+    data = report.to_json()
     assert data["clock_mw"] == pytest.approx(0.009)
+    # Its clock is not known.
+    assert data["at_fmax"] is None
+    assert repr(report).startswith("PowerReport: ")
     assert [row["unit"] for row in data["units"]] == ["state", "logic"]
 
 

@@ -12,7 +12,7 @@ from isa.run import Launch
 from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
-from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
+from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from soc.generate.presets import preset
 from synth.analysis.contents import Subject
 from synth.analysis.trim import report
@@ -52,25 +52,26 @@ PROGRAM = assemble(
 )
 
 
-def workload(blocks: int) -> Workload:
+LAUNCH = Launch(program=PROGRAM, max_cycles=20_000)
+SLOW = MemoryBehaviour(latency=20)
+
+
+def memory(blocks: int) -> bytes:
     values = np.random.default_rng(7).integers(-30000, 30000, BLOCKS * ELEMENTS, dtype=np.int16)
-    contents = blocks.to_bytes(2, "little").ljust(INPUT, b"\0") + values.tobytes()
-    return Workload(
-        program=PROGRAM,
-        contents=contents,
-        memory=MemoryBehaviour(latency=20),
-        max_cycles=20_000,
-    )
+    return blocks.to_bytes(2, "little").ljust(INPUT, b"\0") + values.tobytes()
+
+
+def on_full(**settings: float) -> Measured:
+    return measure(LAUNCH, memory(BLOCKS), FULL, behaviour=SLOW, **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
-    work = workload(BLOCKS)
-    full = measure(work, FULL)
+    full = on_full()
     cut = report(
         PROGRAM,
         FULL,
-        [profile_memory(Subject(program=PROGRAM), work.contents, FULL)],
+        [profile_memory(Subject(program=PROGRAM), full.contents, FULL)],
         timed=[timed_profile(full, 0.0)],
     )
     known = {bound.name: (bound.size, bound.basis) for bound in cut.bounds}
@@ -83,16 +84,15 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     assert known["arc_entries"] == (2, "profiled")
     assert known["scratchpad_alignment"] == (8, "proved")
     assert len(cut.trimmed.instructions) < 20
-    check = check_trimmed(work, FULL, cut.trimmed, before=full)
+    check = check_trimmed(full, FULL, cut.trimmed)
     assert check.match, check.different
     assert not check.unfaulted
     assert check.cycles_full == check.cycles_trimmed == full.result.counters["CYCLES"]
     assert any(full.result.scratchpad)
 
     # More blocks than the profile saw: further in memory than the trimmed engine's addresses go.
-    wild = replace(workload(300), may_fault=True)
     with DramImage(1 << FULL.address_bits) as image:
-        image.write(0, wild.contents)
+        image.write(0, memory(300))
         with PeSimulation(cut.trimmed) as simulation:
             end = simulation.run(Launch(program=PROGRAM, max_cycles=100_000), image).engine
     assert (end.state, end.cause) == ("faulted", FaultCause.DRAM_RANGE)
@@ -100,35 +100,31 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
 
 @pytest.mark.slow
 def test_program_in_rom_and_what_is_too_small_is_found() -> None:
-    work = workload(BLOCKS)
+    full = on_full(watched=False)
     baked = trim(PROGRAM, FULL, rom=True)
-    check = check_trimmed(work, FULL, baked)
+    check = check_trimmed(full, FULL, baked)
     assert check.match, check.different
     assert not check.unfaulted
     # Places for one transfer at a time: the same answer, later.
     fewer = replace(baked, program=None, arc_entries=1)
-    slow = check_trimmed(work, FULL, fewer)
+    slow = check_trimmed(full, FULL, fewer)
     assert slow.different == ("cycles",)
     assert slow.cycles_trimmed > slow.cycles_full
     more = slow.cycles_trimmed / slow.cycles_full - 1
-    assert check_trimmed(work, FULL, fewer, slower=more + 0.001, try_removed=False).match
-    assert not check_trimmed(work, FULL, fewer, slower=more - 0.001, try_removed=False).match
+    assert check_trimmed(full, FULL, fewer, slower=more + 0.001, try_removed=False).match
+    assert not check_trimmed(full, FULL, fewer, slower=more - 0.001, try_removed=False).match
     # A full engine without the places takes the same cycles, whatever earlier runs left in them.
     with PeSimulation(FULL, watched=True) as simulation:
         cycles = []
         for entries in (FULL.arc_entries, 1, FULL.arc_entries):
             with DramImage(1 << FULL.address_bits) as image:
-                image.write(0, work.contents)
-                launch = Launch(
-                    program=PROGRAM,
-                    max_cycles=work.max_cycles,
-                    limits=(entries, FULL.load_store_queue),
-                )
-                result = simulation.run(launch, image, memory=work.memory)
+                image.write(0, full.contents)
+                launch = replace(LAUNCH, limits=(entries, FULL.load_store_queue))
+                result = simulation.run(launch, image, memory=SLOW)
                 cycles.append(result.cycles)
     assert cycles == [slow.cycles_full, slow.cycles_trimmed, slow.cycles_full]
     # Entries are given up as far as the cycles allow.
-    slowest, exact = (measure(work, FULL, slower=part).in_flight for part in (more + 0.001, 0.0))
+    slowest, exact = (on_full(slower=part).in_flight for part in (more + 0.001, 0.0))
     assert slowest is not None
     assert exact is not None
     assert slowest[0] == 1 < exact[0]
@@ -138,7 +134,7 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
 def test_an_application_with_its_program_in_rom() -> None:
     (application,) = choose(["k-means"])
     full = preset(application.preset)
-    runs = [measure(work, full) for work in workloads(application)]
+    runs = [measure(*work, full) for work in workloads(application)]
     profiles = [
         profile_memory(launch, launch.memories[0], full) for launch in subjects_of(application)
     ]
@@ -147,7 +143,7 @@ def test_an_application_with_its_program_in_rom() -> None:
     assert baked.program == application.programs[0].words
     assert len(runs) > 1
     for run in runs:
-        check = check_trimmed(run.work, full, baked, before=run, try_removed=False)
+        check = check_trimmed(run, full, baked, try_removed=False)
         assert check.match, check.different
     with PeSimulation(baked) as simulation:
         assert all(run_work(job, simulation).match for job in application.jobs)
@@ -156,14 +152,13 @@ def test_an_application_with_its_program_in_rom() -> None:
 @pytest.mark.slow
 def test_places_that_are_marked_as_taken_are_places_less() -> None:
     small = replace(FULL, arc_entries=1, load_store_queue=2)
-    work = workload(BLOCKS)
     cycles = []
     for config, limits, watched in ((FULL, (1, 2), True), (small, None, False)):
         with (
             DramImage(1 << FULL.address_bits) as image,
             PeSimulation(config, watched=watched) as simulation,
         ):
-            image.write(0, work.contents)
+            image.write(0, memory(BLOCKS))
             launch = Launch(program=PROGRAM, max_cycles=20_000, limits=limits)
             result = simulation.run(launch, image)
             assert result.engine.halted

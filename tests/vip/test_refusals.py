@@ -10,10 +10,10 @@ import pytest
 
 import vip as api
 from isa.faults import FaultCause
-from isa.run import EngineEnd, RunResult
+from isa.run import EngineEnd, Launch, RunResult
 from pe.config import PeConfig
 from sim_tb.cosim import trim_check
-from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
+from sim_tb.cosim.trim_check import ProgramFaultError, check_trimmed, measure
 from soc.generate.configuration_file import configuration_text
 
 
@@ -162,18 +162,19 @@ def test_a_faulting_program_proves_nothing_unless_allowed(engines):
     work = SimpleNamespace(words=(0,))
     engines(_result(**faulted, pc=3, fault="word 3 is outside"))
     with pytest.raises(ProgramFaultError, match="faults on the full engine: word 3 is outside"):
-        check_trimmed(Workload(program=work), config, config)
-    engines(_result(**faulted, pc=3), _result(**faulted, pc=3))
-    assert check_trimmed(Workload(program=work, may_fault=True), config, config).match
-    engines(_result(**faulted, pc=3), _result(**faulted, pc=4))
-    found = check_trimmed(Workload(program=work, may_fault=True), config, config)
-    assert found.different == ("end",)
+        measure(Launch(program=work), b"", config, watched=False)
+    for pc, different in ((3, ()), (4, ("end",))):
+        engines(_result(**faulted, pc=3))
+        full = measure(Launch(program=work), b"", config, may_fault=True, watched=False)
+        engines(_result(**faulted, pc=pc))
+        assert check_trimmed(full, config, config).different == different
 
 
 def test_a_memory_of_zeros_is_told(engines):
-    program = SimpleNamespace(words=(0,))
-    assert Workload(program=program, contents=bytes(9)).zero_memory
-    assert not Workload(program=program, contents=b"\0\1").zero_memory
+    launch = Launch(program=SimpleNamespace(words=(0,)))
+    for contents, zeros in ((bytes(9), True), (b"\0\1", False)):
+        engines(_result())
+        assert measure(launch, contents, PeConfig(), watched=False).zero_memory is zeros
 
 
 @pytest.mark.parametrize("option", ["--pipeline", "--trace"])

@@ -29,7 +29,7 @@ from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
 from vip.configurations import design
 
-from .machine import model_engines
+from .check import model_engines
 
 _PRESET = "vault-logistic"
 

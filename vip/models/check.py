@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
@@ -14,16 +15,20 @@ from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from microkernels.onnx_models.steps import in_steps
-from pe.config import PAIRS
+from microkernels.runtime.ring import ChipEngines
+from pe.config import PAIRS, PeConfig
+from sim_tb.cosim.kernels import chip_engines
 from support.errors import Shown, VipError
 from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .chosen import part_of
 from .layers import LayerFigures, planned_layers
-from .machine import CLOCK_GHZ, model_engines
 from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
+
+#: Clock of the thesis's machine, in GHz.
+_CLOCK_GHZ = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +65,7 @@ class ModelCheck(Shown):
     @property
     def ms(self) -> float:
         """Predicted time at 1.25 GHz."""
-        return self.cycles / CLOCK_GHZ / 1e6
+        return self.cycles / _CLOCK_GHZ / 1e6
 
     @property
     def supported(self) -> bool:
@@ -76,6 +81,20 @@ class ModelCheck(Shown):
             "predicted_cycles": self.cycles,
             "predicted_ms": self.ms,
         }
+
+
+def model_engines(preset: str) -> ChipEngines:
+    """The engines of a preset, as planners of models know them.
+
+    Raises:
+        ConfigurationError: no such preset.
+    """
+    config = design(preset)
+    engines = chip_engines(config)
+    if isinstance(config, PeConfig):
+        # The memory of an engine alone, such as a board's, has no banks with rows.
+        engines = replace(engines, alignment=COLUMN_BYTES)
+    return engines
 
 
 def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxModel | None]:

@@ -26,11 +26,10 @@ from vip.progress import Progress, silent
 
 from .budget import Trial, check_budget, within_budget
 from .carry import Ports, carried_inputs, check_carry
-from .check import for_machine, long_program, read_model
+from .check import for_machine, long_program, model_engines, read_model
 from .chosen import part_of
 from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
-from .machine import model_engines
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 

@@ -29,10 +29,10 @@ from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
+from .check import model_engines
 from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .layers import LayerFigures, counted_layers, planned_layers
-from .machine import model_engines
 
 #: Images of the golden model at a time.
 _AT_A_TIME = 64

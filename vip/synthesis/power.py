@@ -2,7 +2,7 @@
 and replayed on the mapped netlist."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,14 @@ from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from sim_tb.runner.build import need_simulator
-from soc.generate.generate import configuration_json, verilog
-from support.errors import Shown, VipError
+from soc.generate.generate import verilog
+from support.errors import VipError
 from support.extras import together
 from synth.physical.asic import need_nangate
 from synth.physical.mapping import Progress as UnitProgress
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
-from synth.power.power import THESIS_MHZ, PowerReport, check_energies, measure_power
+from synth.power.power import PowerReport, check_energies, measure_power
 from synth.timing.sta import longest_path
 from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
@@ -38,44 +38,6 @@ KERNELS: Mapping[str, str] = {
     "bp": "belief propagation",
     "conv": "convolution, inner loop",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class PowerResult(Shown):
-    """Power of an engine while it runs a kernel.
-
-    Attributes:
-        config: of the engine. kernel: what ran.
-        mhz: clock at which power is stated.
-        report: power by unit at any clock.
-    """
-
-    config: PeConfig
-    kernel: str
-    mhz: float
-    report: PowerReport
-
-    @property
-    def fmax_mhz(self) -> float:
-        """Clock that the netlist allows."""
-        return self.report.fmax_mhz
-
-    @property
-    def milliwatts(self) -> float:
-        """Power at :attr:`mhz`."""
-        return self.report.total.milliwatts(self.mhz)
-
-    def to_json(self) -> dict[str, object]:
-        """The power as plain JSON data: at the requested clock, at the fastest, and scaled to the
-        thesis's node."""
-        return {
-            "kernel": self.kernel,
-            "fmax_mhz": self.fmax_mhz,
-            **self.report.to_json(self.mhz),
-            "at_fmax": self.report.to_json(self.fmax_mhz),
-            "at_28_nm": self.report.at_thesis_node().to_json(THESIS_MHZ),
-            "configuration": configuration_json(self.config),
-        }
 
 
 def record(kernel: str, config: PeConfig) -> RecordedRun:
@@ -125,7 +87,7 @@ def engine_power(
     emission = verilog(replace(config, sram="macro"))
     netlist = engine_netlist(emission, cells, progress, jobs)
     report = measure_power(netlist, library, runs, what=f"engine for {target}")
-    return replace(report, fmax_mhz=longest_path(netlist, library).fmax_mhz)
+    return replace(report, config=config, fmax_mhz=longest_path(netlist, library).fmax_mhz)
 
 
 def power(
@@ -139,7 +101,7 @@ def power(
     max_cycles: int = 50_000,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> PowerResult:
+) -> PowerReport:
     """Estimate the power of an engine that runs a kernel.
 
     ``power("bp").milliwatts`` is that of belief propagation at 1 GHz. The kernel runs on the
@@ -186,9 +148,4 @@ def power(
         progress=by_part(progress, f"power on {target}"),
         jobs=jobs,
     )
-    return PowerResult(
-        config=chosen,
-        kernel=name,
-        mhz=mhz,
-        report=report,
-    )
+    return replace(report, kernel=name, mhz=mhz)

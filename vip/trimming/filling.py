@@ -131,7 +131,7 @@ def _fill(
     step(f"simulation of {chip.pes} {name} engines")
     cycles, differing = run_copies(
         chip,
-        [run.work for run in runs],
+        [(run.launch, run.contents) for run in runs],
         lambda cycles: step(f"simulation of {chip.pes} {name} engines: {cycles:,} cycles"),
     )
     return Filled(
@@ -178,7 +178,7 @@ def fit_application(application: Application, device: Device, step: Step) -> Fil
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
-    runs = [measure(work, counted, slower=SLOWER) for work in workloads(application)]
+    runs = [measure(*work, counted, slower=SLOWER) for work in workloads(application)]
     cut = proved_cut(known_launches([application], full), full, runs)
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), device, runs, step)
 

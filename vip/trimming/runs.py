@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import Application, suite
 from pe.config import PeConfig
 from sim_tb.cosim.applications import memory_of
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.trim_check import Measured, TrimCheck, Workload, check_trimmed, measure
+from sim_tb.cosim.trim_check import Measured, TrimCheck, check_trimmed, measure
 from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
 from synth.analysis.contents import Subject
@@ -245,7 +246,7 @@ def timed_profile(run: Measured, slower: float) -> Profile:
         slower: additional cycles that fewer of them may cost, as for :func:`measure`.
     """
     return Profile(
-        digest=program_digest(run.work.program),
+        digest=program_digest(run.launch.program),
         facts=Facts(),
         in_flight=run.in_flight,
         slower=0.0 if run.in_flight is None else slower,
@@ -338,15 +339,24 @@ class EngineWork:
         self._launches = [(one, memory) for one in programs for memory in one.memories or (b"",)]
         self.runs: list[Measured] = []
 
-    def _work(self, subject: Subject, memory: bytes) -> Workload:
-        return Workload(
+    def _measured(
+        self, subject: Subject, memory: bytes, progress: Callable[[int], None], **watch: Any
+    ) -> Measured:
+        """The run on the full engine; ``watch`` as for :func:`measure`."""
+        launch = Launch(
             name=subject.name,
             program=subject.program,
-            contents=memory,
             parameters=subject.parameters or 0,
-            memory=self._behaviour or MemoryBehaviour(),
             max_cycles=self._max_cycles,
+        )
+        return measure(
+            launch,
+            memory,
+            self._full,
+            progress,
+            behaviour=self._behaviour,
             may_fault=self._allow_fault,
+            **watch,
         )
 
     @property
@@ -383,8 +393,7 @@ class EngineWork:
             if one.memories:
                 profiles.append(profile)
             if hardware:
-                work = self._work(one, memory)
-                self.runs.append(measure(work, self._full, cycles, slower=sizes.slower))
+                self.runs.append(self._measured(one, memory, cycles, slower=sizes.slower))
         timed = [timed_profile(run, sizes.slower) for run in self.runs]
         return cut_to(self._programs, self._full, sizes, profiles, timed)
 
@@ -393,16 +402,22 @@ class EngineWork:
     ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
         """Run everything on the trimmed engine, and on the full one unless that was done; try each
         removed instruction once."""
-        checks = tuple(
-            check_trimmed(
-                self._work(one, memory),
-                cut.full,
-                cut.trimmed,
-                counting(progress, f"{one.name} on both engines (cycles)"),
-                before=self.runs[number] if self.runs else None,
-                try_removed=number == 0,
-                slower=slower,
+        checks = []
+        for number, (one, memory) in enumerate(self._launches):
+            cycles = counting(progress, f"{one.name} on both engines (cycles)")
+            before = (
+                self.runs[number]
+                if self.runs
+                else self._measured(one, memory, cycles, watched=False)
             )
-            for number, (one, memory) in enumerate(self._launches)
-        )
-        return checks, tuple(sorted({key for check in checks for key in check.unfaulted}))
+            checks.append(
+                check_trimmed(
+                    before,
+                    cut.full,
+                    cut.trimmed,
+                    cycles,
+                    try_removed=number == 0,
+                    slower=slower,
+                )
+            )
+        return tuple(checks), tuple(sorted({key for check in checks for key in check.unfaulted}))

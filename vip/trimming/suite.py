@@ -18,7 +18,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import run_work
-from sim_tb.cosim.recorded import record_workload
+from sim_tb.cosim.recorded import record_again
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from sim_tb.runner.build import need_simulator
 from sim_tb.runner.cache import ResultCache, fingerprint
@@ -63,20 +63,19 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
     counted = preset(members[0].preset)
     full = replace(counted, counters=False)
     works = [work for item in members for work in workloads(item)]
-    runs = [measure(work, counted, slower=SLOWER) for work in works]
-    before = [measure(run.work, full, watched=False) for run in runs]
+    runs = [measure(*work, counted, slower=SLOWER) for work in works]
+    before = [measure(*work, full, watched=False) for work in works]
     cut = proved_cut(known_launches(members, full), full, runs)
     checks = [
         check_trimmed(
-            run.work,
+            run,
             full,
             cut.trimmed,
-            before=one,
             try_removed=not number,
             ports_only=power,
             slower=SLOWER,
         )
-        for number, (run, one) in enumerate(zip(runs, before, strict=True))
+        for number, run in enumerate(before)
     ]
     return TrimRow(
         name=name,
@@ -109,7 +108,7 @@ def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool)
 
 def _power_of(runs: Sequence[Measured], config: PeConfig, full: PeConfig) -> dict[str, float]:
     """Power of ``config`` over all cycles of ``runs``, in mW, in total and by part."""
-    recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
+    recorded = [record_again(run, config, full.address_bits) for run in runs]
     return engine_power(recorded, config, CELLS, jobs=1).total.parts(POWER_MHZ)
 
 

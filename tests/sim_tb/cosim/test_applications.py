@@ -70,8 +70,10 @@ def test_golden_model_simulator_and_verilog_agree(
 def test_there_are_twenty_with_workloads_of_their_own() -> None:
     assert len(suite()) == 20
     for item in suite().values():
-        assert [work.program for work in workloads(item)] == [job.program for job in item.jobs]
-        assert not any(work.zero_memory for work in workloads(item))
+        assert [launch.program for launch, _ in workloads(item)] == [
+            job.program for job in item.jobs
+        ]
+        assert all(any(memory) for _, memory in workloads(item))
         assert len(set(item.programs)) == len(item.programs)
 
 

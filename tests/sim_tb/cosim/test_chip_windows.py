@@ -16,7 +16,6 @@ from noc.node.counters import NetworkCounter
 from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.trim_check import Workload
 from soc.chip.config import ChipConfig
 from soc.generate.generate import verilog
 from soc.generate.presets import chip_preset
@@ -155,13 +154,9 @@ def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) 
         replace(CONFIG, **changes)  # type: ignore[arg-type]
 
 
-def double(value: int) -> Workload:
-    return Workload(
-        program=DOUBLE,
-        contents=bytes(64) + value.to_bytes(8, "little"),
-        parameters=64,
-        max_cycles=10_000,
-    )
+def double(value: int, parameters: int = 64) -> tuple[Launch, bytes]:
+    launch = Launch(program=DOUBLE, parameters=parameters, max_cycles=10_000)
+    return launch, bytes(64) + value.to_bytes(8, "little")
 
 
 def test_copies_of_launches_are_held_against_the_simulator(
@@ -200,6 +195,6 @@ def test_copies_that_can_not_be_run() -> None:
     with pytest.raises(CosimError, match="copies need engines with windows"):
         run_copies(_TINY, [double(7)])
     with pytest.raises(CosimError, match="4097 bytes of data for windows of 4096 bytes"):
-        run_copies(CONFIG, [replace(double(7), contents=bytes(4097))])
+        run_copies(CONFIG, [(double(7)[0], bytes(4097))])
     with pytest.raises(CosimError, match=r"does not halt: .*:2: ld\.reg "):
-        run_copies(CONFIG, [replace(double(7), parameters=4096)])
+        run_copies(CONFIG, [double(7, parameters=4096)])

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from isa.assembly.assembler import assemble
+from isa.run import Launch
 from microkernels.suite import suite
 from sim_tb.cosim.applications import choose, workloads
-from sim_tb.cosim.trim_check import Workload
 from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
 from soc.generate.presets import preset
@@ -143,11 +143,13 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
 
     monkeypatch.setattr("vip.trimming.filling.fit", fitted)
     monkeypatch.setattr("vip.trimming.filling.run_copies", run)
-    work = Workload(program=assemble("halt"))
+    work = (Launch(program=assemble("halt")), b"data")
     steps = []
     full, trimmed = preset("pe-small"), known.config.pe
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
-    run_once = SimpleNamespace(work=work, result=SimpleNamespace(counters=counters))
+    run_once = SimpleNamespace(
+        launch=work[0], contents=work[1], result=SimpleNamespace(counters=counters)
+    )
     found = fit_both(full, trimmed, known.full.device, [run_once], steps.append)
     assert found.demand == 0.25
     assert found.full.moved == found.moved == 25
@@ -165,7 +167,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
 
 
 def test_windows_hold_the_data_of_every_application():
-    most = max(len(work.contents) for item in suite().values() for work in workloads(item))
+    most = max(len(memory) for item in suite().values() for _, memory in workloads(item))
     assert (1 << (WINDOW_BITS - 1)) < most <= 1 << WINDOW_BITS
 
 
@@ -189,8 +191,11 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     monkeypatch.setattr(
         "vip.trimming.filling.measure",
-        lambda work, full, *, slower: SimpleNamespace(
-            work=work, result=SimpleNamespace(counters=counters), in_flight=(3, 8)
+        lambda launch, memory, full, *, slower: SimpleNamespace(
+            launch=launch,
+            contents=memory,
+            result=SimpleNamespace(counters=counters),
+            in_flight=(3, 8),
         ),
     )
     fit_application(application, known.full.device, lambda step: None)

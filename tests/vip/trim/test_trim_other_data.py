@@ -7,9 +7,10 @@ import pytest
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.run import Launch
 from microkernels.suite import suite
 from pe.config import PeConfig
-from sim_tb.cosim.trim_check import Workload, check_trimmed
+from sim_tb.cosim.trim_check import check_trimmed, measure
 from soc.generate.presets import preset
 from synth.analysis.contents import Subject
 from synth.analysis.trim import TrimReport, report
@@ -78,17 +79,16 @@ def smaller(config: PeConfig) -> PeConfig:
 def test_the_hardware_ends_alike_on_other_data(name: str) -> None:
     launches, cut = trimmed(name)
     for launch in launches:
-        works = [
-            Workload(
-                program=launch.program,
-                contents=contents,
-                parameters=launch.parameters or 0,
-            )
+        work = Launch(
+            program=launch.program, parameters=launch.parameters or 0, max_cycles=100_000_000
+        )
+        runs = [
+            measure(work, contents, cut.full, watched=False)
             for contents in (launch.memories[0], other_data(launch, 1))
         ]
-        checks = [check_trimmed(work, cut.full, cut.trimmed, try_removed=False) for work in works]
+        checks = [check_trimmed(run, cut.full, cut.trimmed, try_removed=False) for run in runs]
         assert all(check.match for check in checks)
         # The programs are steady: data do not change the cycles.
         assert checks[0].cycles_full == checks[1].cycles_full
-        found = check_trimmed(works[1], cut.full, smaller(cut.trimmed), try_removed=False)
+        found = check_trimmed(runs[1], cut.full, smaller(cut.trimmed), try_removed=False)
         assert found.different == ("cycles",)

@@ -99,13 +99,13 @@ def power(
             progress=progress,
         )
     write_json(json, result.to_json())
-    report, thesis = result.report, result.report.at_thesis_node()
-    title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {report.library}"
-    console.print(_table(title, report, mhz))
-    for kind in report.work:
-        console.print(f"{report.energy_pj(kind, mhz):,.2f} pJ per {kind}")
+    thesis = result.at_thesis_node()
+    title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {result.library}"
+    console.print(_table(title, result, mhz))
+    for kind in result.work:
+        console.print(f"{result.energy_pj(kind, mhz):,.2f} pJ per {kind}")
     console.print(
-        f"{report.total.milliwatts(result.fmax_mhz):.1f} mW at {result.fmax_mhz:g} MHz, the"
+        f"{result.total.milliwatts(result.fmax_mhz):.1f} mW at {result.fmax_mhz:g} MHz, the"
         f" netlist's highest clock; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
         f" {thesis.node_nm:g} nm, {thesis.volts:g} V and {THESIS_MHZ:g} MHz"
     )
