@@ -142,21 +142,23 @@ def _glance() -> str:
     """Every mnemonic with its operands and what it does."""
     rows: dict[str, tuple[str, str]] = {}
     for row, *_ in _families(INSTRUCTIONS):
-        name, what = _short_name(row), row.summary
+        name, summary = _short_name(row), row.summary
         if row.vertical is not None:
             if name in rows or row.vertical is not VerticalOp.ADD:
                 continue
-            what = f"{_group(row)}, such as `{row.mnemonic}`."
+            summary = f"{_group(row)}, such as `{row.mnemonic}`."
         operands = _syntax(row).strip("`").partition(" ")[2]
         if name in rows:
             before, meaning = rows[name]
             operands = f"{before} or {operands.rpartition(', ')[2]}"
-            is_same = what.startswith(meaning[:-1])
-            what = meaning if is_same else f"{meaning[:-1]}, or {what[0].lower()}{what[1:]}"
-        rows[name] = operands, what
+            is_same = summary.startswith(meaning[:-1])
+            summary = (
+                meaning if is_same else f"{meaning[:-1]}, or {summary[0].lower()}{summary[1:]}"
+            )
+        rows[name] = operands, summary
     lines = [
-        (f"`{name}`", f"`{operands}`" if operands else "", what)
-        for name, (operands, what) in rows.items()
+        (f"`{name}`", f"`{operands}`" if operands else "", summary)
+        for name, (operands, summary) in rows.items()
     ]
     return "## All instructions\n\n" + _table(("mnemonic", "operands", "what it does"), lines)
 

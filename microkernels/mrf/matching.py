@@ -133,10 +133,10 @@ def _costs(
     costs = np.full((*size, len(moves)), limit, np.int16)
     for label, move in enumerate(moves):
         ends = list(zip(size, move, strict=True))
-        here = tuple(slice(max(0, -step), side - max(0, step)) for side, step in ends)
-        there = tuple(slice(max(0, step), side - max(0, -step)) for side, step in ends)
-        part = costs[here][..., label]
-        np.minimum(compare.at(here, there), limit, out=part, casting="unsafe")
+        in_first = tuple(slice(max(0, -step), side - max(0, step)) for side, step in ends)
+        in_second = tuple(slice(max(0, step), side - max(0, -step)) for side, step in ends)
+        part = costs[in_first][..., label]
+        np.minimum(compare.at(in_first, in_second), limit, out=part, casting="unsafe")
     return costs
 
 
@@ -145,8 +145,8 @@ class _Comparison(Protocol):
 
     largest: int
 
-    def at(self, here: _Place, there: _Place) -> _Plane:
-        """Costs of pixels ``here`` in the first picture against those ``there`` in the second."""
+    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
+        """Costs of pixels ``in_first`` of the first picture against ``in_second`` of the second."""
 
 
 class _Differences:
@@ -158,8 +158,8 @@ class _Differences:
         self._parts = 1 if summed else channels
         self.largest = 255 * channels // self._parts
 
-    def at(self, here: _Place, there: _Place) -> _Plane:
-        differences = np.abs(self._left[here] - self._right[there])
+    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
+        differences = np.abs(self._left[in_first] - self._right[in_second])
         return _mean(differences, self._parts)
 
 
@@ -173,11 +173,11 @@ class _BirchfieldTomasi:
         self._parts = 1 if summed else channels
         self.largest = 255 * channels // self._parts
 
-    def at(self, here: _Place, there: _Place) -> _Plane:
+    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
         left, right = self._left, self._right
         ways = (
-            right.distance(left.value[here], there),
-            left.distance(right.value[there], here),
+            right.distance(left.value[in_first], in_second),
+            left.distance(right.value[in_second], in_first),
         )
         return _mean(np.minimum(*ways), 2 * self._parts)
 
@@ -206,8 +206,8 @@ class _Census:
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _census(left), _census(right)
 
-    def at(self, here: _Place, there: _Place) -> _Plane:
-        differing = np.bitwise_count(self._left[here] ^ self._right[there])
+    def at(self, in_first: _Place, in_second: _Place) -> _Plane:
+        differing = np.bitwise_count(self._left[in_first] ^ self._right[in_second])
         result: _Plane = differing.astype(np.int16)
         return result
 

@@ -128,11 +128,11 @@ def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
         network=replace(model.network, layers=tuple(reversed(layers))),
         curves=curves,
         affine={
-            **{name: each for name, each in model.affine.items() if name not in {*gone, *curves}},
+            **{name: value for name, value in model.affine.items() if name not in {*gone, *curves}},
             **{name: (gate.factor, gate.offset) for name, gate in gates.items()},
         },
         bounds={
-            **{name: each for name, each in model.bounds.items() if name not in {*gone, *curves}},
+            **{name: value for name, value in model.bounds.items() if name not in {*gone, *curves}},
             **{name: (gate.low, gate.high) for name, gate in gates.items()},
         },
         inner=tuple(port for port in model.inner if port.layer not in gone),
@@ -205,11 +205,11 @@ def _chains(model: MappedModel) -> dict[str, _Chain]:
             users = {user.name for user in network.users(source)}
             if source in chains and source not in read and name not in apart and users == {name}:
                 inner[number] = chains[source]._replace(before=chains[source].before | {source})
-        if len({each.source for each in inner}) == 1:
-            arguments = [each.function for each in inner]
+        if len({chain.source for chain in inner}) == 1:
+            arguments = [chain.function for chain in inner]
             chains[name] = _Chain(
                 inner[0].source,
                 formula if arguments == [ARGUMENT] else formula.after(arguments),
-                frozenset().union(*(each.before for each in inner)),
+                frozenset().union(*(chain.before for chain in inner)),
             )
     return chains

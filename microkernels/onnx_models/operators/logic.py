@@ -25,13 +25,13 @@ def _inverted(parts: Parts, tensor: Tensor, *, last: bool = False) -> str:
     return parts("Sub", 1.0, tensor, last=last)
 
 
-def _positive(parts: Parts, tensor: str, *, whole: bool, last: bool = False) -> str:
+def _positive(parts: Parts, tensor: str, *, integers: bool, last: bool = False) -> str:
     """Whether elements are above 0.
 
     Parameters:
-        whole: they are integers.
+        integers: they are integers.
     """
-    if whole:
+    if integers:
         return parts("Clip", tensor, last=last, min=0.0, max=1.0)
     return parts("Step", tensor, last=last)
 
@@ -48,12 +48,12 @@ def comparison(kind: str) -> Callable[[Importer, GraphNode], None]:
         first, second = node.inputs
         if kind in ("less", "at least"):
             first, second = second, first
-        whole = any(name in importer.graph.integers for name in node.inputs)
+        integers = any(name in importer.graph.integers for name in node.inputs)
         difference = parts("Sub", first, second)
         if kind == "equal":
             difference = parts("Abs", difference)
         plain = kind in ("greater", "less")
-        above = _positive(parts, difference, whole=whole, last=plain)
+        above = _positive(parts, difference, integers=integers, last=plain)
         if not plain:
             _inverted(parts, above, last=True)
 
@@ -173,8 +173,8 @@ def _constant_choice(importer: Importer, node: GraphNode, parts: Parts) -> None:
         else:
             chosen.append(parts("Mul", tensors[number - 1], places.astype(float)))
     if not chosen:
-        whole = importer.constant_of(node, np.broadcast_to(fixed, shape))
-        importer.name_output(node, node.outputs[0], whole)
+        constant = importer.constant_of(node, np.broadcast_to(fixed, shape))
+        importer.name_output(node, node.outputs[0], constant)
     elif len(chosen) > 1:
         parts("Add", *chosen, last=True)
     elif fixed.any():
@@ -201,9 +201,9 @@ def argument(kind: str) -> Callable[[Importer, GraphNode], None]:
             x = parts("Sub", 0.0, x)
         count = shape[axis]
         largest = parts("ReduceMax", x, axes=[axis])
-        whole = node.inputs[0] in importer.graph.integers
+        integers = node.inputs[0] in importer.graph.integers
         below = parts("Sub", largest, x)
-        other = _positive(parts, below, whole=whole)
+        other = _positive(parts, below, integers=integers)
         places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))
         last = bool(attribute(node, "select_last_index", 0))
         # Among the largest elements, the greatest number, or the greatest of their negatives.
