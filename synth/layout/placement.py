@@ -14,7 +14,7 @@ from typing import Any
 
 from support.cache import build_folder, content_key
 from support.extras import need
-from support.files import write_atomically
+from support.files import write_atomically, write_file
 from support.processes import run_tool
 from support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -191,7 +191,7 @@ def _run(work: str) -> list[tuple[int, int, str]]:
     file = build_folder() / "placements" / f"{content_key(_FORMAT, version(_PLACER), work)}.json"
     if not file.is_file():
         with scratch_folder("placement") as folder:
-            (folder / "circuit.json").write_text(work, encoding="utf-8")
+            write_file(folder / "circuit.json", work)
             command = [sys.executable, "-I", str(_WORKER)]
             process = run_tool(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if process.returncode != 0:

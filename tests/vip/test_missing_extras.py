@@ -87,6 +87,7 @@ NEEDS: dict[str, set[str]] = {
     "synth decode --target generic --target nangate45": YOSYS | CELLS,
     "synth --device ecp5-45k": YOSYS | NEXTPNR,
     "timing --preset pe-small": YOSYS | CELLS,
+    "layout --preset pe-small --picture a.png": YOSYS | CELLS | PLOT | {"coloquinte"},
     "power kernel.s --preset pe-small": SIMULATOR | CELLS,
     "report -o page": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS,
     "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS | NEXTPNR,

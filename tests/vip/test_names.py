@@ -102,7 +102,7 @@ def test_what_was_meant(vip, words, message) -> None:
         ("trim bp -o x --device xc7a10t", "unknown device 'xc7a10t'", "xc7a100t"),
         ("model certify --only vualt", "unknown machine 'vualt'", "vault"),
         ("bench kernels --only fc9", "--only: unknown part 'fc9'", "fc"),
-        ("bench networks --only vgg", "--only: unknown network 'vgg'", "vgg16"),
+        ("bench networks --only vgg", "--only: unknown network 'vgg'", "vgg19 or vgg16"),
     ],
 )
 def test_a_name_that_is_nearly_right(vip, words, what, near) -> None:

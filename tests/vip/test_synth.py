@@ -36,6 +36,7 @@ def _refused(result, *words):
         (("layout", "--target", "liberty:bad.lib"), ("LEF files", "need each other")),
         (("layout", "--lef", "none.lef"), ("none.lef", "No such file")),
         (("layout", "--density", "2"), ("density", "at most 1, not 2")),
+        (("layout", "--wire-ff", "nan"), ("--wire-ff", "at most 100")),
         (("layout", "--picture", "a.gif"), ("a.gif", ".png or .svg")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "-o", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),

@@ -41,6 +41,8 @@ DETOUR = 1.15
 #: Load in fF that a cell may drive before buffers are added. Of 15 to 50 the whole engine is
 #: fastest with 40 (667 MHz; 649 with 25, 602 with 50).
 MOST_FF = 40.0
+#: Most fF of a um of wire.
+MOST_WIRE_FF = 100.0
 #: Files of cells and layers beside the library of ``nangate45``.
 _FILES = ("rtk-tech.lef", "stdcells.lef")
 _FOLDER = "adks/freepdk-45nm/view-tiny"
@@ -99,7 +101,7 @@ def layout(
         target: of standard cells: ``nangate45`` or ``liberty:PATH``.
         lef: LEF files of the cells and layers of ``liberty:PATH``; ``nangate45`` has its own.
         density: share of the area between memories that cells fill, above 0 and at most 1.
-        wire_ff: fF of a micrometre of wire; None: of the third routing layer.
+        wire_ff: fF of a um of wire, at most :data:`MOST_WIRE_FF`; None: of the third layer.
         seed: of the placer; another one gives another placement.
         picture: file to draw the last placement to, by unit, PNG or SVG by its ending.
         jobs: tools at a time while units are mapped; None: one per processor.
@@ -114,6 +116,8 @@ def layout(
     """
     chosen, file = engine(config), None if picture is None else Path(picture)
     check_density(density)
+    if wire_ff is not None and not 0 <= wire_ff <= MOST_WIRE_FF:
+        raise SynthesisError(f"wire_ff must be from 0 to {MOST_WIRE_FF:g}, not {wire_ff:g}")
     files = _files(target, lef)
     with together():
         need_yosys()
@@ -134,9 +138,13 @@ def layout(
     last = place(longer, die, density=density, seed=seed, start=start)
     if file is not None:
         _draw(last, file)
-    steps = [_step("placed", placed, library, wire), _step("buffered", last, library, wire)]
-    mm2 = round(die.mm2, 4)
-    return Layout(config=chosen, target=target, wire=wire, mm2=mm2, steps=steps)
+    return Layout(
+        config=chosen,
+        target=target,
+        wire=wire,
+        mm2=round(die.mm2, 4),
+        steps=[_step("placed", placed, library, wire), _step("buffered", last, library, wire)],
+    )
 
 
 def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:

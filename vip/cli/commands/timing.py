@@ -11,9 +11,17 @@ from synth.physical.corners import CornerTiming
 from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.synthesis.layout import Layout
+from vip.synthesis.layout import MOST_WIRE_FF, Layout
 
-from .options import JsonOption, PresetOption, ToolsOption, file_option, liberty_files, reading
+from .options import (
+    JsonOption,
+    PresetOption,
+    ToolsOption,
+    drawing,
+    file_option,
+    liberty_files,
+    reading,
+)
 
 
 def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
@@ -104,22 +112,20 @@ def layout(
     ] = "nangate45",
     lef: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="LEF file with the cells or layers of liberty:PATH; may be repeated.",
-            metavar="FILE",
-            callback=reading(),
-        ),
+        file_option("LEF file with cells or layers of liberty:PATH; may be repeated.", reading()),
     ] = None,
     density: Annotated[
         float, typer.Option(help="Share of the area that cells fill.", metavar="SHARE")
     ] = 0.65,
     wire_ff: Annotated[
         float | None,
-        typer.Option(help="fF of a um of wire (default: of the LEF's third layer).", min=0),
+        typer.Option(
+            help="fF of a um of wire (default: of the LEF's third layer).", min=0, max=MOST_WIRE_FF
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the placer.", min=0, metavar="N")] = 1,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the placed units (.png or .svg).", metavar="FILE")
+        Path | None, file_option("Draw the placed units as PNG or SVG.", drawing())
     ] = None,
     jobs: ToolsOption = None,
     json: JsonOption = None,
