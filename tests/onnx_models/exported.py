@@ -10,6 +10,7 @@ predictions to them.
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -504,7 +505,9 @@ def _record(layers: Sequence[LayerFigures]) -> None:
         for (effort, counted), length in zip(every, vectors[kind], strict=True):
             predicted = sum(each * effort.get(name, 0.0) for name, each in cycles.items())
             like = likeness(effort, predicted, length)
-            worst[like] = max(worst.get(like, 0.0), round(abs(predicted / counted - 1), 3))
+            # Up, so that none just beyond the largest error counts as known.
+            off = ceil(1000 * abs(predicted / counted - 1)) / 1000
+            worst[like] = max(worst.get(like, 0.0), off)
         pace[kind] = {"cycles": cycles, "measured": [[*like, off] for like, off in worst.items()]}
     lines = ",\n".join(
         f'"{kind}": {{"cycles": {json.dumps(one["cycles"])},\n"measured": [\n'
