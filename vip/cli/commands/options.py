@@ -179,6 +179,14 @@ def liberty_files(value: str | list[str] | None) -> list[Path]:
     return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
 
 
+CellsOption = Annotated[
+    str,
+    typer.Option(
+        help="Cells to map to: nangate45 or liberty:PATH.",
+        metavar="TARGET",
+        callback=reading(liberty_files),
+    ),
+]
 ParametersOption = Annotated[
     int,
     typer.Option(

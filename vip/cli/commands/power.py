@@ -14,12 +14,12 @@ from vip.synthesis.power import KERNELS
 
 from .option_groups.design import MemoryOption
 from .options import (
+    CellsOption,
     JsonOption,
     ParametersOption,
     PresetOption,
     ToolsOption,
     files_beside,
-    liberty_files,
     reading,
 )
 
@@ -58,14 +58,7 @@ def power(
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     preset_name: PresetOption = "pe",
-    target: Annotated[
-        str,
-        typer.Option(
-            help="nangate45 or liberty:PATH.",
-            metavar="TARGET",
-            callback=reading(liberty_files),
-        ),
-    ] = "nangate45",
+    target: CellsOption = "nangate45",
     mhz: Annotated[
         float, typer.Option(help="Clock frequency.", min=1, max=10_000, metavar="MHZ")
     ] = 1000.0,

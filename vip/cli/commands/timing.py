@@ -14,12 +14,12 @@ from vip.output import write_json
 from vip.synthesis.layout import MOST_WIRE_FF, Layout
 
 from .options import (
+    CellsOption,
     JsonOption,
     PresetOption,
     ToolsOption,
     drawing,
     file_option,
-    liberty_files,
     reading,
 )
 
@@ -39,14 +39,7 @@ def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
 
 def timing(
     preset_name: PresetOption = "pe",
-    target: Annotated[
-        str,
-        typer.Option(
-            help="Cells to map to: nangate45 or liberty:PATH.",
-            metavar="TARGET",
-            callback=reading(liberty_files),
-        ),
-    ] = "nangate45",
+    target: CellsOption = "nangate45",
     corner: Annotated[
         list[Path] | None,
         file_option(
@@ -102,14 +95,7 @@ def _steps(title: str, result: Layout) -> Table:
 
 def layout(
     preset_name: PresetOption = "pe",
-    target: Annotated[
-        str,
-        typer.Option(
-            help="Cells to map to: nangate45, or liberty:PATH.",
-            metavar="TARGET",
-            callback=reading(liberty_files),
-        ),
-    ] = "nangate45",
+    target: CellsOption = "nangate45",
     lef: Annotated[
         list[Path] | None,
         file_option("LEF file with cells or layers of liberty:PATH; may be repeated.", reading()),
