@@ -1,0 +1,424 @@
+"""Detailed routing of placed cells: where wires reach their pins, and the wires themselves.
+
+Wires are on a lattice of the pitches of the second layer (x) and the third (y), in the directions
+of their layers, from the second to :data:`_TOP`; vias to the first layer are on pins. The router
+(``router.cpp``) treats rules as nodes: a wire takes its nodes and as many behind its end as keep
+the next wire's via away.
+"""
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from support.native import compile_library
+from synth.errors import SynthesisError
+
+from .floorplan import Box
+from .lef import Lef, LefCell, Shape
+from .placement import PlacedCells, What
+
+_SOURCE = Path(__file__).with_name("router.cpp")
+#: The highest layer that wires use; those above are left to supplies.
+_TOP = 6
+#: Layers that memories cover, from the lowest.
+_COVERED = 4
+#: Rounds of negotiation, after which shared nodes stay.
+_ROUNDS = 60
+#: Vias to choose from on a pin, up to which wires of the lowest layer lead to more.
+_PLACES = 4
+#: Least overlap in nm of shapes that are one, a wire's width.
+_JOINT = 70
+#: Cost of a via, in steps of the shorter pitch.
+_VIA = 2.5
+#: Costs are whole parts of a step.
+_PARTS = 3
+
+Array = npt.NDArray[Any]
+#: A box in nm.
+Rectangle = tuple[int, int, int, int]
+
+
+class Lattice:
+    """The lattice of a LEF, and what its rules take of it.
+
+    Attributes:
+        metal: name of the lowest layer. space: between shapes on it.
+        x_nm, y_nm: its pitches; the first node is half of them from the corner.
+        layers: names of the layers of wires. cuts: of the cut layer above each layer of LEF.
+        vias: the shapes of the via above each layer of LEF; of the first, all that fit.
+        rows: per layer of wires, as ``router.cpp`` reads them: whether wires are horizontal, steps
+            between tracks and between nodes of a track, nodes that a wire takes behind it, and
+            nodes between cuts below and above.
+
+    Raises:
+        SynthesisError: the LEF lacks a rule or a via, or its cells do not fit the lattice.
+    """
+
+    def __init__(self, lef: Lef) -> None:
+        names = list(lef.layers)[:_TOP]
+        if len(names) < _TOP:
+            raise SynthesisError(f"LEF has {len(names)} routing layers; routing needs {_TOP}")
+        self.lef, self.metal, self.layers = lef, names[0], names[1:]
+        self.space = self._rule(self.metal, "SPACING")
+        self.x_nm, self.y_nm = (self._rule(name, "PITCH") for name in names[1:3])
+        if lef.site_nm % self.x_nm or lef.row_nm % self.y_nm:
+            raise SynthesisError(
+                f"LEF: sites and rows are no multiples of {self.x_nm} and {self.y_nm} nm pitches"
+            )
+        for place, name in enumerate(self.layers):
+            if lef.rules[name]["DIRECTION"] != place % 2:
+                raise SynthesisError(f"LEF: wires of {name} do not cross those of the layer below")
+        self.vias = [self._vias(below, above) for below, above in pairwise(names)]
+        self.cuts = [
+            next(layer for layer, *_ in vias[0] if layer not in names) for vias in self.vias
+        ]
+        tracks = [self._steps(place, along=False) for place in range(len(self.layers))]
+        self.rows = []
+        for place in range(len(self.layers)):
+            # Nodes are where a wire of a layer beside it can be.
+            beside = [*tracks[max(0, place - 1) : place], *tracks[place + 1 : place + 2]]
+            step = gcd(*beside) if place else 1
+            gaps = [self._gap(place, cut, step) for cut in self.cuts[place : place + 2]]
+            extension = max(self._steps(place, along=True, step=step) - 1, *gaps)
+            self.rows.append((place % 2, tracks[place], step, extension, gaps[0], gaps[-1]))
+
+    def _rule(self, layer: str, rule: str) -> int:
+        try:
+            return self.lef.rules[layer][rule]
+        except KeyError:
+            raise SynthesisError(f"LEF: layer {layer} lacks its {rule.lower()}") from None
+
+    def _across(self, shape: Shape) -> int:
+        """Size of a shape across the wires of its layer."""
+        _, left, low, right, top = shape
+        return top - low if self.lef.rules[shape[0]]["DIRECTION"] else right - left
+
+    def _vias(self, below: str, above: str) -> Sequence[Sequence[Shape]]:
+        """Vias between two layers, the narrowest first: of the lowest cut, all as narrow above."""
+        vias = []
+        for shapes in self.lef.vias.values():
+            of = {shape[0]: shape for shape in shapes}
+            if below in of and above in of and len(of) == 3:
+                narrow = self._across(of[above]), self._across(of[below]), str(shapes)
+                vias.append((narrow, shapes))
+        if not vias:
+            raise SynthesisError(f"LEF has no via from {below} to {above}")
+        vias.sort()
+        return [shapes for narrow, shapes in vias if narrow[0] == vias[0][0][0]]
+
+    def _pads(self, place: int) -> Iterator[Shape]:
+        """Shapes of vias on a layer of wires."""
+        for vias in self.vias[place : place + 2]:
+            yield next(shape for shape in vias[0] if shape[0] == self.layers[place])
+
+    def pitch(self, place: int, *, along: bool) -> int:
+        """Of the lattice along the wires of a layer, or across them."""
+        return self.x_nm if along == bool(place % 2) else self.y_nm
+
+    def _steps(self, place: int, *, along: bool, step: int = 1) -> int:
+        """Steps from a via or wire to the next one."""
+        name = self.layers[place]
+        sizes = [self._rule(name, "WIDTH")]
+        for pad in self._pads(place):
+            across = self._across(pad)
+            sizes.append(pad[3] - pad[1] + pad[4] - pad[2] - across if along else across)
+        room = max(sizes) + self._rule(name, "SPACING")
+        return -(-room // (self.pitch(place, along=along) * step))
+
+    def _gap(self, place: int, cut: str, step: int) -> int:
+        """Nodes along a wire between which cuts are too close."""
+        room = self._rule(cut, "WIDTH") + self._rule(cut, "SPACING")
+        return -(-room // (self.pitch(place, along=True) * step)) - 1
+
+    def half(self, place: int) -> tuple[int, int]:
+        """How far a wire reaches along its track from its last node, and across it."""
+        along = max(
+            pad[3] - pad[1] + pad[4] - pad[2] - self._across(pad) for pad in self._pads(place)
+        )
+        return along // 2, self._rule(self.layers[place], "WIDTH") // 2
+
+    def access(self, kind: str) -> Mapping[str, Sequence[tuple[int, int, Sequence[Rectangle]]]]:
+        """Pin -> nodes in a cell of orientation N where a via can be on it, each with the shapes
+        of the lowest layer there: of its pad, and of a wire of a step to the pin if it needs one.
+
+        What they add to the pin keeps its distance to all other shapes of the cell, to the pads of
+        other pins' vias, and to cells beside it, which begin half a space from the edge.
+        """
+        cell = self.lef.cells[kind]
+        metal = self.metal
+        shapes = {
+            name: [shape[1:] for shape in of if shape[0] == metal]
+            for name, of in cell.shapes.items()
+        }
+        signals = [pin for pin in cell.pins if shapes[pin]]
+        direct = {pin: list(self._places(cell, pin, shapes, steps=False)) for pin in signals}
+        for pin in signals:
+            others = {name: [*of] for name, of in shapes.items()}
+            for name in signals:
+                others[name] += (pad for _, _, pads in direct[name] for pad in pads[:1])
+            others[pin] = shapes[pin]
+            if len(direct[pin]) < _PLACES:
+                at = {(column, row) for column, row, _ in direct[pin]}
+                more = self._places(cell, pin, others, steps=True)
+                direct[pin] += (place for place in more if place[:2] not in at)
+        return direct
+
+    def _places(
+        self, cell: LefCell, pin: str, shapes: Mapping[str, Sequence[Rectangle]], *, steps: bool
+    ) -> Iterator[tuple[int, int, Sequence[Rectangle]]]:
+        own, space = shapes[pin], self.space
+        others = [shape for name, of in shapes.items() if name != pin for shape in of]
+
+        def free(added: Rectangle) -> bool:
+            return all(
+                2 * min(part[0], cell.width - part[2]) >= space
+                and not any(near(part, box, space) for box in others)
+                for part in uncovered(added, own)
+            )
+
+        for column in range(cell.width // self.x_nm):
+            for row in range(cell.height // self.y_nm):
+                x, y = (2 * column + 1) * self.x_nm // 2, (2 * row + 1) * self.y_nm // 2
+                for via in self.vias[0]:
+                    at = {name: moved(shape, x, y) for name, *shape in via}
+                    pad, cut = at[self.metal], at[self.cuts[0]]
+                    if not steps:
+                        if not uncovered(cut, own) and free(pad):
+                            yield column, row, [pad]
+                            break
+                        continue
+                    wire = next(
+                        (
+                            wire
+                            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))
+                            if free(wire := self._wire(x, y, dx, dy)) and touches(wire, own)
+                        ),
+                        None,
+                    )
+                    if wire and free(pad):
+                        yield column, row, [pad, wire]
+                        break
+
+    def _wire(self, x: int, y: int, dx: int, dy: int) -> Rectangle:
+        """A wire of the lowest layer from a node to the next one."""
+        half = self._rule(self.metal, "WIDTH") // 2
+        to_x, to_y = x + dx * self.x_nm, y + dy * self.y_nm
+        return min(x, to_x) - half, min(y, to_y) - half, max(x, to_x) + half, max(y, to_y) + half
+
+
+def touches(box: Rectangle, others: Sequence[Rectangle]) -> bool:
+    """Whether ``box`` covers enough of another one to be connected: more than a corner."""
+    return any(
+        min(box[2], other[2]) - max(box[0], other[0]) >= _JOINT
+        and min(box[3], other[3]) - max(box[1], other[1]) >= _JOINT
+        for other in others
+    )
+
+
+def moved(box: Sequence[int], x: int, y: int) -> Rectangle:
+    """``box`` to the right by ``x`` and up by ``y``."""
+    left, low, right, top = box
+    return left + x, low + y, right + x, top + y
+
+
+def near(a: Sequence[int], b: Sequence[int], space: int) -> bool:
+    """Whether two boxes are closer than ``space``."""
+    return (
+        a[0] < b[2] + space and b[0] < a[2] + space and a[1] < b[3] + space and b[1] < a[3] + space
+    )
+
+
+def uncovered(box: Rectangle, by: Sequence[Sequence[int]]) -> list[Rectangle]:
+    """The parts of ``box`` that no other box covers."""
+    left = [box]
+    for a, b, c, d in by:
+        left = [
+            part
+            for x, y, u, v in left
+            for part in (
+                (x, y, u, min(v, b)),
+                (x, max(y, d), u, v),
+                (x, max(y, b), min(u, a), min(v, d)),
+                (max(x, c), max(y, b), u, min(v, d)),
+            )
+            if part[0] < part[2] and part[1] < part[3]
+        ]
+    return left
+
+
+@cache
+def _router() -> ctypes.CDLL:
+    """The router, compiled unless cached.
+
+    Raises:
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    library = compile_library("router", _SOURCE, ("-std=c++17", "-O2"))
+    library.vip_route.restype = ctypes.c_int64
+    return library
+
+
+class Routes:
+    """Wires of a placement, as its router found them.
+
+    Parameters:
+        rounds: of negotiation, at most.
+
+    Attributes:
+        placed: the placement. lattice: of its LEF.
+        nets: those with wires: net -> its terminals, its driver first.
+        places: of each terminal, its nodes: layer of wires, x and y.
+        rounds: nodes that several nets shared after each round, and nets that shared any.
+        shared: of the last one: layer of wires, x, y and net.
+        pieces: net, then layer, x and y of both ends of each straight wire and via.
+        ends: net, layer, x and y of the ends of paths.
+
+    Raises:
+        SynthesisError: a pin can't be reached, or has no place for a via.
+        support.native.CompilerError: there is no C++ compiler.
+    """
+
+    def __init__(self, placed: PlacedCells, rounds: int = _ROUNDS) -> None:
+        self.placed, self.lattice = placed, Lattice(placed.floorplan.lef)
+        lef = placed.floorplan.lef
+        self.width = placed.floorplan.die.width * lef.site_nm // self.lattice.x_nm
+        self.height = placed.floorplan.die.height * lef.row_nm // lef.row // self.lattice.y_nm
+        self.places = dict(self._terminals())
+        nets: defaultdict[int, list[What]] = defaultdict(list)
+        for net, _, what, drives in placed.pins():
+            nets[net].insert(0 if drives else len(nets[net]), what)
+        self.nets = {net: whats for net, whats in nets.items() if len(whats) > 1}
+        self._run(rounds)
+
+    def _run(self, rounds: int) -> None:
+        lattice = self.lattice
+        numbers = list(self.nets)
+        pins = [len(numbers)]
+        for whats in self.nets.values():
+            pins.append(len(whats))
+            for what in whats:
+                pins.append(len(self.places[what]))
+                for node in self.places[what]:
+                    pins += node
+        parts = [
+            _PARTS * pitch / min(lattice.x_nm, lattice.y_nm)
+            for pitch in (lattice.x_nm, lattice.y_nm)
+        ]
+        grid = [
+            self.width,
+            self.height,
+            len(lattice.layers),
+            *map(round, parts),
+            round(_PARTS * _VIA),
+        ]
+        covered = list(self._covered())
+        work = [
+            np.array(values, np.int32)
+            for values in (
+                [*grid, *(v for row in lattice.rows for v in row)],
+                [len(covered), *(v for box in covered for v in box)],
+                pins,
+            )
+        ]
+        sizes = np.zeros(3, np.int64)
+        data = [array.ctypes.data_as(ctypes.c_void_p) for array in (*work, sizes)]
+        left = _router().vip_route(*data[:3], rounds, data[3])
+        if left < 0:
+            name, (x, y) = self._named(numbers[-1 - left])
+            raise SynthesisError(f"routing: no way to the pins of {name} at {x:.2f}, {y:.2f} um")
+        result = np.zeros(sizes.sum(), np.int32)
+        _router().vip_routes(result.ctypes.data_as(ctypes.c_void_p))
+        pieces, shared, counts = np.split(result, np.cumsum(sizes)[:2])
+        pieces = pieces.reshape(-1, 7)
+        names = np.array(numbers, np.int64)
+        pieces = np.column_stack([names[pieces[:, 0]], pieces[:, 1:]])
+        self.pieces, self.ends = pieces[pieces[:, 4] >= 0], pieces[pieces[:, 4] < 0][:, :4]
+        self.shared = shared.reshape(-1, 4)
+        self.rounds = counts.reshape(-1, 2)
+
+    def _named(self, net: int) -> tuple[str, tuple[float, float]]:
+        """A pin of a net, and its place in um."""
+        number, name, bit = self.nets[net][0]
+        gate = self.placed.netlist.gates[number].name + "." if number >= 0 else ""
+        _, x, y = self.places[self.nets[net][0]][0]
+        return f"{gate}{name}[{bit}]", self.um(x, y)
+
+    def um(self, x: int, y: int) -> tuple[float, float]:
+        """Place of a node."""
+        lattice = self.lattice
+        return (x + 0.5) * lattice.x_nm / 1000, (y + 0.5) * lattice.y_nm / 1000
+
+    def _covered(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Nodes that memories cover: layer of wires, and corners of a box."""
+        plan, lattice = self.placed.floorplan, self.lattice
+        step_nm = plan.lef.row_nm // plan.lef.row
+        for box in plan.blocks.values():
+            left, right = (v * plan.lef.site_nm // lattice.x_nm for v in (box.x, box.x + box.width))
+            low, top = (v * step_nm // lattice.y_nm for v in (box.y, box.y + box.height))
+            for place in range(_COVERED - 1):
+                yield place, left - 1, low - 1, right, top
+
+    def _terminals(self) -> Iterator[tuple[What, Sequence[tuple[int, int, int]]]]:
+        """The nodes of each pin of a wire."""
+        netlist, plan, lattice = self.placed.netlist, self.placed.floorplan, self.lattice
+        step_nm = plan.lef.row_nm // plan.lef.row
+        access = cache(lattice.access)
+        taken: set[tuple[int, int]] = set()
+        for _, (x_um, y_um), what, _ in self.placed.pins():
+            number, pin, _ = what
+            gate = netlist.gates[number] if number >= 0 else None
+            if gate is None or gate.name in plan.blocks:
+                box = plan.die if gate is None else plan.blocks[gate.name]
+                yield what, [self._edge(x_um, y_um, box, gate is not None, taken)]
+                continue
+            turn, (x, y) = self.placed.turns[gate.name], self.placed.places[gate.name]
+            cell = plan.lef.cells[gate.kind]
+            wide, high = cell.width // lattice.x_nm - 1, cell.height // lattice.y_nm - 1
+            left, low = x * plan.lef.site_nm // lattice.x_nm, y * step_nm // lattice.y_nm
+            nodes = [
+                (
+                    0,
+                    left + (wide - column if turn in ("FN", "S") else column),
+                    low + (high - row if turn in ("FS", "S") else row),
+                )
+                for column, row, _ in access(gate.kind)[pin]
+            ]
+            if not nodes:
+                raise SynthesisError(
+                    f"LEF: no via fits on pin {pin} of cell {gate.kind}, e.g. {gate.name}"
+                )
+            yield what, nodes
+
+    def _edge(
+        self, x_um: float, y_um: float, box: Box, outside: bool, taken: set[tuple[int, int]]
+    ) -> tuple[int, int, int]:
+        """A free node near a place at the edge of the die, or outside of the edge of a memory."""
+        plan, lattice = self.placed.floorplan, self.lattice
+        site, step = plan.lef.um
+        sides = (
+            (x_um - box.x * site, (-1, 0)),
+            ((box.x + box.width) * site - x_um, (1, 0)),
+            (y_um - box.y * step, (0, -1)),
+            ((box.y + box.height) * step - y_um, (0, 1)),
+        )
+        _, (dx, dy) = min((abs(away), way) for away, way in sides)
+        tracks = lattice.rows[2][1]
+        # Memories cover a node more than they are large.
+        far = 2 if outside else 0
+        x = min(max(0, int(x_um * 1000 // lattice.x_nm) + far * dx), self.width - 1)
+        y = min(max(0, int(y_um * 1000 // lattice.y_nm) + far * dy), self.height - 1)
+        for away in range(self.width + self.height):
+            for at in ((x, y + away), (x, y - away)) if dx else ((x + away, y), (x - away, y)):
+                inside = 0 <= at[0] < self.width and 0 <= at[1] < self.height
+                if inside and at not in taken:
+                    taken.add(at)
+                    return (1 if dx else 0 if at[0] % tracks else 2), *at
+        raise SynthesisError("routing: more pins than places at an edge")
