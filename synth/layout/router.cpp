@@ -122,9 +122,13 @@ class Router {
         remove(nets_[n]);
         int margin = 12 + 6 * round;
         while (!route(nets_[n], margin)) {
-          if (margin > width_ + height_) return -1 - int64_t(n);
+          if (margin > width_ + height_) {
+            if (!apart_) return -1 - int64_t(n);
+            apart_ = false;
+          }
           margin *= 4;
         }
+        apart_ = true;
         add(nets_[n]);
       }
       now.clear();
@@ -232,6 +236,7 @@ class Router {
   bool route(Net &net, int margin) {
     net.paths.clear();
     cuts_.clear();
+    ends_.clear();
     const size_t count = net.terminals.size();
     std::vector<Box> boxes(count);
     for (size_t t = 0; t < count; t++)
@@ -301,6 +306,16 @@ class Router {
     return false;
   }
 
+  // Whether a cut below `node` would be too close to one at another end of the net's paths.
+  bool beside(Node node) const {
+    const int gap = layers_[layer_of(node)].gap[0];
+    for (Node end : ends_) {
+      const int64_t away = std::llabs(int64_t(index_of(end)) - int64_t(index_of(node)));
+      if (apart_ && away && away <= gap) return true;
+    }
+    return false;
+  }
+
   bool search(Net &net, const std::vector<Node> &tree, const std::vector<char> &joined,
               const std::vector<Node> &goals, const Box &box) {
     target_ = box;
@@ -316,7 +331,7 @@ class Router {
       if (joined[t])
         for (Node n : net.terminals[t]) {
           const uint32_t cost = entry(index_of(n), layer_of(n));
-          if (cost != BLOCKED)
+          if (cost != BLOCKED && !beside(n))
             reach(index_of(n), layer_of(n), x_of(n), y_of(n), cost + via_cost_, 0);
         }
     bool success = false;
@@ -333,7 +348,8 @@ class Router {
       const int layer = layer_of(node), x = x_of(node), y = y_of(node);
       if (cost + guess(layer, x, y) < key_) continue;
       if (layer == target_layer_ && x >= box.left && x <= box.right && y >= box.low &&
-          y <= box.top && std::find(goals.begin(), goals.end(), node) != goals.end()) {
+          y <= box.top && !beside(node) &&
+          std::find(goals.begin(), goals.end(), node) != goals.end()) {
         trace(net, node);
         success = true;
         break;
@@ -392,6 +408,8 @@ class Router {
         cuts_.push_back(uint64_t(2 * layer_of(node) + up) << 32 | index_of(node));
       }
     }
+    ends_.push_back(net.paths[before]);
+    ends_.push_back(net.paths.back());
     net.paths.push_back(0);
     path_ = net.paths.size() - before;
   }
@@ -405,6 +423,8 @@ class Router {
   std::vector<uint32_t> seen_;      // start_ + cost of the best path, and where it comes from
   std::vector<std::vector<Node>> buckets_;
   std::vector<uint64_t> cuts_;      // of the net so far: layer and side, index
+  std::vector<Node> ends_;          // of the paths of the net so far
+  bool apart_ = true;               // whether ends keep the distance of cuts
   uint32_t start_ = 0, waiting_ = 0, key_ = 0, sharing_ = 0;
   Box window_, target_;
   int target_layer_ = 0;

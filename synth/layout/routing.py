@@ -138,6 +138,10 @@ class Lattice:
         room = self._rule(cut, "WIDTH") + self._rule(cut, "SPACING")
         return -(-room // (self.pitch(place, along=True) * step)) - 1
 
+    def nm(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Place of a node, or of several."""
+        return (2 * x + 1) * self.x_nm // 2, (2 * y + 1) * self.y_nm // 2
+
     def half(self, place: int) -> tuple[int, int]:
         """How far a wire reaches along its track from its last node, and across it."""
         along = max(
@@ -187,31 +191,31 @@ class Lattice:
         for column in range(cell.width // self.x_nm):
             for row in range(cell.height // self.y_nm):
                 x, y = (2 * column + 1) * self.x_nm // 2, (2 * row + 1) * self.y_nm // 2
+                ways = ((1, 0), (-1, 0), (0, 1), (0, -1)) if steps else ((0, 0),)
+                wires = [self._wire(x, y, *way) for way in ways]
+                wires = [wire for wire in wires if not steps or (free(wire) and touches(wire, own))]
+                choices = []
                 for via in self.vias[0]:
                     at = {name: moved(shape, x, y) for name, *shape in via}
-                    pad, cut = at[self.metal], at[self.cuts[0]]
-                    if not steps:
-                        if not uncovered(cut, own) and free(pad):
-                            yield column, row, [pad]
-                            break
-                        continue
-                    wire = next(
-                        (
-                            wire
-                            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))
-                            if free(wire := self._wire(x, y, dx, dy)) and touches(wire, own)
-                        ),
-                        None,
-                    )
-                    if wire and free(pad):
-                        yield column, row, [pad, wire]
-                        break
+                    if (steps or not uncovered(at[self.cuts[0]], own)) and free(at[self.metal]):
+                        choices += [[at[self.metal], wire][: 1 + steps] for wire in wires]
+                if choices:
+                    yield column, row, min(choices, key=lambda boxes: added(boxes, own))
 
     def _wire(self, x: int, y: int, dx: int, dy: int) -> Rectangle:
         """A wire of the lowest layer from a node to the next one."""
         half = self._rule(self.metal, "WIDTH") // 2
         to_x, to_y = x + dx * self.x_nm, y + dy * self.y_nm
         return min(x, to_x) - half, min(y, to_y) - half, max(x, to_x) + half, max(y, to_y) + half
+
+
+def added(boxes: Sequence[Rectangle], to: Sequence[Rectangle]) -> int:
+    """Area that ``boxes`` add to others."""
+    area, to = 0, list(to)
+    for box in boxes:
+        area += sum((right - left) * (top - low) for left, low, right, top in uncovered(box, to))
+        to.append(box)
+    return area
 
 
 def touches(box: Rectangle, others: Sequence[Rectangle]) -> bool:
@@ -221,6 +225,16 @@ def touches(box: Rectangle, others: Sequence[Rectangle]) -> bool:
         and min(box[3], other[3]) - max(box[1], other[1]) >= _JOINT
         for other in others
     )
+
+
+def turned(box: Rectangle, cell: LefCell, turn: str) -> Rectangle:
+    """``box`` of a cell of orientation N in one of another orientation."""
+    left, low, right, top = box
+    if turn in ("FN", "S"):
+        left, right = cell.width - right, cell.width - left
+    if turn in ("FS", "S"):
+        low, top = cell.height - top, cell.height - low
+    return left, low, right, top
 
 
 def moved(box: Sequence[int], x: int, y: int) -> Rectangle:
@@ -291,6 +305,7 @@ class Routes:
         lef = placed.floorplan.lef
         self.width = placed.floorplan.die.width * lef.site_nm // self.lattice.x_nm
         self.height = placed.floorplan.die.height * lef.row_nm // lef.row // self.lattice.y_nm
+        self._pads: defaultdict[tuple[int, ...], list[Rectangle]] = defaultdict(list)
         self.places = dict(self._terminals())
         nets: defaultdict[int, list[What]] = defaultdict(list)
         for net, _, what, drives in placed.pins():
@@ -333,7 +348,9 @@ class Routes:
         left = _router().vip_route(*data[:3], rounds, data[3])
         if left < 0:
             name, (x, y) = self._named(numbers[-1 - left])
-            raise SynthesisError(f"routing: no way to the pins of {name} at {x:.2f}, {y:.2f} um")
+            raise SynthesisError(
+                f"routing: no way from {name} at {x / 1000:.2f}, {y / 1000:.2f} um to its net"
+            )
         result = np.zeros(sizes.sum(), np.int32)
         _router().vip_routes(result.ctypes.data_as(ctypes.c_void_p))
         pieces, shared, counts = np.split(result, np.cumsum(sizes)[:2])
@@ -344,17 +361,12 @@ class Routes:
         self.shared = shared.reshape(-1, 4)
         self.rounds = counts.reshape(-1, 2)
 
-    def _named(self, net: int) -> tuple[str, tuple[float, float]]:
-        """A pin of a net, and its place in um."""
+    def _named(self, net: int) -> tuple[str, tuple[int, int]]:
+        """A pin of a net, and its place in nm."""
         number, name, bit = self.nets[net][0]
         gate = self.placed.netlist.gates[number].name + "." if number >= 0 else ""
         _, x, y = self.places[self.nets[net][0]][0]
-        return f"{gate}{name}[{bit}]", self.um(x, y)
-
-    def um(self, x: int, y: int) -> tuple[float, float]:
-        """Place of a node."""
-        lattice = self.lattice
-        return (x + 0.5) * lattice.x_nm / 1000, (y + 0.5) * lattice.y_nm / 1000
+        return f"{gate}{name}[{bit}]", self.lattice.nm(x, y)
 
     def _covered(self) -> Iterator[tuple[int, int, int, int, int]]:
         """Nodes that memories cover: layer of wires, and corners of a box."""
@@ -372,7 +384,7 @@ class Routes:
         step_nm = plan.lef.row_nm // plan.lef.row
         access = cache(lattice.access)
         taken: set[tuple[int, int]] = set()
-        for _, (x_um, y_um), what, _ in self.placed.pins():
+        for net, (x_um, y_um), what, _ in self.placed.pins():
             number, pin, _ = what
             gate = netlist.gates[number] if number >= 0 else None
             if gate is None or gate.name in plan.blocks:
@@ -382,15 +394,15 @@ class Routes:
             turn, (x, y) = self.placed.turns[gate.name], self.placed.places[gate.name]
             cell = plan.lef.cells[gate.kind]
             wide, high = cell.width // lattice.x_nm - 1, cell.height // lattice.y_nm - 1
-            left, low = x * plan.lef.site_nm // lattice.x_nm, y * step_nm // lattice.y_nm
-            nodes = [
-                (
-                    0,
-                    left + (wide - column if turn in ("FN", "S") else column),
-                    low + (high - row if turn in ("FS", "S") else row),
+            x, y = x * plan.lef.site_nm, y * step_nm
+            nodes = []
+            for column, row, pads in access(gate.kind)[pin]:
+                node = (
+                    x // lattice.x_nm + (wide - column if turn in ("FN", "S") else column),
+                    y // lattice.y_nm + (high - row if turn in ("FS", "S") else row),
                 )
-                for column, row, _ in access(gate.kind)[pin]
-            ]
+                nodes.append((0, *node))
+                self._pads[net, *node] += [moved(turned(pad, cell, turn), x, y) for pad in pads]
             if not nodes:
                 raise SynthesisError(
                     f"LEF: no via fits on pin {pin} of cell {gate.kind}, e.g. {gate.name}"
@@ -410,15 +422,93 @@ class Routes:
             ((box.y + box.height) * step - y_um, (0, 1)),
         )
         _, (dx, dy) = min((abs(away), way) for away, way in sides)
-        tracks = lattice.rows[2][1]
-        # Memories cover a node more than they are large.
-        far = 2 if outside else 0
+        # Layers of wires to try: those of ports may be above memories.
+        layers = ((1,), (2, 0)) if outside else ((3, 1), (4, 2, 0))
+        # Wires take nodes behind their ends, which memories must not cover, nor the one before.
+        far = 2 + max(row[3] for row in lattice.rows) if outside else 0
         x = min(max(0, int(x_um * 1000 // lattice.x_nm) + far * dx), self.width - 1)
         y = min(max(0, int(y_um * 1000 // lattice.y_nm) + far * dy), self.height - 1)
         for away in range(self.width + self.height):
             for at in ((x, y + away), (x, y - away)) if dx else ((x + away, y), (x - away, y)):
                 inside = 0 <= at[0] < self.width and 0 <= at[1] < self.height
-                if inside and at not in taken:
-                    taken.add(at)
-                    return (1 if dx else 0 if at[0] % tracks else 2), *at
+                for place in layers[0 if dx else 1] if inside and at not in taken else ():
+                    _, track, step, *_ = lattice.rows[place]
+                    if at[1 if dx else 0] % track == 0 and at[0 if dx else 1] % step == 0:
+                        taken.add(at)
+                        return place, *at
         raise SynthesisError("routing: more pins than places at an edge")
+
+    def shapes(self) -> Array:
+        """Net, layer (twice its place among routing layers, odd: the cut above it), left, lower,
+        right and upper edge in nm of each shape of the wires."""
+        return np.concatenate([self._pin_shapes(), self._cut_shapes(), *self._wire_shapes()])
+
+    def _pin_shapes(self) -> Array:
+        """Cuts on pins, and what they and wires to them add to the lowest layer."""
+        ends = self.ends[self.ends[:, 1] == 0][:, [0, 2, 3]]
+        cut = next(shape for shape in self.lattice.vias[0][0] if shape[0] == self.lattice.cuts[0])
+        shapes = []
+        for net, x, y in np.unique(ends, axis=0).tolist():
+            pads = self._pads.get((net, x, y))
+            if pads is not None:
+                shapes += [(net, 0, *pad) for pad in pads]
+                shapes.append((net, 1, *moved(cut[1:], *self.lattice.nm(x, y))))
+        return np.array(shapes, np.int64).reshape(-1, 6)
+
+    def _cut_shapes(self) -> Array:
+        """Cuts between layers of wires."""
+        vias = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
+        lower = np.minimum(vias[:, 1], vias[:, 4])
+        vias = np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0)
+        sizes = np.array(
+            [
+                next(shape[1:] for shape in of[0] if shape[0] == cut)
+                for of, cut in zip(self.lattice.vias[1:], self.lattice.cuts[1:], strict=True)
+            ]
+        )
+        x, y = self.lattice.nm(vias[:, 2], vias[:, 3])
+        at = np.column_stack([x, y, x, y]) + sizes[vias[:, 1]]
+        return np.column_stack([vias[:, 0], 2 * vias[:, 1] + 3, at])
+
+    def tracks(self) -> Array:
+        """Net, layer of wires, track, first and last node of each wire, joined where wires of a
+        net leave too little space."""
+        straight = self.pieces[self.pieces[:, 1] == self.pieces[:, 4]]
+        via = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
+        points = np.concatenate([self.ends, via[:, :4], via[:, [0, 4, 5, 6]]])
+        pieces = np.concatenate([straight, points[:, [0, 1, 2, 3, 1, 2, 3]]])
+        across = pieces[:, 1] % 2 == 1
+        track = np.where(across, pieces[:, 3], pieces[:, 2])
+        ends = np.where(across[:, None], pieces[:, [2, 5]], pieces[:, [3, 6]])
+        rows = np.column_stack([pieces[:, :2], track, ends.min(1), ends.max(1)])
+        rows = rows[np.lexsort(rows.T[3::-1])]
+        group = np.cumsum(np.any(np.diff(rows[:, :3], axis=0, prepend=-1), axis=1))
+        # Groups are far apart, so that the last node so far is one of the same group.
+        far = group * (2 * (self.width + self.height))
+        reach = np.maximum.accumulate(rows[:, 4] + far)
+        room = np.array([step * behind for _, _, step, behind, _, _ in self.lattice.rows])
+        begins = np.ones(len(rows), bool)
+        begins[1:] = (rows[:, 3] + far)[1:] > reach[:-1] + room[rows[1:, 1]]
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(rows)) - 1
+        return np.column_stack([rows[first, :4], reach[last] - far[last]])
+
+    def _wire_shapes(self) -> Iterator[Array]:
+        tracks = self.tracks()
+        for place in range(len(self.lattice.layers)):
+            net, _, track, start, end = tracks[tracks[:, 1] == place].T
+            along, across = self.lattice.half(place)
+            layer = np.full(len(net), 2 * place + 2)
+            if place % 2:
+                (left, low), (right, top) = (
+                    self.lattice.nm(start, track),
+                    self.lattice.nm(end, track),
+                )
+                sides = left - along, low - across, right + along, top + across
+            else:
+                (left, low), (right, top) = (
+                    self.lattice.nm(track, start),
+                    self.lattice.nm(track, end),
+                )
+                sides = left - across, low - along, right + across, top + along
+            yield np.column_stack([net, layer, *sides])
