@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from isa.declared import Declared
 from isa.run import Launch
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, round_up, vectors
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import rounding_bias
-from microkernels.nn.dense_kernel import dense_program
-from microkernels.nn.dense_layout import DenseLayout, Vectors
+from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.runtime.ring import ChipEngines
 
@@ -204,19 +203,19 @@ class _DenseStep(LayerStep):
         source, written = None, self.maps.sources[0]
         if self.in_place:
             assert written is not None
-            source = Vectors(
-                base=self.ring.address(vault, written.offsets[0]),
-                length=self.part.plan.shape.inputs,
-                batch=len(written.offsets),
-                pitch=round_up(written.bytes, COLUMN_BYTES),
+            source = vectors(
+                self.ring.address(vault, written.offsets[0]),
+                self.part.plan.shape.inputs,
+                len(written.offsets),
+                round_up(written.bytes, COLUMN_BYTES),
             )
         return DenseLayout(
             plan=self.part.plan,
-            target=Vectors(
-                base=self.ring.address(vault, offsets[0]),
-                length=self.part.plan.output_elements,
-                batch=len(offsets),
-                pitch=self.maps.target.bytes,
+            target=vectors(
+                self.ring.address(vault, offsets[0]),
+                self.part.plan.output_elements,
+                len(offsets),
+                self.maps.target.bytes,
             ),
             base=self.ring.address(vault, self.offset),
             source=source,
@@ -243,7 +242,7 @@ class _DenseStep(LayerStep):
         flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
         for vault in range(self.ring.vaults):
             if self.maps.target.tile(vault) is not None:
-                self.layout(vault).inputs.store(memory, flat)
+                self.layout(vault).inputs.store(memory, flat[np.newaxis])
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
