@@ -12,6 +12,8 @@ constexpr uint32_t MOST_COST = 8000;    // of a node
 constexpr uint32_t BUCKETS = 1 << 15;   // more than the costliest step
 constexpr uint32_t REACH = 1 << 18;     // costliest path
 constexpr uint32_t UNSEEN = 0xffffffff;
+// Where the best path to a node comes from.
+enum : uint32_t { TREE, LOWER, HIGHER, ABOVE, BELOW, TERMINAL };
 
 struct Layer {
   int horizontal, track_step, node_step, extension, gap[2];  // gap: to the cuts below and above
@@ -45,6 +47,7 @@ struct Box {
 struct Net {
   std::vector<std::vector<Node>> terminals;
   std::vector<Node> paths;          // from the end of each to its start in the tree, 0 between
+  std::vector<Node> ends;           // of paths at terminals
   std::vector<uint32_t> nodes;      // that it takes, with the spaces behind its wires
   Box box;
 };
@@ -162,7 +165,6 @@ class Router {
     for (size_t n = 0; n < nets_.size(); n++) {
       const std::vector<Node> &paths = nets_[n].paths;
       for (size_t i = 0; i < paths.size(); i++) {
-        put(n, paths[i], paths[i], -1);
         while (paths[i + 1]) {
           size_t j = i + 1;
           const bool via = layer_of(paths[j]) != layer_of(paths[i]);
@@ -170,9 +172,9 @@ class Router {
           put(n, paths[i], paths[j], layer_of(paths[j]));
           i = j;
         }
-        put(n, paths[i], paths[i], -1);
         i++;
       }
+      for (Node end : nets_[n].ends) put(n, end, end, -1);
     }
     return out;
   }
@@ -235,8 +237,8 @@ class Router {
 
   bool route(Net &net, int margin) {
     net.paths.clear();
+    net.ends.clear();
     cuts_.clear();
-    ends_.clear();
     const size_t count = net.terminals.size();
     std::vector<Box> boxes(count);
     for (size_t t = 0; t < count; t++)
@@ -294,9 +296,9 @@ class Router {
     uint32_t at = index;
     for (int k = 0; k <= gap; k++) {
       const uint32_t from = seen_[at] & 7;
-      if (from == (up ? 3u : 4u)) return k > 0;  // came through the same cut layer
-      if (from != 1 && from != 2) break;
-      at = from == 1 ? at - 1 : at + 1;
+      if (from == (up ? ABOVE : BELOW)) return k > 0;
+      if (from != LOWER && from != HIGHER) break;
+      at = from == LOWER ? at - 1 : at + 1;
     }
     for (uint64_t cut : cuts_)
       if (int(cut >> 32) == 2 * layer + up) {
@@ -307,9 +309,9 @@ class Router {
   }
 
   // Whether a cut below `node` would be too close to one at another end of the net's paths.
-  bool beside(Node node) const {
+  bool beside(const Net &net, Node node) const {
     const int gap = layers_[layer_of(node)].gap[0];
-    for (Node end : ends_) {
+    for (Node end : net.ends) {
       const int64_t away = std::llabs(int64_t(index_of(end)) - int64_t(index_of(node)));
       if (apart_ && away && away <= gap) return true;
     }
@@ -326,13 +328,13 @@ class Router {
     }
     start_ -= REACH;
     waiting_ = 0, key_ = 0;
-    for (Node n : tree) reach(index_of(n), layer_of(n), x_of(n), y_of(n), 0, 0);
+    for (Node n : tree) reach(index_of(n), layer_of(n), x_of(n), y_of(n), 0, TREE);
     for (size_t t = 0; t < joined.size(); t++)
       if (joined[t])
         for (Node n : net.terminals[t]) {
           const uint32_t cost = entry(index_of(n), layer_of(n));
-          if (cost != BLOCKED && !beside(n))
-            reach(index_of(n), layer_of(n), x_of(n), y_of(n), cost + via_cost_, 0);
+          if (cost != BLOCKED && !beside(net, n))
+            reach(index_of(n), layer_of(n), x_of(n), y_of(n), cost + via_cost_, TERMINAL);
         }
     bool success = false;
     while (waiting_) {
@@ -348,7 +350,7 @@ class Router {
       const int layer = layer_of(node), x = x_of(node), y = y_of(node);
       if (cost + guess(layer, x, y) < key_) continue;
       if (layer == target_layer_ && x >= box.left && x <= box.right && y >= box.low &&
-          y <= box.top && !beside(node) &&
+          y <= box.top && !beside(net, node) &&
           std::find(goals.begin(), goals.end(), node) != goals.end()) {
         trace(net, node);
         success = true;
@@ -371,11 +373,11 @@ class Router {
     const int dx = l.horizontal ? l.node_step : 0, dy = l.horizontal ? 0 : l.node_step;
     if (x + dx <= window_.right && y + dy <= window_.top) {
       const uint16_t more = cost_[index + 1 + l.extension];
-      if (more != BLOCKED) reach(index + 1, layer, x + dx, y + dy, cost + l.step_cost + more, 1);
+      if (more != BLOCKED) reach(index + 1, layer, x + dx, y + dy, cost + l.step_cost + more, LOWER);
     }
     if (x - dx >= window_.left && y - dy >= window_.low) {
       const uint16_t more = cost_[index - 1];
-      if (more != BLOCKED) reach(index - 1, layer, x - dx, y - dy, cost + l.step_cost + more, 2);
+      if (more != BLOCKED) reach(index - 1, layer, x - dx, y - dy, cost + l.step_cost + more, HIGHER);
     }
     for (int up = 0; up < 2; up++) {
       const int other = layer + (up ? 1 : -1);
@@ -383,7 +385,7 @@ class Router {
       if (other < 0 || other >= int(layers_.size()) || !at(other, x, y, n)) continue;
       const uint32_t more = entry(index_of(n), other);
       if (more == BLOCKED || crowded(node, up)) continue;
-      reach(index_of(n), other, x, y, cost + via_cost_ + more, up ? 4 : 3);
+      reach(index_of(n), other, x, y, cost + via_cost_ + more, up ? BELOW : ABOVE);
     }
   }
 
@@ -396,20 +398,20 @@ class Router {
       const Layer &l = layers_[layer];
       const int dx = l.horizontal ? l.node_step : 0, dy = l.horizontal ? 0 : l.node_step;
       const uint32_t from = seen_[index_of(node)] & 7;
-      if (!from) break;
-      if (from == 1) node = node_of(index_of(node) - 1, layer, x - dx, y - dy);
-      if (from == 2) node = node_of(index_of(node) + 1, layer, x + dx, y + dy);
-      if (from > 2) {
+      if (from == TREE || from == TERMINAL) break;
+      if (from == LOWER) node = node_of(index_of(node) - 1, layer, x - dx, y - dy);
+      if (from == HIGHER) node = node_of(index_of(node) + 1, layer, x + dx, y + dy);
+      if (from == ABOVE || from == BELOW) {
         const Node to = node;
-        const int up = from == 4;
+        const int up = from == BELOW;
         at(layer + (up ? -1 : 1), x, y, node);
         // A cut is known by both of its ends.
         cuts_.push_back(uint64_t(2 * layer + !up) << 32 | index_of(to));
         cuts_.push_back(uint64_t(2 * layer_of(node) + up) << 32 | index_of(node));
       }
     }
-    ends_.push_back(net.paths[before]);
-    ends_.push_back(net.paths.back());
+    net.ends.push_back(net.paths[before]);
+    if ((seen_[index_of(node)] & 7) == TERMINAL) net.ends.push_back(node);
     net.paths.push_back(0);
     path_ = net.paths.size() - before;
   }
@@ -423,7 +425,6 @@ class Router {
   std::vector<uint32_t> seen_;      // start_ + cost of the best path, and where it comes from
   std::vector<std::vector<Node>> buckets_;
   std::vector<uint64_t> cuts_;      // of the net so far: layer and side, index
-  std::vector<Node> ends_;          // of the paths of the net so far
   bool apart_ = true;               // whether ends keep the distance of cuts
   uint32_t start_ = 0, waiting_ = 0, key_ = 0, sharing_ = 0;
   Box window_, target_;
