@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from .routing import Array, Routes, moved, turned
 
@@ -28,7 +26,7 @@ def faults(routes: Routes) -> Iterator[str]:
     wires, lattice = routes.shapes(), routes.lattice
     cells, nets = _pins(routes)
     shapes = np.concatenate([wires, cells])
-    layer, count = shapes[:, 1], len(shapes)
+    layer = shapes[:, 1]
     names = list(lattice.lef.layers)
     layers = [name for pair in zip(names, lattice.cuts, strict=False) for name in pair]
     layers.append(lattice.layers[-1])
@@ -49,9 +47,7 @@ def faults(routes: Routes) -> Iterator[str]:
             others.append(b)
             for bare in np.setdiff1d(np.flatnonzero(layer == cut), a)[:1].tolist():
                 yield f"{layers[metal]}: no shape covers a cut {_at(shapes[bare])}"
-    edges = np.concatenate(ones), np.concatenate(others)
-    graph = coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(count, count))
-    group = connected_components(graph, directed=False)[1]
+    group = _groups(len(shapes), np.concatenate(ones), np.concatenate(others))
     of_net: defaultdict[int, set[int]] = defaultdict(set)
     of_group: defaultdict[int, set[int]] = defaultdict(set)
     used = set(group[: len(wires)].tolist())
@@ -71,6 +67,21 @@ def faults(routes: Routes) -> Iterator[str]:
         yield f"{layers[layer[a]]}: two shapes are too close {_at(shapes[a])}"
 
 
+def _groups(count: int, ones: Array, others: Array) -> Array:
+    """The group of each of ``count`` items, of which ``ones`` are connected to ``others``."""
+    group = np.arange(count)
+    while True:
+        low = np.minimum(group[ones], group[others])
+        after = group.copy()
+        np.minimum.at(after, group[ones], low)
+        np.minimum.at(after, group[others], low)
+        while np.any(after != after[after]):
+            after = after[after]
+        if np.array_equal(group, after):
+            return group
+        group = after
+
+
 def _at(shape: Array) -> str:
     return f"at {shape[2] / 1000:.3f}, {shape[3] / 1000:.3f} um"
 
@@ -83,20 +94,21 @@ def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
     nets: dict[int, int] = {}
     shapes = []
     wired = {what: net for net, whats in routes.nets.items() for what in whats}
-    for place, gate in enumerate(placed.netlist.gates):
+    gates = placed.netlist.gates
+    for number, gate in enumerate(gates):
         if gate.name in placed.floorplan.blocks:
             continue
         cell, turn = lef.cells[gate.kind], placed.turns[gate.name]
         x, y = placed.places[gate.name]
         for pin, drawn in cell.shapes.items():
-            for layer, *box in drawn:
+            for layer, left, low, right, top in drawn:
                 if layer == lattice.metal:
-                    at = moved(turned(box, cell, turn), x * site, y * step)
+                    box = turned((left, low, right, top), cell, turn)
+                    at = moved(box, x * site, y * step)
                     shapes.append((len(nets), 0, *at))
-            nets[len(nets)] = wired.get((place, pin, 0), _NO_WIRE)
+            nets[len(nets)] = wired.get((number, pin, 0), _NO_WIRE)
     for what, net in wired.items():
-        gate = placed.netlist.gates[what[0]] if what[0] >= 0 else None
-        if gate is None or gate.name in placed.floorplan.blocks:
+        if what[0] < 0 or gates[what[0]].name in placed.floorplan.blocks:
             ((place, x, y),) = routes.places[what]
             at = moved((-1, -1, 1, 1), *lattice.nm(x, y))
             shapes.append((len(nets), 2 * place + 2, *at))

@@ -11,6 +11,10 @@ constexpr uint16_t BLOCKED = 0xffff;
 constexpr uint32_t MOST_COST = 8000;    // of a node
 constexpr uint32_t BUCKETS = 1 << 15;   // more than the costliest step
 constexpr uint32_t REACH = 1 << 18;     // costliest path
+// After so many rounds, and with so few nets left, those so near are routed again, too.
+constexpr int PATIENCE = 6;
+constexpr size_t FEW = 60;
+constexpr int NEAR = 8;
 constexpr uint32_t UNSEEN = 0xffffffff;
 // Where the best path to a node comes from.
 enum : uint32_t { TREE, LOWER, HIGHER, ABOVE, BELOW, TERMINAL };
@@ -151,6 +155,7 @@ class Router {
         if (history_[i] != BLOCKED)
           history_[i] = uint16_t(std::min<uint32_t>(MOST_COST, history_[i] + history_[i] / 4 + 4 + 2 * uses_[i]));
       sharing = std::min(sharing * 1.5, 100.0);
+      if (round >= PATIENCE && now.size() < FEW) now = around(order, now);
     }
     return counts[counts.size() - 2];
   }
@@ -195,6 +200,31 @@ class Router {
   }
 
  private:
+  // Nets with a wire near one that the nets `few` share: what is left is often a matter of others.
+  std::vector<uint32_t> around(const std::vector<uint32_t> &order,
+                               const std::vector<uint32_t> &few) const {
+    std::vector<Box> places;
+    for (uint32_t n : few)
+      for (Node node : nets_[n].paths)
+        if (node && uses_[index_of(node)] > 1) {
+          places.emplace_back();
+          places.back().add(x_of(node) - NEAR, y_of(node) - NEAR);
+          places.back().add(x_of(node) + NEAR, y_of(node) + NEAR);
+        }
+    std::vector<uint32_t> out;
+    for (uint32_t n : order) {
+      bool near = std::find(few.begin(), few.end(), n) != few.end();
+      for (size_t b = 0; b < places.size() && !near; b++)
+        for (size_t i = 0; i < nets_[n].paths.size() && !near; i++) {
+          Box at;
+          at.add(x_of(nets_[n].paths[i]), y_of(nets_[n].paths[i]));
+          near = nets_[n].paths[i] && !places[b].away(at);
+        }
+      if (near) out.push_back(n);
+    }
+    return out;
+  }
+
   bool at(int layer, int x, int y, Node &node) const {
     const Layer &l = layers_[layer];
     if (x < 0 || y < 0 || x >= width_ || y >= height_) return false;

@@ -31,9 +31,11 @@ _TOP = 6
 #: Layers that memories cover, from the lowest.
 _COVERED = 4
 #: Rounds of negotiation, after which shared nodes stay.
-_ROUNDS = 60
+_ROUNDS = 200
 #: Vias to choose from on a pin, up to which wires of the lowest layer lead to more.
 _PLACES = 4
+#: How many nodes a port or a pin of a memory may be away from its place.
+_NEAR = 100
 #: Least overlap in nm of shapes that are one, a wire's width.
 _JOINT = 70
 #: Cost of a via, in steps of the shorter pitch.
@@ -53,7 +55,7 @@ class Lattice:
         metal: name of the lowest layer. space: between shapes on it.
         x_nm, y_nm: its pitches; the first node is half of them from the corner.
         layers: names of the layers of wires. cuts: of the cut layer above each layer of LEF.
-        vias: the shapes of the via above each layer of LEF; of the first, all that fit.
+        vias: names of the vias above each layer of the LEF, those first that fit its wires best.
         rows: per layer of wires, as ``router.cpp`` reads them: whether wires are horizontal, steps
             between tracks and between nodes of a track, nodes that a wire takes behind it, and
             nodes between cuts below and above.
@@ -78,7 +80,8 @@ class Lattice:
                 raise SynthesisError(f"LEF: wires of {name} do not cross those of the layer below")
         self.vias = [self._vias(below, above) for below, above in pairwise(names)]
         self.cuts = [
-            next(layer for layer, *_ in vias[0] if layer not in names) for vias in self.vias
+            next(layer for layer, *_ in lef.vias[vias[0]] if layer not in names)
+            for vias in self.vias
         ]
         tracks = [self._steps(place, along=False) for place in range(len(self.layers))]
         self.rows = []
@@ -98,26 +101,30 @@ class Lattice:
 
     def _across(self, shape: Shape) -> int:
         """Size of a shape across the wires of its layer."""
-        _, left, low, right, top = shape
-        return top - low if self.lef.rules[shape[0]]["DIRECTION"] else right - left
+        layer, left, low, right, top = shape
+        return top - low if self.lef.rules[layer]["DIRECTION"] else right - left
 
-    def _vias(self, below: str, above: str) -> Sequence[Sequence[Shape]]:
-        """Vias between two layers, the narrowest first: of the lowest cut, all as narrow above."""
+    def _vias(self, below: str, above: str) -> Sequence[str]:
+        """Vias between two layers that are narrowest above, and of them first those below."""
         vias = []
-        for shapes in self.lef.vias.values():
+        for name, shapes in self.lef.vias.items():
             of = {shape[0]: shape for shape in shapes}
             if below in of and above in of and len(of) == 3:
-                narrow = self._across(of[above]), self._across(of[below]), str(shapes)
-                vias.append((narrow, shapes))
+                vias.append((self._across(of[above]), self._across(of[below]), name))
         if not vias:
             raise SynthesisError(f"LEF has no via from {below} to {above}")
         vias.sort()
-        return [shapes for narrow, shapes in vias if narrow[0] == vias[0][0][0]]
+        return [name for across, _, name in vias if across == vias[0][0]]
+
+    def shape(self, via: str, layer: str) -> Rectangle:
+        """Of a via on a layer."""
+        return next(shape[1:] for shape in self.lef.vias[via] if shape[0] == layer)
 
     def _pads(self, place: int) -> Iterator[Shape]:
         """Shapes of vias on a layer of wires."""
+        layer = self.layers[place]
         for vias in self.vias[place : place + 2]:
-            yield next(shape for shape in vias[0] if shape[0] == self.layers[place])
+            yield layer, *self.shape(vias[0], layer)
 
     def pitch(self, place: int, *, along: bool) -> int:
         """Of the lattice along the wires of a layer, or across them."""
@@ -163,17 +170,18 @@ class Lattice:
             for name, of in cell.shapes.items()
         }
         signals = [pin for pin in cell.pins if shapes[pin]]
-        direct = {pin: list(self._places(cell, pin, shapes, steps=False)) for pin in signals}
-        for pin in signals:
-            others = {name: [*of] for name, of in shapes.items()}
-            for name in signals:
-                others[name] += (pad for _, _, pads in direct[name] for pad in pads[:1])
-            others[pin] = shapes[pin]
-            if len(direct[pin]) < _PLACES:
-                at = {(column, row) for column, row, _ in direct[pin]}
-                more = self._places(cell, pin, others, steps=True)
-                direct[pin] += (place for place in more if place[:2] not in at)
-        return direct
+        places = {pin: list(self._places(cell, pin, shapes, steps=False)) for pin in signals}
+        for pin in sorted(signals, key=lambda pin: len(places[pin])):
+            # Whichever places are used, their shapes must be apart.
+            taken = {
+                name: [*of, *(box for _, _, boxes in places.get(name, ()) for box in boxes)]
+                for name, of in shapes.items()
+            }
+            taken[pin] = shapes[pin]
+            at = {(column, row) for column, row, _ in places[pin]}
+            more = self._places(cell, pin, taken, steps=True)
+            places[pin] += [place for place in more if place[:2] not in at][: _PLACES - len(at)]
+        return places
 
     def _places(
         self, cell: LefCell, pin: str, shapes: Mapping[str, Sequence[Rectangle]], *, steps: bool
@@ -196,9 +204,11 @@ class Lattice:
                 wires = [wire for wire in wires if not steps or (free(wire) and touches(wire, own))]
                 choices = []
                 for via in self.vias[0]:
-                    at = {name: moved(shape, x, y) for name, *shape in via}
-                    if (steps or not uncovered(at[self.cuts[0]], own)) and free(at[self.metal]):
-                        choices += [[at[self.metal], wire][: 1 + steps] for wire in wires]
+                    pad, cut = (
+                        moved(self.shape(via, layer), x, y) for layer in (self.metal, self.cuts[0])
+                    )
+                    if (steps or not uncovered(cut, own)) and free(pad):
+                        choices += [[pad, wire][: 1 + steps] for wire in wires]
                 if choices:
                     yield column, row, min(choices, key=lambda boxes: added(boxes, own))
 
@@ -280,6 +290,10 @@ def _router() -> ctypes.CDLL:
     return library
 
 
+def _pointer(array: Array) -> Any:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
 class Routes:
     """Wires of a placement, as its router found them.
 
@@ -290,6 +304,7 @@ class Routes:
         placed: the placement. lattice: of its LEF.
         nets: those with wires: net -> its terminals, its driver first.
         places: of each terminal, its nodes: layer of wires, x and y.
+        pads: net, x, y -> shapes on the lowest layer with which a via there is on a pin.
         rounds: nodes that several nets shared after each round, and nets that shared any.
         shared: of the last one: layer of wires, x, y and net.
         pieces: net, then layer, x and y of both ends of each straight wire and via.
@@ -305,7 +320,7 @@ class Routes:
         lef = placed.floorplan.lef
         self.width = placed.floorplan.die.width * lef.site_nm // self.lattice.x_nm
         self.height = placed.floorplan.die.height * lef.row_nm // lef.row // self.lattice.y_nm
-        self._pads: defaultdict[tuple[int, ...], list[Rectangle]] = defaultdict(list)
+        self.pads: defaultdict[tuple[int, ...], list[Rectangle]] = defaultdict(list)
         self.places = dict(self._terminals())
         nets: defaultdict[int, list[What]] = defaultdict(list)
         for net, _, what, drives in placed.pins():
@@ -344,15 +359,14 @@ class Routes:
             )
         ]
         sizes = np.zeros(3, np.int64)
-        data = [array.ctypes.data_as(ctypes.c_void_p) for array in (*work, sizes)]
-        left = _router().vip_route(*data[:3], rounds, data[3])
+        left = _router().vip_route(*map(_pointer, work), rounds, _pointer(sizes))
         if left < 0:
             name, (x, y) = self._named(numbers[-1 - left])
             raise SynthesisError(
                 f"routing: no way from {name} at {x / 1000:.2f}, {y / 1000:.2f} um to its net"
             )
         result = np.zeros(sizes.sum(), np.int32)
-        _router().vip_routes(result.ctypes.data_as(ctypes.c_void_p))
+        _router().vip_routes(_pointer(result))
         pieces, shared, counts = np.split(result, np.cumsum(sizes)[:2])
         pieces = pieces.reshape(-1, 7)
         names = np.array(numbers, np.int64)
@@ -402,7 +416,7 @@ class Routes:
                     y // lattice.y_nm + (high - row if turn in ("FS", "S") else row),
                 )
                 nodes.append((0, *node))
-                self._pads[net, *node] += [moved(turned(pad, cell, turn), x, y) for pad in pads]
+                self.pads[net, *node] += [moved(turned(pad, cell, turn), x, y) for pad in pads]
             if not nodes:
                 raise SynthesisError(
                     f"LEF: no via fits on pin {pin} of cell {gate.kind}, e.g. {gate.name}"
@@ -422,18 +436,18 @@ class Routes:
             ((box.y + box.height) * step - y_um, (0, 1)),
         )
         _, (dx, dy) = min((abs(away), way) for away, way in sides)
-        # Layers of wires to try: those of ports may be above memories.
-        layers = ((1,), (2, 0)) if outside else ((3, 1), (4, 2, 0))
+        # Ports are above memories, which may be at the edge, too.
+        layers = ((3,), (4,)) if plan.blocks and not outside else ((1,), (2, 0))
         # Wires take nodes behind their ends, which memories must not cover, nor the one before.
         far = 2 + max(row[3] for row in lattice.rows) if outside else 0
         x = min(max(0, int(x_um * 1000 // lattice.x_nm) + far * dx), self.width - 1)
         y = min(max(0, int(y_um * 1000 // lattice.y_nm) + far * dy), self.height - 1)
-        for away in range(self.width + self.height):
+        for away in range(_NEAR):
             for at in ((x, y + away), (x, y - away)) if dx else ((x + away, y), (x - away, y)):
                 inside = 0 <= at[0] < self.width and 0 <= at[1] < self.height
                 for place in layers[0 if dx else 1] if inside and at not in taken else ():
                     _, track, step, *_ = lattice.rows[place]
-                    if at[1 if dx else 0] % track == 0 and at[0 if dx else 1] % step == 0:
+                    if at[1 if dx else 0] % track == at[0 if dx else 1] % step == 0:
                         taken.add(at)
                         return place, *at
         raise SynthesisError("routing: more pins than places at an edge")
@@ -446,13 +460,13 @@ class Routes:
     def _pin_shapes(self) -> Array:
         """Cuts on pins, and what they and wires to them add to the lowest layer."""
         ends = self.ends[self.ends[:, 1] == 0][:, [0, 2, 3]]
-        cut = next(shape for shape in self.lattice.vias[0][0] if shape[0] == self.lattice.cuts[0])
+        cut = self.lattice.shape(self.lattice.vias[0][0], self.lattice.cuts[0])
         shapes = []
         for net, x, y in np.unique(ends, axis=0).tolist():
-            pads = self._pads.get((net, x, y))
+            pads = self.pads.get((net, x, y))
             if pads is not None:
                 shapes += [(net, 0, *pad) for pad in pads]
-                shapes.append((net, 1, *moved(cut[1:], *self.lattice.nm(x, y))))
+                shapes.append((net, 1, *moved(cut, *self.lattice.nm(x, y))))
         return np.array(shapes, np.int64).reshape(-1, 6)
 
     def _cut_shapes(self) -> Array:
@@ -462,7 +476,7 @@ class Routes:
         vias = np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0)
         sizes = np.array(
             [
-                next(shape[1:] for shape in of[0] if shape[0] == cut)
+                self.lattice.shape(of[0], cut)
                 for of, cut in zip(self.lattice.vias[1:], self.lattice.cuts[1:], strict=True)
             ]
         )
