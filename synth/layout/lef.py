@@ -40,8 +40,8 @@ class LefCell:
 
 class Lef:
     """Cells, and by name the wires of routing layers, from the lowest one, the rules of routing and
-    cut layers in nm (``WIDTH``, ``SPACING``, ``PITCH`` and, 1 for horizontal wires,
-    ``DIRECTION``), and the shapes of vias.
+    cut layers in nm (``WIDTH``, ``SPACING``, ``PITCH``, of a cut ``RESISTANCE`` in milliohm and, 1
+    for horizontal wires, ``DIRECTION``), and the shapes of vias.
 
     Placements are in whole units of its grid: a site, the width of which every cell has a whole
     number of, in x, and a step, of which a row has :attr:`row`, in y.
@@ -247,7 +247,7 @@ def _layer(words: _Words) -> tuple[str, Mapping[str, int], Wires | None]:
         if word == "SPACINGTABLE":
             # The first row is of the narrowest wires, its first number of the shortest ones.
             rest = rest[rest.index("WIDTH") + 2 :] if "WIDTH" in rest else rest
-        if word in ("WIDTH", "SPACING", "SPACINGTABLE", "PITCH") and rest:
+        if word in ("WIDTH", "SPACING", "SPACINGTABLE", "PITCH", "RESISTANCE") and rest:
             with suppress(ValueError):
                 rules.setdefault(word.removesuffix("TABLE"), round(float(rest[0]) * _NM))
     rules["DIRECTION"] = int(values.get("DIRECTION") == "HORIZONTAL")

@@ -193,6 +193,7 @@ class Lattice:
             return all(
                 2 * min(part[0], cell.width - part[2]) >= space
                 and not any(near(part, box, space) for box in others)
+                and not any(uncovered(gap, [*own, added]) for gap in gaps(part, own, space))
                 for part in uncovered(added, own)
             )
 
@@ -217,6 +218,17 @@ class Lattice:
         half = self._rule(self.metal, "WIDTH") // 2
         to_x, to_y = x + dx * self.x_nm, y + dy * self.y_nm
         return min(x, to_x) - half, min(y, to_y) - half, max(x, to_x) + half, max(y, to_y) + half
+
+
+def gaps(box: Rectangle, others: Sequence[Rectangle], space: int) -> Iterator[Rectangle]:
+    """What is between a box and others beside, above or below it that are closer than ``space``."""
+    for other in others:
+        left, right = max(box[0], other[0]), min(box[2], other[2])
+        below, above = max(box[1], other[1]), min(box[3], other[3])
+        if left < right and 0 < below - above < space:
+            yield left, above, right, below
+        if below < above and 0 < left - right < space:
+            yield right, below, left, above
 
 
 def added(boxes: Sequence[Rectangle], to: Sequence[Rectangle]) -> int:
@@ -445,11 +457,13 @@ class Routes:
         for away in range(_NEAR):
             for at in ((x, y + away), (x, y - away)) if dx else ((x + away, y), (x - away, y)):
                 inside = 0 <= at[0] < self.width and 0 <= at[1] < self.height
-                for place in layers[0 if dx else 1] if inside and at not in taken else ():
+                for place in layers[0 if dx else 1] if inside else ():
                     _, track, step, *_ = lattice.rows[place]
-                    if at[1 if dx else 0] % track == at[0 if dx else 1] % step == 0:
-                        taken.add(at)
-                        return place, *at
+                    # At the far edges the last node of the layer.
+                    node = (at[0] - at[0] % step, at[1]) if dx else (at[0], at[1] - at[1] % step)
+                    if node not in taken and node[1 if dx else 0] % track == 0:
+                        taken.add(node)
+                        return place, *node
         raise SynthesisError("routing: more pins than places at an edge")
 
     def shapes(self) -> Array:
@@ -457,23 +471,30 @@ class Routes:
         right and upper edge in nm of each shape of the wires."""
         return np.concatenate([self._pin_shapes(), self._cut_shapes(), *self._wire_shapes()])
 
+    def pin_vias(self) -> Array:
+        """Net, x and y of each via on a pin."""
+        ends = self.ends[self.ends[:, 1] == 0][:, [0, 2, 3]]
+        on_pin = [tuple(end) in self.pads for end in ends.tolist()]
+        return np.unique(ends[np.array(on_pin, bool)], axis=0)
+
+    def vias(self) -> Array:
+        """Net, lower layer of wires, x and y of each other via."""
+        vias = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
+        lower = np.minimum(vias[:, 1], vias[:, 4])
+        return np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0)
+
     def _pin_shapes(self) -> Array:
         """Cuts on pins, and what they and wires to them add to the lowest layer."""
-        ends = self.ends[self.ends[:, 1] == 0][:, [0, 2, 3]]
         cut = self.lattice.shape(self.lattice.vias[0][0], self.lattice.cuts[0])
         shapes = []
-        for net, x, y in np.unique(ends, axis=0).tolist():
-            pads = self.pads.get((net, x, y))
-            if pads is not None:
-                shapes += [(net, 0, *pad) for pad in pads]
-                shapes.append((net, 1, *moved(cut, *self.lattice.nm(x, y))))
+        for net, x, y in self.pin_vias().tolist():
+            shapes += [(net, 0, *pad) for pad in self.pads[net, x, y]]
+            shapes.append((net, 1, *moved(cut, *self.lattice.nm(x, y))))
         return np.array(shapes, np.int64).reshape(-1, 6)
 
     def _cut_shapes(self) -> Array:
         """Cuts between layers of wires."""
-        vias = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
-        lower = np.minimum(vias[:, 1], vias[:, 4])
-        vias = np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0)
+        vias = self.vias()
         sizes = np.array(
             [
                 self.lattice.shape(of[0], cut)
