@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.assembly.assembler import assemble
+from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
 from isa.launch import START_REGISTERS
-from isa.program import Program
-from isa.table import IMM14, REGISTERS, Unit, Width
+from isa.program import Program, SourceLine
+from isa.table import (
+    BY_KEY,
+    IMM14,
+    REGISTERS,
+    EncodingError,
+    Instruction,
+    Unit,
+    Width,
+    encode,
+    operand_range,
+)
 from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
@@ -39,6 +50,32 @@ class _Entry:
     line: WrittenLine | None = None
     label: str = ""
     assumed: tuple[str, str, int] | None = None
+
+    @property
+    def defines(self) -> str:
+        """The label that the text defines; "": none."""
+        return self.text[:-1] if self.text[:1].strip() and self.text[-1] == ":" else ""
+
+
+#: A word: its row of the instruction table, and names, labels and numbers as operands.
+_Word = tuple[Instruction, Sequence[str | int]]
+
+
+def _words(line: WrittenLine) -> list[_Word]:
+    """The words of an instruction.
+
+    Raises:
+        KeyError: there is no such instruction. ValueError: a constant beyond 64 bits.
+    """
+    if line.mnemonic == LOAD_IMMEDIATE:
+        register, value = line.operands
+        steps = [(BY_KEY[key], immediate) for key, immediate in load_constant(int(value))]
+        return [(row, [register] * (len(row.operands) - 1) + [last]) for row, last in steps]
+    stem, _, width = line.mnemonic.partition(" ")
+    constant = any(isinstance(operand, int) for operand in line.operands)
+    row = BY_KEY.get(f"{stem}.imm") if constant else None
+    key = f"{stem}[{width[1:-5]}]" if width else stem
+    return [(row or BY_KEY[key], line.operands)]
 
 
 def _line_text(line: WrittenLine, note: str) -> str:
@@ -487,7 +524,55 @@ class KernelBuilder:
                 if self._constants_set
                 else f"{', '.join(missing)}: set_constants() is never called"
             )
-        return assemble(self.text(), name=name)
+        text = self.text()
+        try:
+            return self._encoded(name, text.split("\n"))
+        except (KeyError, ValueError, EncodingError):
+            # The assembler names the mistake.
+            return assemble(text, name=name)
+
+    def _encoded(self, name: str, text: Sequence[str]) -> Program:
+        """The program without reading its text, of which each line is an entry's at the end.
+
+        Raises:
+            KeyError, ValueError, EncodingError: there is a mistake.
+        """
+        entries = [entry for entry in self._body if entry.assumed is None]
+        symbols: dict[str, int] = {}
+        words: list[_Word] = []
+        source: dict[int, SourceLine] = {}
+        for number, entry in enumerate(entries, len(text) - len(entries)):
+            if label := entry.defines:
+                if label in symbols or label in self._names:
+                    raise ValueError(f"{label} is defined twice")
+                symbols[label] = len(words)
+            elif entry.line is not None:
+                start = len(words)
+                words += _words(entry.line)
+                line = SourceLine(name, number, text[number - 1])
+                source.update(dict.fromkeys(range(start, len(words)), line))
+        codes = (
+            encode(row, self._values(row, operands, address, symbols))
+            for address, (row, operands) in enumerate(words)
+        )
+        return Program(tuple(codes), symbols, source=source)
+
+    def _values(
+        self, row: Instruction, operands: Sequence[str | int], address: int, labels: dict[str, int]
+    ) -> list[int]:
+        """Operands as numbers of registers, constants and distances; errors as for
+        :meth:`_encoded`."""
+        values = []
+        for operand, written in zip(row.operands, operands, strict=True):
+            if isinstance(written, int):
+                if operand.is_register or written not in operand_range(operand):
+                    raise ValueError(f"{written} is no operand")
+                values.append(written)
+            elif operand.is_register:
+                values.append(self._names[written][0])
+            else:
+                values.append(labels[written] - address)
+        return values
 
 
 def _site() -> str:
