@@ -16,8 +16,7 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import Network
 from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network

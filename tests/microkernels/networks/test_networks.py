@@ -13,8 +13,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import MoveStep
+from microkernels.networks.jobs import MoveStep, NetworkJob, network_job
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import (
     INPUT,
