@@ -1,6 +1,7 @@
 """Networks as jobs of a chip: addresses of all data in its vaults, launches, and all activations as
 outputs."""
 
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,12 +21,14 @@ from support.checks import shown
 from support.errors import counted
 
 from .layer import ChipWork, LayerPlan, LayerStep
+from .maps import StoredMaps, from_memory, in_memory
 from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
 from .network import INPUT, Layer, LayerInput, Network, named
 from .parameters import Weights
 from .plan import NetworkPlan, activations, plan_network
-from .stored import ALWAYS, Places, StoredMaps, from_memory, in_memory
 
+#: A time after all others.
+ALWAYS = 1 << 30
 StepT = TypeVar("StepT", bound=LayerStep)
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
@@ -77,6 +80,42 @@ class MoveStep(LayerStep):
 def _launch(step: LayerStep) -> Launch:
     with named(step.layer_name):
         return step.launch
+
+
+class Places:
+    """Allocates offsets within a vault, each the lowest that is free throughout its lifetime.
+
+    Parameters:
+        alignment: of offsets, in bytes.
+
+    Attributes:
+        end: first byte after everything allocated.
+    """
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        #: First byte and end of each place, and the first and last time of its use.
+        self._taken: list[tuple[int, int, int, int]] = []
+        self.end = 0
+
+    def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
+        """Allocate ``size`` bytes (0 or more) that are in use from time ``start`` to ``last``, both
+        included. Returns the offset.
+
+        Raises:
+            KernelError: a value out of range.
+        """
+        CHECK.at_least("size", size, 0)
+        CHECK.at_least("last", last, start)
+        at = 0
+        for first, end, since, until in self._taken:
+            if since <= last and start <= until:
+                if at + size <= first:
+                    break
+                at = max(at, round_up(end, self._alignment))
+        insort(self._taken, (at, at + size, start, last))
+        self.end = max(self.end, at + size)
+        return at
 
 
 class NetworkLayout:

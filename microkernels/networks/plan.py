@@ -25,9 +25,9 @@ from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.errors import counted
 
 from .layer import CYCLE_BYTES, LAUNCH_CYCLES, ChipWork, LayerPlan
+from .maps import MapCut
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
 from .parameters import Weights
-from .sizes import MapCut
 
 #: Channels per slice with which the choice begins.
 _DEPTH = 16
