@@ -566,7 +566,7 @@ class KernelBuilder:
         for operand, written in zip(row.operands, operands, strict=True):
             if isinstance(written, int):
                 if operand.is_register or written not in operand_range(operand):
-                    raise ValueError(f"{written} is no operand")
+                    raise ValueError(f"an operand can't be {written}")
                 values.append(written)
             elif operand.is_register:
                 values.append(self._names[written][0])
