@@ -134,7 +134,7 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
     ports = {**dict.fromkeys(netlist.inputs, "I"), **dict.fromkeys(netlist.outputs, "O")}
     for net, whats in routes.nets.items():
         farads: defaultdict[str, float] = defaultdict(float)
-        resistors = []
+        resistors: list[tuple[str, str, float]] = []
         # Nodes of the lattice get numbers, pins keep their names.
         names: dict[tuple[int, int, int], str] = {}
         for a, b, place, um in trees[net]:
@@ -143,7 +143,7 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
                 load = um * (wires[place].ff if wire_ff is None else wire_ff)
                 for end in ends:
                     farads[end] += load / 2
-            resistors.append((*ends, um * wires[place].ohm if um else cuts[place + 1]))
+            resistors.append((ends[0], ends[1], um * wires[place].ohm if um else cuts[place + 1]))
         for what in whats:
             for place, x, y in routes.places[what]:
                 fixed = len(routes.places[what]) == 1
@@ -156,10 +156,11 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
             way = ports[what[1]] if what[0] < 0 else "I" if number else "O"
             yield f"*{'P' if what[0] < 0 else 'I'} {name_of(routes, what)} {way}"
         yield "*CAP"
-        for number, (end, load) in enumerate(farads.items(), 1):
-            yield f"{number} {end} {load:.5g}"
+        for number, (end, part) in enumerate(farads.items(), 1):
+            yield f"{number} {end} {part:.5g}"
         yield "*RES"
         for number, (one, other, ohm) in enumerate(resistors, 1):
+            # Some readers take no resistor of 0.
             yield f"{number} {one} {other} {max(ohm, 1e-3):.5g}"
         yield "*END"
 

@@ -355,6 +355,7 @@ class Router {
     if (start_ < REACH) {
       start_ = (UNSEEN >> 3) - REACH;
       std::fill(seen_.begin(), seen_.end(), UNSEEN);
+      for (auto &bucket : buckets_) std::vector<Node>().swap(bucket);
     }
     start_ -= REACH;
     waiting_ = 0, key_ = 0;

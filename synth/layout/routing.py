@@ -318,12 +318,11 @@ class Routes:
         places: of each terminal, its nodes: layer of wires, x and y.
         pads: net, x, y -> shapes on the lowest layer with which a via there is on a pin.
         rounds: nodes that several nets shared after each round, and nets that shared any.
-        shared: of the last one: layer of wires, x, y and net.
         pieces: net, then layer, x and y of both ends of each straight wire and via.
         ends: net, layer, x and y of the ends of paths.
 
     Raises:
-        SynthesisError: a pin can't be reached, or has no place for a via.
+        SynthesisError: a pin can't be reached or has no place for a via, or nets still share nodes.
         support.native.CompilerError: there is no C++ compiler.
     """
 
@@ -384,8 +383,14 @@ class Routes:
         names = np.array(numbers, np.int64)
         pieces = np.column_stack([names[pieces[:, 0]], pieces[:, 1:]])
         self.pieces, self.ends = pieces[pieces[:, 4] >= 0], pieces[pieces[:, 4] < 0][:, :4]
-        self.shared = shared.reshape(-1, 4)
         self.rounds = counts.reshape(-1, 2)
+        if len(shared):
+            place, column, row, _ = shared.reshape(-1, 4)[0].tolist()
+            x, y = lattice.nm(column, row)
+            raise SynthesisError(
+                f"routing: {self.rounds[-1, 0]} overflows are left, one on {lattice.layers[place]}"
+                f" at {x / 1000:.2f}, {y / 1000:.2f} um"
+            )
 
     def _named(self, net: int) -> tuple[str, tuple[int, int]]:
         """A pin of a net, and its place in nm."""
@@ -527,6 +532,13 @@ class Routes:
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(rows)) - 1
         return np.column_stack([rows[first, :4], reach[last] - far[last]])
+
+    def lengths(self) -> dict[int, float]:
+        """Net -> um of its wires."""
+        lengths = dict.fromkeys(self.nets, 0.0)
+        for net, place, _, start, end in self.tracks().tolist():
+            lengths[net] += (end - start) * self.lattice.pitch(place, along=True) / 1000
+        return lengths
 
     def _wire_shapes(self) -> Iterator[Array]:
         tracks = self.tracks()
