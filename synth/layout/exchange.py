@@ -35,9 +35,9 @@ _BOUNDARY, _SREF, _LAYER, _DATATYPE, _XY, _ENDEL, _SNAME, _STRANS, _ANGLE = (
 )
 
 
-def name_of(routes: Routes, what: What) -> str:
+def name_of(routes: Routes, terminal: What) -> str:
     """A pin as DEF and SPEF name it: of a port, or ``gate:pin``."""
-    number, pin, bit = what
+    number, pin, bit = terminal
     if number < 0:
         ports = {**routes.placed.netlist.inputs, **routes.placed.netlist.outputs}
         return f"{pin}[{bit}]" if len(ports[pin]) > 1 else pin
@@ -61,25 +61,30 @@ def to_def(routes: Routes, top: str) -> Iterator[str]:
         how = f"PLACED ( {x * site} {y * step} ) {placed.turns.get(gate.name, 'N')}"
         yield f"- g{number} {gate.kind} + {how} ;"
     yield "END COMPONENTS"
-    pins = [(net, what) for net, whats in routes.nets.items() for what in whats if what[0] < 0]
+    pins = [
+        (net, terminal)
+        for net, terminals in routes.nets.items()
+        for terminal in terminals
+        if terminal[0] < 0
+    ]
     yield f"PINS {len(pins)} ;"
-    for net, what in pins:
-        ((place, x, y),) = routes.places[what]
-        way = "INPUT" if what[1] in netlist.inputs else "OUTPUT"
+    for net, terminal in pins:
+        ((place, x, y),) = routes.places[terminal]
+        way = "INPUT" if terminal[1] in netlist.inputs else "OUTPUT"
         at = "( {} {} )".format(*lattice.nm(x, y))
         along, across = lattice.half(place)
         wide, high = (along, across) if place % 2 else (across, along)
         yield (
-            f"- {name_of(routes, what)} + NET n{net} + DIRECTION {way}"
+            f"- {name_of(routes, terminal)} + NET n{net} + DIRECTION {way}"
             f" + LAYER {lattice.layers[place]} ( -{wide} -{high} ) ( {wide} {high} )"
             f" + PLACED {at} N ;"
         )
     yield f"END PINS\nNETS {len(routes.nets)} ;"
     wires = _def_wires(routes)
-    for net, whats in routes.nets.items():
+    for net, terminals in routes.nets.items():
         names = [
             f"PIN:{name}" if ":" not in name else name
-            for name in (name_of(routes, what) for what in whats)
+            for name in (name_of(routes, terminal) for terminal in terminals)
         ]
         yield f"- n{net} " + " ".join("( {} {} )".format(*name.split(":")) for name in names)
         if wires[net]:
@@ -132,7 +137,7 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
     trees, reached = _trees(routes), set(map(tuple, routes.pin_vias().tolist()))
     netlist = routes.placed.netlist
     ports = {**dict.fromkeys(netlist.inputs, "I"), **dict.fromkeys(netlist.outputs, "O")}
-    for net, whats in routes.nets.items():
+    for net, terminals in routes.nets.items():
         farads: defaultdict[str, float] = defaultdict(float)
         resistors: list[tuple[str, str, float]] = []
         # Nodes of the lattice get numbers, pins keep their names.
@@ -144,17 +149,17 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
                 for end in ends:
                     farads[end] += load / 2
             resistors.append((ends[0], ends[1], um * wires[place].ohm if um else cuts[place + 1]))
-        for what in whats:
-            for place, x, y in routes.places[what]:
-                fixed = len(routes.places[what]) == 1
+        for terminal in terminals:
+            for place, x, y in routes.places[terminal]:
+                fixed = len(routes.places[terminal]) == 1
                 if fixed or (net, x, y) in reached:
                     node = names.setdefault((place, x, y), f"n{net}:{len(names) + 1}")
                     ohm = cuts[0] if (net, x, y) in reached else 0.0
-                    resistors.append((name_of(routes, what), node, ohm))
+                    resistors.append((name_of(routes, terminal), node, ohm))
         yield f"\n*D_NET n{net} {sum(farads.values()):.5g}\n*CONN"
-        for number, what in enumerate(whats):
-            way = ports[what[1]] if what[0] < 0 else "I" if number else "O"
-            yield f"*{'P' if what[0] < 0 else 'I'} {name_of(routes, what)} {way}"
+        for number, terminal in enumerate(terminals):
+            way = ports[terminal[1]] if terminal[0] < 0 else "I" if number else "O"
+            yield f"*{'P' if terminal[0] < 0 else 'I'} {name_of(routes, terminal)} {way}"
         yield "*CAP"
         for number, (end, part) in enumerate(farads.items(), 1):
             yield f"{number} {end} {part:.5g}"
@@ -250,7 +255,7 @@ def _structures(library: Path, names: set[str]) -> Iterator[bytes]:
     """The structures ``names`` of a library, as they are in its file."""
     data = read_bytes(library, _GDS_BYTES)
     at = start = 0
-    wanted = False
+    used = False
     while at + 4 <= len(data):
         size, kind = struct.unpack_from(">HH", data, at)
         if size < 4:
@@ -261,9 +266,9 @@ def _structures(library: Path, names: set[str]) -> Iterator[bytes]:
         if kind == _BGNSTR:
             start = at
         if kind == _STRNAME:
-            wanted = content.rstrip(b"\0").decode("ascii", "replace") in names
+            used = content.rstrip(b"\0").decode("ascii", "replace") in names
         at += size
-        if kind == _ENDSTR and wanted:
+        if kind == _ENDSTR and used:
             yield data[start:at]
         if kind == _ENDLIB:
             return

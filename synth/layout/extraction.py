@@ -39,15 +39,15 @@ def faults(routes: Routes) -> Iterator[str]:
     )
     touch = (np.minimum(wide, high) >= 0) & (np.maximum(wide, high) > 0)
     pins = np.flatnonzero(cells[1:, 0] == cells[:-1, 0]) + len(wires)
-    ones, others = [first[touch], pins], [second[touch], pins + 1]
+    ends_from, ends_to = [first[touch], pins], [second[touch], pins + 1]
     for cut in range(1, len(layers), 2):
         for metal in (cut - 1, cut + 1):
             a, b = _covered(shapes, np.flatnonzero(layer == cut), np.flatnonzero(layer == metal))
-            ones.append(a)
-            others.append(b)
-            for bare in np.setdiff1d(np.flatnonzero(layer == cut), a)[:1].tolist():
-                yield f"{layers[metal]}: no shape covers a cut {_at(shapes[bare])}"
-    group = _groups(len(shapes), np.concatenate(ones), np.concatenate(others))
+            ends_from.append(a)
+            ends_to.append(b)
+            for alone in np.setdiff1d(np.flatnonzero(layer == cut), a)[:1].tolist():
+                yield f"{layers[metal]}: no shape covers a cut {_at(shapes[alone])}"
+    group = _groups(len(shapes), np.concatenate(ends_from), np.concatenate(ends_to))
     of_net: defaultdict[int, set[int]] = defaultdict(set)
     of_group: defaultdict[int, set[int]] = defaultdict(set)
     used = set(group[: len(wires)].tolist())
@@ -67,14 +67,14 @@ def faults(routes: Routes) -> Iterator[str]:
         yield f"{layers[layer[a]]}: two shapes are too close {_at(shapes[a])}"
 
 
-def _groups(count: int, ones: Array, others: Array) -> Array:
+def _groups(count: int, ends_from: Array, ends_to: Array) -> Array:
     """The group of each of ``count`` items, of which ``ones`` are connected to ``others``."""
     group = np.arange(count)
     while True:
-        low = np.minimum(group[ones], group[others])
+        low = np.minimum(group[ends_from], group[ends_to])
         after = group.copy()
-        np.minimum.at(after, group[ones], low)
-        np.minimum.at(after, group[others], low)
+        np.minimum.at(after, group[ends_from], low)
+        np.minimum.at(after, group[ends_to], low)
         while np.any(after != after[after]):
             after = after[after]
         if np.array_equal(group, after):
@@ -93,7 +93,7 @@ def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
     site, step = lef.site_nm, lef.row_nm // lef.row
     nets: dict[int, int] = {}
     shapes = []
-    wired = {what: net for net, whats in routes.nets.items() for what in whats}
+    wired = {terminal: net for net, terminals in routes.nets.items() for terminal in terminals}
     gates = placed.netlist.gates
     for number, gate in enumerate(gates):
         if gate.name in placed.floorplan.blocks:
@@ -107,9 +107,9 @@ def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
                     at = moved(box, x * site, y * step)
                     shapes.append((len(nets), 0, *at))
             nets[len(nets)] = wired.get((number, pin, 0), _NO_WIRE)
-    for what, net in wired.items():
-        if what[0] < 0 or gates[what[0]].name in placed.floorplan.blocks:
-            ((place, x, y),) = routes.places[what]
+    for terminal, net in wired.items():
+        if terminal[0] < 0 or gates[terminal[0]].name in placed.floorplan.blocks:
+            ((place, x, y),) = routes.places[terminal]
             at = moved((-1, -1, 1, 1), *lattice.nm(x, y))
             shapes.append((len(nets), 2 * place + 2, *at))
             nets[len(nets)] = net
@@ -128,19 +128,19 @@ def _near(boxes: Array, key: Array, space: Array, some: int) -> tuple[Array, Arr
     square = (key[of] * _FAR + x) * _FAR + y
     order = np.argsort(square, kind="stable")
     of, square = of[order], square[order]
-    ones = np.flatnonzero(of < some)
+    ends_from = np.flatnonzero(of < some)
     pairs = [np.zeros(0, np.int64)]
     for away in range(1, len(of)):
-        ones = ones[ones + away < len(of)]
-        ones = ones[square[ones] == square[ones + away]]
-        if not len(ones):
+        ends_from = ends_from[ends_from + away < len(of)]
+        ends_from = ends_from[square[ends_from] == square[ends_from + away]]
+        if not len(ends_from):
             break
-        a, b = of[ones], of[ones + away]
+        a, b = of[ends_from], of[ends_from + away]
         gap = np.maximum(boxes[a, :2], boxes[b, :2]) - np.minimum(boxes[a, 2:], boxes[b, 2:])
         close = gap.max(1) < np.maximum(space[a, 0], 1)
         pairs.append(a[close] * len(boxes) + b[close])
-    found = np.unique(np.concatenate(pairs))
-    return found // len(boxes), found % len(boxes)
+    unique = np.unique(np.concatenate(pairs))
+    return unique // len(boxes), unique % len(boxes)
 
 
 def _covered(shapes: Array, cuts: Array, metal: Array) -> tuple[Array, Array]:

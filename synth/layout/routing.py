@@ -87,8 +87,8 @@ class Lattice:
         self.rows = []
         for place in range(len(self.layers)):
             # Nodes are where a wire of a layer beside it can be.
-            beside = [*tracks[max(0, place - 1) : place], *tracks[place + 1 : place + 2]]
-            step = gcd(*beside) if place else 1
+            neighbours = [*tracks[max(0, place - 1) : place], *tracks[place + 1 : place + 2]]
+            step = gcd(*neighbours) if place else 1
             gaps = [self._gap(place, cut, step) for cut in self.cuts[place : place + 2]]
             extension = max(self._steps(place, along=True, step=step) - 1, *gaps)
             self.rows.append((place % 2, tracks[place], step, extension, gaps[0], gaps[-1]))
@@ -173,28 +173,28 @@ class Lattice:
         places = {pin: list(self._places(cell, pin, shapes, steps=False)) for pin in signals}
         for pin in sorted(signals, key=lambda pin: len(places[pin])):
             # Whichever places are used, their shapes must be apart.
-            taken = {
+            used = {
                 name: [*of, *(box for _, _, boxes in places.get(name, ()) for box in boxes)]
                 for name, of in shapes.items()
             }
-            taken[pin] = shapes[pin]
+            used[pin] = shapes[pin]
             at = {(column, row) for column, row, _ in places[pin]}
-            more = self._places(cell, pin, taken, steps=True)
-            places[pin] += [place for place in more if place[:2] not in at][: _PLACES - len(at)]
+            stubs = self._places(cell, pin, used, steps=True)
+            places[pin] += [place for place in stubs if place[:2] not in at][: _PLACES - len(at)]
         return places
 
     def _places(
         self, cell: LefCell, pin: str, shapes: Mapping[str, Sequence[Rectangle]], *, steps: bool
     ) -> Iterator[tuple[int, int, Sequence[Rectangle]]]:
-        own, space = shapes[pin], self.space
-        others = [shape for name, of in shapes.items() if name != pin for shape in of]
+        of_pin, space = shapes[pin], self.space
+        obstacles = [shape for name, of in shapes.items() if name != pin for shape in of]
 
         def free(added: Rectangle) -> bool:
             return all(
                 2 * min(part[0], cell.width - part[2]) >= space
-                and not any(near(part, box, space) for box in others)
-                and not any(uncovered(gap, [*own, added]) for gap in gaps(part, own, space))
-                for part in uncovered(added, own)
+                and not any(near(part, box, space) for box in obstacles)
+                and not any(uncovered(gap, [*of_pin, added]) for gap in gaps(part, of_pin, space))
+                for part in uncovered(added, of_pin)
             )
 
         for column in range(cell.width // self.x_nm):
@@ -202,16 +202,18 @@ class Lattice:
                 x, y = (2 * column + 1) * self.x_nm // 2, (2 * row + 1) * self.y_nm // 2
                 ways = ((1, 0), (-1, 0), (0, 1), (0, -1)) if steps else ((0, 0),)
                 wires = [self._wire(x, y, *way) for way in ways]
-                wires = [wire for wire in wires if not steps or (free(wire) and touches(wire, own))]
+                wires = [
+                    wire for wire in wires if not steps or (free(wire) and touches(wire, of_pin))
+                ]
                 choices = []
                 for via in self.vias[0]:
                     pad, cut = (
                         moved(self.shape(via, layer), x, y) for layer in (self.metal, self.cuts[0])
                     )
-                    if (steps or not uncovered(cut, own)) and free(pad):
+                    if (steps or not uncovered(cut, of_pin)) and free(pad):
                         choices += [[pad, wire][: 1 + steps] for wire in wires]
                 if choices:
-                    yield column, row, min(choices, key=lambda boxes: added(boxes, own))
+                    yield column, row, min(choices, key=lambda boxes: added(boxes, of_pin))
 
     def _wire(self, x: int, y: int, dx: int, dy: int) -> Rectangle:
         """A wire of the lowest layer from a node to the next one."""
@@ -220,9 +222,9 @@ class Lattice:
         return min(x, to_x) - half, min(y, to_y) - half, max(x, to_x) + half, max(y, to_y) + half
 
 
-def gaps(box: Rectangle, others: Sequence[Rectangle], space: int) -> Iterator[Rectangle]:
+def gaps(box: Rectangle, obstacles: Sequence[Rectangle], space: int) -> Iterator[Rectangle]:
     """What is between a box and others beside, above or below it that are closer than ``space``."""
-    for other in others:
+    for other in obstacles:
         left, right = max(box[0], other[0]), min(box[2], other[2])
         below, above = max(box[1], other[1]), min(box[3], other[3])
         if left < right and 0 < below - above < space:
@@ -240,12 +242,12 @@ def added(boxes: Sequence[Rectangle], to: Sequence[Rectangle]) -> int:
     return area
 
 
-def touches(box: Rectangle, others: Sequence[Rectangle]) -> bool:
+def touches(box: Rectangle, obstacles: Sequence[Rectangle]) -> bool:
     """Whether ``box`` covers enough of another one to be connected: more than a corner."""
     return any(
         min(box[2], other[2]) - max(box[0], other[0]) >= _JOINT
         and min(box[3], other[3]) - max(box[1], other[1]) >= _JOINT
-        for other in others
+        for other in obstacles
     )
 
 
@@ -334,20 +336,20 @@ class Routes:
         self.pads: defaultdict[tuple[int, ...], list[Rectangle]] = defaultdict(list)
         self.places = dict(self._terminals())
         nets: defaultdict[int, list[What]] = defaultdict(list)
-        for net, _, what, drives in placed.pins():
-            nets[net].insert(0 if drives else len(nets[net]), what)
-        self.nets = {net: whats for net, whats in nets.items() if len(whats) > 1}
+        for net, _, terminal, drives in placed.pins():
+            nets[net].insert(0 if drives else len(nets[net]), terminal)
+        self.nets = {net: terminals for net, terminals in nets.items() if len(terminals) > 1}
         self._run(rounds)
 
     def _run(self, rounds: int) -> None:
         lattice = self.lattice
         numbers = list(self.nets)
         pins = [len(numbers)]
-        for whats in self.nets.values():
-            pins.append(len(whats))
-            for what in whats:
-                pins.append(len(self.places[what]))
-                for node in self.places[what]:
+        for terminals in self.nets.values():
+            pins.append(len(terminals))
+            for terminal in terminals:
+                pins.append(len(self.places[terminal]))
+                for node in self.places[terminal]:
                     pins += node
         parts = [
             _PARTS * pitch / min(lattice.x_nm, lattice.y_nm)
@@ -414,13 +416,13 @@ class Routes:
         netlist, plan, lattice = self.placed.netlist, self.placed.floorplan, self.lattice
         step_nm = plan.lef.row_nm // plan.lef.row
         access = cache(lattice.access)
-        taken: set[tuple[int, int]] = set()
-        for net, (x_um, y_um), what, _ in self.placed.pins():
-            number, pin, _ = what
+        used: set[tuple[int, int]] = set()
+        for net, (x_um, y_um), terminal, _ in self.placed.pins():
+            number, pin, _ = terminal
             gate = netlist.gates[number] if number >= 0 else None
             if gate is None or gate.name in plan.blocks:
                 box = plan.die if gate is None else plan.blocks[gate.name]
-                yield what, [self._edge(x_um, y_um, box, gate is not None, taken)]
+                yield terminal, [self._edge(x_um, y_um, box, gate is not None, used)]
                 continue
             turn, (x, y) = self.placed.turns[gate.name], self.placed.places[gate.name]
             cell = plan.lef.cells[gate.kind]
@@ -438,10 +440,10 @@ class Routes:
                 raise SynthesisError(
                     f"LEF: no via fits on pin {pin} of cell {gate.kind}, e.g. {gate.name}"
                 )
-            yield what, nodes
+            yield terminal, nodes
 
     def _edge(
-        self, x_um: float, y_um: float, box: Box, outside: bool, taken: set[tuple[int, int]]
+        self, x_um: float, y_um: float, box: Box, outside: bool, used: set[tuple[int, int]]
     ) -> tuple[int, int, int]:
         """A free node near a place at the edge of the die, or outside of the edge of a memory."""
         plan, lattice = self.placed.floorplan, self.lattice
@@ -466,8 +468,8 @@ class Routes:
                     _, track, step, *_ = lattice.rows[place]
                     # At the far edges the last node of the layer.
                     node = (at[0] - at[0] % step, at[1]) if dx else (at[0], at[1] - at[1] % step)
-                    if node not in taken and node[1 if dx else 0] % track == 0:
-                        taken.add(node)
+                    if node not in used and node[1 if dx else 0] % track == 0:
+                        used.add(node)
                         return place, *node
         raise SynthesisError("routing: more pins than places at an edge")
 
@@ -526,7 +528,7 @@ class Routes:
         # Groups are far apart, so that the last node so far is one of the same group.
         far = group * (2 * (self.width + self.height))
         reach = np.maximum.accumulate(rows[:, 4] + far)
-        room = np.array([step * behind for _, _, step, behind, _, _ in self.lattice.rows])
+        room = np.array([step * extension for _, _, step, extension, _, _ in self.lattice.rows])
         begins = np.ones(len(rows), bool)
         begins[1:] = (rows[:, 3] + far)[1:] > reach[:-1] + room[rows[1:, 1]]
         first = np.flatnonzero(begins)

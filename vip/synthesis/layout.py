@@ -302,8 +302,8 @@ def _draw(placement: PlacedCells, path: Path, routes: Routes | None) -> None:
 def _over(image: NDArray[Any], routes: Routes) -> NDArray[Any]:
     """The picture of cells, paler, with the wires of each layer over it."""
     lattice = routes.lattice
-    most = max(routes.width, routes.height)
-    scale = max(1, min(4, _PIXELS // most))
+    longest = max(routes.width, routes.height)
+    scale = max(1, min(4, _PIXELS // longest))
     rows, columns = (
         np.arange(scale * size) * of // (scale * size)
         for size, of in zip((routes.height, routes.width), image.shape, strict=False)
