@@ -102,6 +102,9 @@ def _def_wires(routes: Routes) -> defaultdict[int, list[str]]:
         (x, y), (to_x, to_y) = ends
         if start != end:
             wires[net].append(f"{lattice.layers[place]} ( {x} {y} ) ( {to_x} {to_y} )")
+    for net, place, x, start, end in routes.jogs().tolist():
+        (x, y), (to_x, to_y) = lattice.nm(x, start), lattice.nm(x, end)
+        wires[net].append(f"{lattice.layers[place]} ( {x} {y} ) ( {to_x} {to_y} )")
     for net, place, x, y in routes.vias().tolist():
         (at_x, at_y), name = lattice.nm(x, y), lattice.vias[place + 1][0]
         wires[net].append(f"{lattice.layers[place]} ( {at_x} {at_y} ) {name}")
@@ -186,6 +189,10 @@ def _trees(routes: Routes) -> Mapping[int, list[tuple[Any, Any, int, float]]]:
         point(net, place, x, y)
         point(net, place + 1, x, y)
         trees[net].append(((place, x, y), (place + 1, x, y), place, 0.0))
+    for net, place, x, *ends in routes.jogs().tolist():
+        for y in ends:
+            point(net, place, x, y)
+        trees[net].append(((place, x, ends[0]), (place, x, ends[1]), place, 0.0))
     for net, place, track, start, end in routes.tracks().tolist():
         inner = sorted({start, end, *(v for v in points[net, place, track] if start <= v <= end)})
         pitch = lattice.pitch(place, along=True) / 1000

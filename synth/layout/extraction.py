@@ -87,7 +87,7 @@ def _at(shape: Array) -> str:
 
 
 def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
-    """The shapes of pins, each with a pin's number in place of a net, and the net of each."""
+    """The shapes of pins, each with a pin's number instead of a net, and the net of each."""
     placed, lattice = routes.placed, routes.lattice
     lef = placed.floorplan.lef
     site, step = lef.site_nm, lef.row_nm // lef.row

@@ -224,12 +224,14 @@ def _shapes(words: _Words, end: str) -> Iterator[Shape]:
 
 
 def _rectangles(corners: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int, int]]:
-    """A polygon with horizontal and vertical edges as rectangles, slab by slab."""
-    edges = [
-        (x, min(low, top), max(low, top))
-        for (x, low), (_, top) in pairwise([*corners, corners[0]])
-        if low != top
-    ]
+    """A polygon with horizontal and vertical edges as rectangles, slab by slab; the box around
+    another one."""
+    sides = list(pairwise([*corners, corners[0]]))
+    if any(x != to_x and y != to_y for (x, y), (to_x, to_y) in sides):
+        xs, ys = zip(*corners, strict=True)
+        yield min(xs), min(ys), max(xs), max(ys)
+        return
+    edges = [(x, min(low, top), max(low, top)) for (x, low), (_, top) in sides if low != top]
     for low, top in pairwise(sorted({y for _, y in corners})):
         across = sorted(x for x, start, end in edges if start <= low and top <= end)
         for left, right in zip(across[0::2], across[1::2], strict=False):

@@ -20,7 +20,7 @@ constexpr uint32_t UNSEEN = 0xffffffff;
 enum : uint32_t { TREE, LOWER, HIGHER, ABOVE, BELOW, TERMINAL };
 
 struct Layer {
-  int horizontal, track_step, node_step, extension, gap[2];  // gap: to the cuts below and above
+  int horizontal, track_step, node_step, extension, gap;  // gap: to a cut below
   int step_cost, nodes, stride;
   uint32_t base;
   std::vector<int64_t> column, row;  // what x and y add to an index, -1 where no node is
@@ -63,8 +63,8 @@ class Router {
     const int layers = *grid++;
     x_cost_ = *grid++, y_cost_ = *grid++, via_cost_ = *grid++;
     uint32_t size = 0;
-    for (int i = 0; i < layers; i++, grid += 6) {
-      Layer l{grid[0], grid[1], grid[2], grid[3], {grid[4], grid[5]}, 0, 0, 0, size, {}, {}};
+    for (int i = 0; i < layers; i++, grid += 5) {
+      Layer l{grid[0], grid[1], grid[2], grid[3], grid[4], 0, 0, 0, size, {}, {}};
       l.step_cost = l.node_step * (l.horizontal ? x_cost_ : y_cost_);
       l.nodes = ((l.horizontal ? width_ : height_) - 1) / l.node_step + 1;
       l.stride = l.nodes + l.extension + 1;
@@ -268,7 +268,6 @@ class Router {
   bool route(Net &net, int margin) {
     net.paths.clear();
     net.ends.clear();
-    cuts_.clear();
     const size_t count = net.terminals.size();
     std::vector<Box> boxes(count);
     for (size_t t = 0; t < count; t++)
@@ -317,30 +316,9 @@ class Router {
     if (!waiting_++ || key < key_) key_ = key;
   }
 
-  // Whether a via from `node` to the layer above or below it would be too close to one of the
-  // same cut layer, on the path so far or in the net's tree.
-  bool crowded(Node node, int up) const {
-    const int layer = layer_of(node);
-    const uint32_t index = index_of(node);
-    const int gap = layers_[layer].gap[up];
-    uint32_t at = index;
-    for (int k = 0; k <= gap; k++) {
-      const uint32_t from = seen_[at] & 7;
-      if (from == (up ? ABOVE : BELOW)) return k > 0;
-      if (from != LOWER && from != HIGHER) break;
-      at = from == LOWER ? at - 1 : at + 1;
-    }
-    for (uint64_t cut : cuts_)
-      if (int(cut >> 32) == 2 * layer + up) {
-        const int64_t away = std::llabs(int64_t(uint32_t(cut)) - int64_t(index));
-        if (away && away <= gap) return true;
-      }
-    return false;
-  }
-
   // Whether a cut below `node` would be too close to one at another end of the net's paths.
   bool beside(const Net &net, Node node) const {
-    const int gap = layers_[layer_of(node)].gap[0];
+    const int gap = layers_[layer_of(node)].gap;
     for (Node end : net.ends) {
       const int64_t away = std::llabs(int64_t(index_of(end)) - int64_t(index_of(node)));
       if (apart_ && away && away <= gap) return true;
@@ -415,7 +393,7 @@ class Router {
       Node n;
       if (other < 0 || other >= int(layers_.size()) || !at(other, x, y, n)) continue;
       const uint32_t more = entry(index_of(n), other);
-      if (more == BLOCKED || crowded(node, up)) continue;
+      if (more == BLOCKED) continue;
       reach(index_of(n), other, x, y, cost + via_cost_ + more, up ? BELOW : ABOVE);
     }
   }
@@ -433,12 +411,7 @@ class Router {
       if (from == LOWER) node = node_of(index_of(node) - 1, layer, x - dx, y - dy);
       if (from == HIGHER) node = node_of(index_of(node) + 1, layer, x + dx, y + dy);
       if (from == ABOVE || from == BELOW) {
-        const Node to = node;
-        const int up = from == BELOW;
-        at(layer + (up ? -1 : 1), x, y, node);
-        // A cut is known by both of its ends.
-        cuts_.push_back(uint64_t(2 * layer + !up) << 32 | index_of(to));
-        cuts_.push_back(uint64_t(2 * layer_of(node) + up) << 32 | index_of(node));
+        at(layer + (from == BELOW ? -1 : 1), x, y, node);
       }
     }
     net.ends.push_back(net.paths[before]);
@@ -455,7 +428,6 @@ class Router {
   std::vector<uint16_t> cost_;      // what another net pays for it now
   std::vector<uint32_t> seen_;      // start_ + cost of the best path, and where it comes from
   std::vector<std::vector<Node>> buckets_;
-  std::vector<uint64_t> cuts_;      // of the net so far: layer and side, index
   bool apart_ = true;               // whether ends keep the distance of cuts
   uint32_t start_ = 0, waiting_ = 0, key_ = 0, sharing_ = 0;
   Box window_, target_;

@@ -58,7 +58,8 @@ class Lattice:
         vias: names of the vias above each layer of the LEF, those first that fit its wires best.
         rows: per layer of wires, as ``router.cpp`` reads them: whether wires are horizontal, steps
             between tracks and between nodes of a track, nodes that a wire takes behind it, and
-            nodes between cuts below and above.
+            nodes between cuts below it. gaps: of the cuts above each, nodes between them along the
+            vertical one of the two layers.
 
     Raises:
         SynthesisError: the LEF lacks a rule or a via, or its cells do not fit the lattice.
@@ -73,7 +74,7 @@ class Lattice:
         self.x_nm, self.y_nm = (self._rule(name, "PITCH") for name in names[1:3])
         if lef.site_nm % self.x_nm or lef.row_nm % self.y_nm:
             raise SynthesisError(
-                f"LEF: sites and rows are no multiples of {self.x_nm} and {self.y_nm} nm pitches"
+                f"LEF: sites and rows are not multiples of {self.x_nm} and {self.y_nm} nm pitches"
             )
         for place, name in enumerate(self.layers):
             if lef.rules[name]["DIRECTION"] != place % 2:
@@ -84,14 +85,16 @@ class Lattice:
             for vias in self.vias
         ]
         tracks = [self._steps(place, along=False) for place in range(len(self.layers))]
-        self.rows = []
+        self.rows, self.gaps = [], list[int]()
         for place in range(len(self.layers)):
             # Nodes are where a wire of a layer beside it can be.
             neighbours = [*tracks[max(0, place - 1) : place], *tracks[place + 1 : place + 2]]
             step = gcd(*neighbours) if place else 1
             gaps = [self._gap(place, cut, step) for cut in self.cuts[place : place + 2]]
             extension = max(self._steps(place, along=True, step=step) - 1, *gaps)
-            self.rows.append((place % 2, tracks[place], step, extension, gaps[0], gaps[-1]))
+            self.rows.append((place % 2, tracks[place], step, extension, gaps[0]))
+            if place % 2 == 0:
+                self.gaps += [gap * step for gap in gaps]
 
     def _rule(self, layer: str, rule: str) -> int:
         try:
@@ -476,7 +479,8 @@ class Routes:
     def shapes(self) -> Array:
         """Net, layer (twice its place among routing layers, odd: the cut above it), left, lower,
         right and upper edge in nm of each shape of the wires."""
-        return np.concatenate([self._pin_shapes(), self._cut_shapes(), *self._wire_shapes()])
+        parts = self._pin_shapes(), self._cut_shapes(), self._jog_shapes(), *self._wire_shapes()
+        return np.concatenate(parts)
 
     def pin_vias(self) -> Array:
         """Net, x and y of each via on a pin."""
@@ -486,9 +490,26 @@ class Routes:
 
     def vias(self) -> Array:
         """Net, lower layer of wires, x and y of each other via."""
+        return self._vias_and_jogs()[0]
+
+    def jogs(self) -> Array:
+        """Net, horizontal layer, x and both y where a wire joins two of its tracks: instead of a
+        via whose cut would be too close to another one of the net on the same vertical wire."""
+        return self._vias_and_jogs()[1]
+
+    def _vias_and_jogs(self) -> tuple[Array, Array]:
         vias = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
         lower = np.minimum(vias[:, 1], vias[:, 4])
-        return np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0)
+        rows = np.unique(np.column_stack([vias[:, 0], lower, vias[:, 2:4]]), axis=0).tolist()
+        cuts, jogs = rows[:1], []
+        for row in rows[1:]:
+            net, place, x, y = row
+            gap = self.lattice.gaps[place + 1]
+            if cuts[-1][:3] == row[:3] and y - cuts[-1][3] <= gap:
+                jogs.append((net, place + 1 - place % 2, x, cuts[-1][3], y))
+            else:
+                cuts.append(row)
+        return np.array(cuts).reshape(-1, 4), np.array(jogs, np.int64).reshape(-1, 5)
 
     def _pin_shapes(self) -> Array:
         """Cuts on pins, and what they and wires to them add to the lowest layer."""
@@ -512,6 +533,14 @@ class Routes:
         at = np.column_stack([x, y, x, y]) + sizes[vias[:, 1]]
         return np.column_stack([vias[:, 0], 2 * vias[:, 1] + 3, at])
 
+    def _jog_shapes(self) -> Array:
+        net, place, x, start, end = self.jogs().T
+        half = np.array([self.lattice.half(layer)[1] for layer in range(len(self.lattice.layers))])
+        (left, low), (right, top) = self.lattice.nm(x, start), self.lattice.nm(x, end)
+        size = half[place]
+        sides = left - size, low - size, right + size, top + size
+        return np.column_stack([net, 2 * place + 2, *sides])
+
     def tracks(self) -> Array:
         """Net, layer of wires, track, first and last node of each wire, joined where wires of a
         net leave too little space."""
@@ -528,7 +557,7 @@ class Routes:
         # Groups are far apart, so that the last node so far is one of the same group.
         far = group * (2 * (self.width + self.height))
         reach = np.maximum.accumulate(rows[:, 4] + far)
-        room = np.array([step * extension for _, _, step, extension, _, _ in self.lattice.rows])
+        room = np.array([step * extension for _, _, step, extension, _ in self.lattice.rows])
         begins = np.ones(len(rows), bool)
         begins[1:] = (rows[:, 3] + far)[1:] > reach[:-1] + room[rows[1:, 1]]
         first = np.flatnonzero(begins)

@@ -89,7 +89,7 @@ BLOCKED = """
     [
         ("", BLOCKED, "no via fits on pin A of cell INV_X2, e.g. g"),
         ("LAYER metal4 ;", "LAYER metal9 ;", "no via from metal3 to metal4"),
-        ("PITCH 0.14", "PITCH 0.15", "no multiples of 190 and 150 nm"),
+        ("PITCH 0.14", "PITCH 0.15", "not multiples of 190 and 150 nm"),
     ],
 )
 def test_a_lef_that_can_not_be_routed_is_one_line(
@@ -186,7 +186,8 @@ def test_def_has_each_cell_pin_and_wire(routes: Routes) -> None:
         for words in (line.split() for line in text.split("\n"))
         if words and words[-1] == ")" and "metal" in words[-9] and "metal1" not in words
     )
-    assert um == pytest.approx(1000 * sum(routes.lengths().values()))
+    jogs = sum((end - start) * 140 for *_, start, end in routes.jogs().tolist())
+    assert um == pytest.approx(1000 * sum(routes.lengths().values()) + jogs)
 
 
 @pytest.mark.skipif(find_open_sta() is None, reason="OpenSTA is not installed")
