@@ -6,10 +6,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from microkernels.bp.choice import Form
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
-from microkernels.bp.shifts.choice import Form
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle

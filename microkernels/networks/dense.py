@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from isa.declared import Declared
 from isa.run import Launch
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, round_up, vectors
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import rounding_bias
-from microkernels.nn.dense_kernel import dense_program
-from microkernels.nn.dense_layout import DenseLayout, Vectors
+from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.runtime.ring import ChipEngines
 
@@ -27,7 +26,6 @@ from .layer import (
     MEMORY_BYTES,
     ChipWork,
     DensePart,
-    LayerMaps,
     LayerPlan,
     LayerStep,
 )
@@ -53,6 +51,88 @@ def _in_place(source: LayerPlan | StoredMaps, plan: LayerPlan) -> bool:
     return source.cut.vaults == plan.cut.vaults == 1
 
 
+class _DenseStep(LayerStep):
+    """A step of a fully connected layer; each vault computes some of the outputs."""
+
+    @property
+    def layer(self) -> "Dense":
+        """The layer."""
+        return cast(Dense, self.plan.layer)
+
+    @property
+    def part(self) -> DensePart:
+        """A vault's part."""
+        part = self.plan.part
+        assert isinstance(part, DensePart)
+        return part
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it reads what its source has written where it is."""
+        source, plan = self.sources[0], self.plan
+        return source is not None and _in_place(source, plan)
+
+    def layout(self, vault: int) -> DenseLayout:
+        """The layout in a vault."""
+        offsets = self.target.offsets
+        source, written = None, self.sources[0]
+        if self.in_place:
+            assert written is not None
+            source = vectors(
+                self.ring.address(vault, written.offsets[0]),
+                self.part.plan.shape.inputs,
+                len(written.offsets),
+                round_up(written.bytes, COLUMN_BYTES),
+            )
+        return DenseLayout(
+            plan=self.part.plan,
+            target=vectors(
+                self.ring.address(vault, offsets[0]),
+                self.part.plan.output_elements,
+                len(offsets),
+                self.target.bytes,
+            ),
+            base=self.ring.address(vault, self.offset),
+            source=source,
+        )
+
+    @property
+    def bytes(self) -> int:
+        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
+
+    @property
+    def launch(self) -> Launch:
+        program = dense_program(
+            self.layout(0),
+            fraction=self.layer.fraction,
+            vault_bits=self.ring.address_bits,
+        )
+        return self._launch(program, self.offset)
+
+    @property
+    def declared(self) -> Declared:
+        return self.layout(0).declared
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        for vault in range(self.ring.vaults):
+            if self.target.tile(vault) is not None:
+                self.layout(vault).inputs.store(memory, flat[np.newaxis])
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
+        for vault in range(self.ring.vaults):
+            base = self.ring.address(vault, self.offset)
+            if self.target.tile(vault) is None:
+                memory.write(base, idle_block(base, self.pes))
+                continue
+            part = self._part(ordered, vault)
+            elements = in_memory(part.weights, self.layer.bits)
+            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
+            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dense(SumLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
@@ -64,6 +144,7 @@ class Dense(SumLayer):
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
+    step = _DenseStep
     reads_regions = False
     holds_inputs = True
     has_tiles = False
@@ -144,13 +225,10 @@ class Dense(SumLayer):
         numbers = (channel[:, np.newaxis] * len(parts) + parts) * area + pixel[:, np.newaxis]
         return np.where(order[:, np.newaxis] < 0, -1, numbers).ravel()
 
-    def step(self, maps: LayerMaps) -> LayerStep:
-        return _DenseStep(maps=maps)
-
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        (source,) = maps.sources
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
+        (source,) = step.sources
         assert isinstance(step, _DenseStep)
-        if source is None or step.in_place or maps.target.tile(vault) is None:
+        if source is None or step.in_place or step.target.tile(vault) is None:
             return []
         return flat_moves(source, step.layout(vault).inputs, vault)
 
@@ -175,85 +253,3 @@ class Dense(SumLayer):
         products = np.concatenate([flat @ part.astype(flat.dtype).T for part in parts], axis=1)
         sums: Reals = (products + real.bias).reshape(-1, 1, 1, self.outputs)
         return np.maximum(sums, 0) if self.relu else sums
-
-
-class _DenseStep(LayerStep):
-    """A step of a fully connected layer; each vault computes some of the outputs."""
-
-    @property
-    def layer(self) -> Dense:
-        """The layer."""
-        return cast(Dense, self.maps.plan.layer)
-
-    @property
-    def part(self) -> DensePart:
-        """A vault's part."""
-        part = self.maps.plan.part
-        assert isinstance(part, DensePart)
-        return part
-
-    @property
-    def in_place(self) -> bool:
-        """Whether it reads what its source has written where it is."""
-        source, plan = self.maps.sources[0], self.maps.plan
-        return source is not None and _in_place(source, plan)
-
-    def layout(self, vault: int) -> DenseLayout:
-        """The layout in a vault."""
-        offsets = self.maps.target.offsets
-        source, written = None, self.maps.sources[0]
-        if self.in_place:
-            assert written is not None
-            source = Vectors(
-                base=self.ring.address(vault, written.offsets[0]),
-                length=self.part.plan.shape.inputs,
-                batch=len(written.offsets),
-                pitch=round_up(written.bytes, COLUMN_BYTES),
-            )
-        return DenseLayout(
-            plan=self.part.plan,
-            target=Vectors(
-                base=self.ring.address(vault, offsets[0]),
-                length=self.part.plan.output_elements,
-                batch=len(offsets),
-                pitch=self.maps.target.bytes,
-            ),
-            base=self.ring.address(vault, self.offset),
-            source=source,
-        )
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
-
-    @property
-    def launch(self) -> Launch:
-        program = dense_program(
-            self.layout(0),
-            fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
-        )
-        return self._launch(program, self.offset)
-
-    @property
-    def declared(self) -> Declared:
-        return self.layout(0).declared
-
-    def store_input(self, memory: Writable, images: Elements) -> None:
-        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
-        for vault in range(self.ring.vaults):
-            if self.maps.target.tile(vault) is not None:
-                self.layout(vault).inputs.store(memory, flat)
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        assert weights is not None
-        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
-        for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, self.offset)
-            if self.maps.target.tile(vault) is None:
-                memory.write(base, idle_block(base, self.pes))
-                continue
-            part = self._part(ordered, vault)
-            elements = in_memory(part.weights, self.layer.bits)
-            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
-            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,13 +14,14 @@ from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
 from support.errors import counted
 
-from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
+from .layer import ChipWork, LayerPlan, LayerStep
 from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
 from .stored import ALWAYS, Places, StoredMaps, from_memory, in_memory
 
+StepT = TypeVar("StepT", bound=LayerStep)
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
 #: From this size on, messages use MiB.
@@ -39,7 +41,7 @@ class MoveStep(LayerStep):
         moves: of each vault.
     """
 
-    moves: Sequence[Sequence[Move]]
+    moves: Sequence[Sequence[Move]] = ()
 
     @property
     def name(self) -> str:
@@ -53,7 +55,7 @@ class MoveStep(LayerStep):
     @property
     def launch(self) -> Launch:
         program = move_program(
-            vault_bits=self.ring.address_bits, scratchpad_bytes=self.maps.engines.scratchpad_bytes
+            vault_bits=self.ring.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
         )
         return self._launch(program, self.offset)
 
@@ -114,9 +116,9 @@ class NetworkLayout:
                 raise KernelError(f"{layer.name}: {layer.input_refused}")
         self.plan = replace(plan, layers={name: self._placed(name) for name in plan.layers})
         early = {
-            layer.name: self._place(step)
+            layer.name: self._place(self._step(layer.step, layer))
             for layer in network.layers
-            if layer.holds_inputs and (step := layer.step(self._maps(layer))) is not None
+            if layer.holds_inputs and layer.step is not None
         }
         self.steps = [
             step
@@ -218,9 +220,10 @@ class NetworkLayout:
         with named(name):
             return plan.layer.placed(plan, sources, ChipWork(self.plan.batch, self.plan.engines))
 
-    def _maps(self, layer: Layer) -> LayerMaps:
+    def _step(self, kind: type[StepT], layer: Layer) -> StepT:
+        """A step of this kind with the maps of a layer, without a place."""
         sources = self.plan.network.sources[layer.name]
-        return LayerMaps(
+        return kind(
             plan=self.plan.layers[layer.name],
             engines=self.plan.engines,
             sources=[self.outputs.get(source) for source in sources],
@@ -237,13 +240,13 @@ class NetworkLayout:
         Parameters:
             placed: its step, if it has a place.
         """
-        maps = self._maps(layer)
-        moves = [layer.moves(maps, vault, placed) for vault in range(self.plan.ring.vaults)]
+        step = placed or self._step(layer.step or MoveStep, layer)
+        moves = [layer.moves(step, vault) for vault in range(self.plan.ring.vaults)]
         if any(moves):
-            yield self._place(MoveStep(maps=maps, moves=moves))
+            yield self._place(replace(self._step(MoveStep, layer), moves=moves))
         if placed is not None:
             yield placed
-        elif (step := layer.step(maps)) is not None:
+        elif layer.step is not None:
             yield self._place(step)
 
     def launches_of(self, layer: str) -> tuple[Launch, ...]:
@@ -305,7 +308,7 @@ class NetworkLayout:
             if use in self.inputs:
                 self.inputs[use].store(memory, elements)
         for step in self.steps:
-            layer = step.maps.plan.layer
+            layer = step.plan.layer
             if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
                 step.store_input(memory, elements)
 

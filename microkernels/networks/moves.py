@@ -25,7 +25,6 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.parameter_block import block_bytes
-from microkernels.nn.dense_layout import Vectors
 
 from .sizes import MapRegion
 from .stored import StoredMaps
@@ -201,7 +200,7 @@ def flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
     return np.concatenate(order)
 
 
-def flat_moves(source: StoredMaps, target: Vectors, vault: int) -> list[Move]:
+def flat_moves(source: StoredMaps, target: FeatureMap, vault: int) -> list[Move]:
     """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
     of :func:`flat_order`.
 
@@ -210,7 +209,7 @@ def flat_moves(source: StoredMaps, target: Vectors, vault: int) -> list[Move]:
     """
     moves: list[tuple[int, Move]] = []
     for image in range(source.batch):
-        to = target.base + image * target.pitch
+        to = target.address(image, 0)
         for holder, round_, owned in source.holders(image):
             tile = source.tile(holder)
             assert tile is not None

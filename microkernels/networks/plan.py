@@ -262,7 +262,7 @@ class NetworkPlan:
         largest that contains all that each vault writes."""
         into = {}
         for name, plan in self.layers.items():
-            if not plan.layer.launched:
+            if plan.layer.step is None:
                 continue
             users = {
                 use: self.layers[use.name]

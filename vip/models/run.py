@@ -17,7 +17,13 @@ from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import harmless, logistic_operands, of_images
+from microkernels.onnx_models.model import (
+    carried_elements,
+    harmless,
+    logistic_operands,
+    of_images,
+    zero_state,
+)
 from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
@@ -28,7 +34,6 @@ from vip.configurations import design
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
-from .carry import carried_elements, zero_state
 from .check import model_engines
 from .compile import Images, input_arrays, spread
 from .folder import CompiledModel, load_folder

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.bp.choice import Form
 from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.shifts.choice import Form
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob

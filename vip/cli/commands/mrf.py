@@ -10,8 +10,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from microkernels.bp.choice import Form
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts.choice import Form
 from microkernels.data.pictures import need_decoder, read_photographs
 from microkernels.graphs.problem import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
