@@ -24,7 +24,7 @@ from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.configurations import design
-from vip.cosimulation.waves import need_machine
+from vip.cosimulation.runs import need_machine
 from vip.output import write_json
 from vip.programs import LIMIT
 
