@@ -27,10 +27,9 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import chip_ring, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import Design, configuration_json, design
 from support.errors import Shown, counted
 from support.picture import COLOURS, picture
-from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
 from .runs import netlist_of, with_waves
