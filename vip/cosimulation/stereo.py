@@ -12,6 +12,7 @@ from hdl.ports import COLUMN_BYTES
 from isa.run import RunResult
 from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import labels as best_labels
+from microkernels.bp.golden import percent_wrong
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import fastest_cut
@@ -20,7 +21,6 @@ from microkernels.data.stereo import (
     StereoScene,
     draw,
     motorcycle,
-    percent_wrong,
 )
 from microkernels.runtime.job import KernelJob, KernelOutcome
 from sim_tb.cosim.engine import MemoryBehaviour
