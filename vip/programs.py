@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isa.assembly.assembler import assemble as assemble_text
 from isa.assembly.assembler import assemble_file
-from isa.faults import FaultCause
 from isa.program import Program, ProgramError
-from isa.table import find
 from pe.config import PeConfig
-from soc.generate.designs import Configuration
-from soc.generate.presets import PRESETS
 from support.errors import VipError
 from support.files import check_regular
 
@@ -223,24 +219,3 @@ def load_program(program: Program | Path | str, words: int | None = None) -> Pro
             f"{where}the program has {len(program.words)} words, the engine's buffer {words}"
         )
     return program
-
-
-def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
-    """``fault``, a line about a fault of ``program`` at word ``pc``; if ``config`` lacks the
-    instruction there, with the presets that have it."""
-    row = find(program.words[pc]) if 0 <= pc < len(program.words) else None
-    if cause is not FaultCause.ILLEGAL_INSTRUCTION or row is None:
-        return fault
-    if row.key in config.pe.instructions:
-        return fault
-    names = [
-        name
-        for name, other in PRESETS.items()
-        if other.kind == config.kind and row.key in other.pe.instructions
-    ]
-    match names:
-        case []:
-            return f"{fault}; no preset has it"
-        case [name]:
-            return f"{fault}; the preset {name} has it"
-    return f"{fault}; the presets {', '.join(names)} have it"

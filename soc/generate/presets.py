@@ -7,6 +7,9 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hdl.config import ConfigurationError
+from isa.faults import FaultCause
+from isa.program import Program
+from isa.table import find
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
@@ -150,6 +153,27 @@ def engine(config: Design) -> PeConfig:
     if not isinstance(configuration, PeConfig):
         raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
     return configuration
+
+
+def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
+    """``fault``, a line about a fault of ``program`` at word ``pc``; if ``config`` lacks the
+    instruction there, with the presets that have it."""
+    row = find(program.words[pc]) if 0 <= pc < len(program.words) else None
+    if cause is not FaultCause.ILLEGAL_INSTRUCTION or row is None:
+        return fault
+    if row.key in config.pe.instructions:
+        return fault
+    names = [
+        name
+        for name, other in PRESETS.items()
+        if other.kind == config.kind and row.key in other.pe.instructions
+    ]
+    match names:
+        case []:
+            return f"{fault}; no preset has it"
+        case [name]:
+            return f"{fault}; the preset {name} has it"
+    return f"{fault}; the presets {', '.join(names)} have it"
 
 
 def preset(name: str) -> PeConfig:

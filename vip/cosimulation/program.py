@@ -25,11 +25,11 @@ from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
 from sim_tb.waves.saved import cut_waves, save_file, texts_of
 from soc.generate.designs import Configuration
-from soc.generate.presets import Design, configuration_json, design
+from soc.generate.presets import Design, advised, configuration_json, design
 from support.errors import Shown
 from support.files import open_without_waiting, write_atomically
 from support.scratch import scratch_folder
-from vip.programs import LIMIT, Dump, advised, check_size, fill, load_program, memory_contents
+from vip.programs import LIMIT, Dump, check_size, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
 
 from .runs import netlist_of, with_waves
