@@ -5,6 +5,7 @@ import pytest
 
 from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import (
     INPUT,
     KINDS,
@@ -23,7 +24,6 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.networks.recurrent import Recurrent
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on

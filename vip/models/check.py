@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.networks.elements import LOGISTIC
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError, RefusedError
 from microkernels.onnx_models.fusion import in_curves

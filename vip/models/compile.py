@@ -16,12 +16,11 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
+from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
 from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
-from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.networks.jobs import network_job
+from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.conv_shape import DepthwiseShape, depthwise
 from microkernels.nn.depthwise import DepthwiseLayout
 from microkernels.nn.jobs import layer_job
