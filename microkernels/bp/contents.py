@@ -27,11 +27,10 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
             "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*layout_shape)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
-    transform = transform_of(problem.smoothness)
-    if layout.shifts is not None and (
-        transform is None or layout.shifts.transform not in (transform, transform.flat)
-    ):
-        raise KernelError("the layout's shifts differ from those of the smoothness costs")
+    if layout.shifts is not None:
+        transform = transform_of(problem.smoothness)
+        if transform is None or layout.shifts.transform not in (transform, transform.flat):
+            raise KernelError("the layout's shifts differ from those of the smoothness costs")
     if layout.variant.weighted != (problem.weights is not None):
         raise KernelError("the layout and the problem must both have edge weights, or neither")
     if layout.symmetric and not problem.symmetric:

@@ -28,25 +28,12 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.scratchpad import ScratchpadPlan
-from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .block_frame import BLOCK_LANES, TURN_UPDATES, BlockFrame, add_ring
-from .problem import BpProblem, UpdateVariant, element_type
-from .record import BLOCK, LOADED_VECTORS, PART, block_fit, vector_stride
+from .problem import element_type
+from .record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from .shifts.base import BUS_BYTES, update_cycles
 from .shifts.kernel import LINE_ENDS
-
-
-def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = ONE_ENGINE) -> bool:
-    """Whether the kernel can solve ``problem`` with updates of this kind on an engine."""
-    shape = problem.labels, problem.bits
-    if not variant.usual or not block_fit(problem.width, problem.height, *shape):
-        return False
-    try:
-        program = few_program(*shape, engines.scratchpad_bytes, 0)
-    except KernelError:
-        return False
-    return len(program.words) <= engines.instruction_words
 
 
 def few_cycles(labels: int, bits: int) -> float:

@@ -15,8 +15,9 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines, VaultRing
 
+from .choice import Form, few_fits, shifts_of, with_sums
 from .contents import contents, pack, unpack
-from .few import few_fits, few_program
+from .few import few_program
 from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
 from .kernel import bp_program
 from .labels import with_labels
@@ -24,8 +25,7 @@ from .layout import BpLayout
 from .levels import Between, LevelsLayout, coarse_base
 from .plain import plain_program
 from .problem import BpProblem, Messages, UpdateVariant, most_cycles
-from .shifts.choice import Form, shifts_of
-from .sums import sum_program, with_sums
+from .sums import sum_program
 
 
 @CHECK.arguments

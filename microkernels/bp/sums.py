@@ -28,80 +28,30 @@ and its slot loaded again, a group of instructions after the one that completed 
 of a run work on slots of no update, and their results are not used.
 """
 
-from dataclasses import replace
 from functools import cache, partial
 
 from isa.program import Program
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
-from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
+from microkernels.runtime.ring import ChipEngines
 
 from .frame import SumFrame
-from .layout import BpLayout
 from .problem import element_type
-from .record import COST_PLACE, PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
+from .record import COST_PLACE, SPARE_PLACE, SUM_PLACE, vector_stride
 from .runs import PAIR, SUM_LANES
-from .shifts import choice as by_shifts
 
 #: Vectors of a slot, and slots of the ring.
 _VECTORS = 4
 _SLOTS = 8
-#: Cycles per update without and with sums, of an engine of a vault, and what the starts of more
-#: runs and a barrier in the middle of a sweep take per iteration (measured, 16 labels of 16 bits).
-_CYCLES, _CYCLES_AHEAD, _STARTS = 80.0, 77.5, 2400
 
 
-def with_sums(layout: BpLayout, wanted: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
-    """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
-
-    Raises:
-        KernelError: they are wanted, but the program or its vectors don't suit.
-    """
-    if wanted is False:
-        return layout
-    cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
-    if layout.shifts is not None:
-        shifts = by_shifts.with_sums(layout.shifts)
-        suits = shifts is not None
-        if shifts is not None:
-            bus = layout.sharers * shifts.bus
-            cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
-    else:
-        shifts = None
-        suits = layout.variant.usual and _fits(layout, engines)
-    if suits and (wanted or _faster(layout, cycles, cycles_ahead)):
-        return replace(layout, shifts=shifts, sums=True)
-    if wanted:
-        raise KernelError(
-            "sums one axis ahead need messages by the matrix or by shifts, "
-            "without weights and damping, vectors of at least "
-            f"{VECTOR_LATENCY // 3 * WORD_BYTES} bytes by the matrix, and an engine with room for "
-            f"them: not {layout.labels} labels of {layout.bits} bits with "
-            f"{engines.scratchpad_bytes} bytes of scratchpad and {engines.instruction_words} words "
-            "of instructions"
-        )
-    return layout
-
-
-def _fits(layout: BpLayout, engines: ChipEngines) -> bool:
-    """Whether the kernel with a matrix fits an engine, and needs no pads."""
-    shape = layout.labels, layout.bits
-    beats = -(-layout.labels * element_type(layout.bits).itemsize // WORD_BYTES)
-    hidden = 3 * beats >= VECTOR_LATENCY and layout.labels * beats >= VECTOR_LATENCY
-    room = _pad(*shape).used <= engines.scratchpad_bytes
-    return hidden and room and _words(*shape) <= engines.instruction_words
-
-
-def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:
-    """Whether a launch is faster with ``cycles_ahead`` per update than with ``cycles``."""
-    width, height = layout.grid.tile_width, layout.grid.tile_height
-    # A lone line takes as long as a pair.
-    unit = PAIR * layout.unit
-    pairs = [round_up(side, unit) * other for side, other in ((width, height), (height, width))]
-    saved = cycles * width * height - cycles_ahead * sum(pairs) / len(pairs)
-    return saved * len(PLACE) / layout.sharers > _STARTS
+def sums_fit(labels: int, bits: int, engines: ChipEngines) -> bool:
+    """Whether the kernel fits an engine, and needs no pads."""
+    beats = -(-labels * element_type(bits).itemsize // WORD_BYTES)
+    hidden = 3 * beats >= VECTOR_LATENCY and labels * beats >= VECTOR_LATENCY
+    room = _pad(labels, bits).used <= engines.scratchpad_bytes
+    return hidden and room and _words(labels, bits) <= engines.instruction_words
 
 
 @cache

@@ -3,13 +3,21 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from isa.assembly.assembler import assemble
 from isa.launch import START_REGISTERS
-from isa.program import Program
-from isa.table import IMM14, REGISTERS, Unit, Width
+from isa.program import Program, SourceLine
+from isa.table import (
+    IMM14,
+    REGISTERS,
+    EncodingError,
+    Instruction,
+    Unit,
+    Width,
+    encode,
+    operand_range,
+)
 from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
@@ -27,39 +35,19 @@ _REGISTER_COLUMN = 28
 _MOVABLE = ("add", "sub", "mov", "xor")
 
 
-#: Column of the note after an instruction.
-_NOTE_COLUMN = 60
-
-
-@dataclass(eq=False)
-class _Entry:
-    """Text, and what it means to the hazard check: an instruction, a label, an assumption."""
-
-    text: str
-    line: WrittenLine | None = None
-    label: str = ""
-    assumed: tuple[str, str, int] | None = None
-
-
-def _line_text(line: WrittenLine, note: str) -> str:
-    operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
-    text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
-    return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
-
-
-def _is_vector(entry: _Entry | None) -> bool:
-    row = entry.line.row if entry is not None and entry.line is not None else None
+def _is_vector(line: WrittenLine | None) -> bool:
+    row = None if line is None else line.row
     return row is not None and row.unit is Unit.VECTOR
 
 
-def _independent(entry: _Entry, other: _Entry) -> bool:
+def _independent(line: WrittenLine, other: WrittenLine) -> bool:
     """Whether a scalar instruction may change places with another instruction or a note."""
-    if entry.line is None or other.line is None:
+    if not other.mnemonic:
         return True
-    result, *operands = entry.line.operands
-    reads = other.line.row is not None and other.line.row.key != "ld.reg[64]"
-    written = [] if reads else other.line.operands[:1]
-    return result not in other.line.operands and not set(written) & set(operands)
+    result, *operands = line.operands
+    reads = other.row is not None and other.row.key != "ld.reg[64]"
+    written = [] if reads else other.operands[:1]
+    return result not in other.operands and not set(written) & set(operands)
 
 
 def launch_registers(vault_bits: int | None) -> tuple[str, ...]:
@@ -126,7 +114,7 @@ class KernelBuilder:
         self._width = width
         self._place_drains = place_drains
         self._check = HazardCheck()
-        self._body: list[_Entry] = []
+        self._body: list[WrittenLine] = []
         self._labels = 0
         self._detours: list[tuple[str, str, Callable[[], None]]] = []
         self._names: dict[str, tuple[int, str]] = {}
@@ -260,7 +248,7 @@ class KernelBuilder:
 
     def note(self, *lines: str) -> None:
         """Write a separate comment after an empty line."""
-        self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
+        self._body += [WrittenLine(), *(WrittenLine(note=line) for line in lines)]
 
     def new_label(self, stem: str) -> str:
         """A unique name for a label."""
@@ -269,8 +257,7 @@ class KernelBuilder:
 
     def label(self, name: str) -> None:
         """Place a label here."""
-        self._check.label(name)
-        self._body.append(_Entry(f"{name}:", label=name))
+        self._write(WrittenLine(label=name))
 
     @contextlib.contextmanager
     def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
@@ -285,23 +272,17 @@ class KernelBuilder:
         Raises:
             KernelError: a hazard between the end of an iteration and the next one.
         """
-        self._body.append(_Entry(f"{label}:"))
+        self._body.append(WrittenLine(label=label, loop=True))
         start = len(self._body)
         yield label
         if counter is not None:
             self.op("sub", counter, counter, 1)
             self.op("bne", counter, self.zero, label)
-        turn = self._body[start:]
-        for entry in turn:
-            if entry.label:
-                self._check.label(entry.label)
-            elif entry.assumed is not None:
-                self._check.assume(*entry.assumed)
-            elif entry.line is not None:
-                if self._needs_drain(entry.line):
-                    at = next(n for n, other in enumerate(self._body) if other is entry)
-                    self._body.insert(at, self._drain(entry.line.site))
-                self._check.done(entry.line)
+        for line in self._body[start:]:
+            if self._needs_drain(line):
+                at = next(n for n, other in enumerate(self._body) if other is line)
+                self._body.insert(at, WrittenLine("v.drain", site=line.site))
+            self._check.done(line)
 
     @contextlib.contextmanager
     def unless(self, branch: str, first: str, second: str) -> Iterator[None]:
@@ -324,21 +305,21 @@ class KernelBuilder:
         yield
         written, self._body = self._body[start:], self._body[:start]
         end = start
-        for entry, following in zip(written, [*written[1:], None], strict=True):
-            if entry.line is None or entry.line.mnemonic not in _MOVABLE:
-                self._body.append(entry)
-                if entry.label or (entry.line is not None and entry.line.row is None):
+        for line, following in zip(written, [*written[1:], None], strict=True):
+            if line.mnemonic not in _MOVABLE:
+                self._body.append(line)
+                if line.label or (line.mnemonic and line.row is None):
                     end = len(self._body)
                 continue
             place = len(self._body)
             alone = _is_vector(self._body[-1]) and _is_vector(following)
-            while not alone and place > end and _independent(entry, self._body[place - 1]):
+            while not alone and place > end and _independent(line, self._body[place - 1]):
                 place -= 1
                 if place > end and all(map(_is_vector, self._body[place - 1 : place + 1])):
                     break
             else:
                 place = len(self._body)
-            self._body.insert(place, entry)
+            self._body.insert(place, line)
 
     def seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
         """Move code for a rare case out of line: a taken branch costs three cycles.
@@ -370,11 +351,14 @@ class KernelBuilder:
         Raises:
             KernelError: the instruction comes too early for the vector unit.
         """
-        line = WrittenLine(mnemonic, operands, _site())
+        line = WrittenLine(mnemonic, operands, _site(), note)
         if self._needs_drain(line):
-            self._body.append(self._drain(line.site))
+            self._body.append(WrittenLine("v.drain", site=line.site))
+        self._write(line)
+
+    def _write(self, line: WrittenLine) -> None:
         self._check.done(line)
-        self._body.append(_Entry(_line_text(line, note), line))
+        self._body.append(line)
 
     def _needs_drain(self, line: WrittenLine) -> bool:
         """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
@@ -382,22 +366,16 @@ class KernelBuilder:
         if not hazards:
             return False
         if self._place_drains:
-            self._check.done(WrittenLine("v.drain", (), line.site))
+            self._check.done(WrittenLine("v.drain"))
             hazards = self._check.before(line)
         if hazards:
             raise KernelError(hazards[0])
         return True
 
-    @staticmethod
-    def _drain(site: str) -> _Entry:
-        line = WrittenLine("v.drain", (), site)
-        return _Entry(_line_text(line, ""), line)
-
     def assume(self, name: str, base: str, offset: int = 0) -> None:
         """Tell the hazard check to assume that register ``name`` contains ``base + offset``. If the
         value depends on the run, give the worst case."""
-        self._check.assume(name, base, offset)
-        self._body.append(_Entry("", assumed=(name, base, offset)))
+        self._write(WrittenLine(assumed=(name, base, offset)))
 
     # Instructions on elements and memory.
 
@@ -468,7 +446,7 @@ class KernelBuilder:
             f"{f'.reg {name}, r{number}':<{_REGISTER_COLUMN}}; {purpose}"
             for name, (number, purpose) in self._names.items()
         ]
-        body = [entry.text for entry in self._body if entry.assumed is None]
+        body = [line.text for line in self._body if line.assumed is None]
         return "\n".join([*self._head, "", *places, *registers, *body, ""])
 
     def program(self, name: str) -> Program:
@@ -487,7 +465,54 @@ class KernelBuilder:
                 if self._constants_set
                 else f"{', '.join(missing)}: set_constants() is never called"
             )
-        return assemble(self.text(), name=name)
+        text = self.text()
+        try:
+            return self._encoded(name, text.split("\n"))
+        except (KeyError, ValueError, EncodingError):
+            # The assembler names the mistake.
+            return assemble(text, name=name)
+
+    def _encoded(self, name: str, text: Sequence[str]) -> Program:
+        """The program without reading its text, which ends with a line for each written one.
+
+        Raises:
+            KeyError, ValueError, EncodingError: there is a mistake.
+        """
+        written = [line for line in self._body if line.assumed is None]
+        symbols: dict[str, int] = {}
+        words: list[tuple[Instruction, Sequence[str | int]]] = []
+        source: dict[int, SourceLine] = {}
+        for number, line in enumerate(written, len(text) - len(written)):
+            if line.label in symbols or line.label in self._names:
+                raise ValueError(f"{line.label} is defined twice")
+            if line.label:
+                symbols[line.label] = len(words)
+            start = len(words)
+            words += line.words
+            place = SourceLine(name, number, text[number - 1])
+            source.update(dict.fromkeys(range(start, len(words)), place))
+        codes = (
+            encode(row, self._values(row, operands, address, symbols))
+            for address, (row, operands) in enumerate(words)
+        )
+        return Program(tuple(codes), symbols, source=source)
+
+    def _values(
+        self, row: Instruction, operands: Sequence[str | int], address: int, labels: dict[str, int]
+    ) -> list[int]:
+        """Operands as numbers of registers, constants and distances; errors as for
+        :meth:`_encoded`."""
+        values = []
+        for operand, written in zip(row.operands, operands, strict=True):
+            if isinstance(written, int):
+                if operand.is_register or written not in operand_range(operand):
+                    raise ValueError(f"an operand can't be {written}")
+                values.append(written)
+            elif operand.is_register:
+                values.append(self._names[written][0])
+            else:
+                values.append(labels[written] - address)
+        return values
 
 
 def _site() -> str:

@@ -177,6 +177,21 @@ class FeatureMap:
         return values[:, self.padding : self.padding + self.width, : self.channels]
 
 
+def vectors(base: int, length: int, batch: int, pitch: int | None = None) -> FeatureMap:
+    """A batch of vectors as a row of pixels, each with ``length`` channels in one slice.
+
+    Parameters:
+        base, batch: address and number of the vectors.
+        pitch: bytes from one to the next, even; None: whole columns, as few as hold a vector.
+
+    Raises:
+        KernelError: a value out of range.
+    """
+    pitch = round_up(length * ELEMENT_BYTES, COLUMN_BYTES) if pitch is None else pitch
+    depth = pitch // ELEMENT_BYTES
+    return FeatureMap(base=base, width=batch, height=1, channels=length, depth=depth)
+
+
 @dataclass(frozen=True, kw_only=True)
 class StripMap(FeatureMap):
     """A map in which each row of windows has its own strip of ``rows`` rows of pixels.

@@ -8,8 +8,10 @@ Hazards that depend on registers with unknown values are missed;
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
 from isa.declared import Span
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
@@ -28,29 +30,67 @@ _BRANCHES = {
 _ENDS = ("jmp", "halt")
 #: Assumed distance in bytes between addresses whose distance is unknown.
 _APART = 1 << 48
+#: Column of the note after an instruction.
+_NOTE_COLUMN = 60
 
 #: Register values by name; a register without an entry has an unknown value.
 _Values = dict[str, int]
 
 
 class WrittenLine(NamedTuple):
-    """One written instruction.
+    """One line of a kernel: an instruction, or else a label, an assumption or a comment.
 
     Attributes:
-        mnemonic: including the width, such as ``v.v.add [16-bit]``.
+        mnemonic: including the width, such as ``v.v.add [16-bit]``; "": no instruction.
         operands: register names, labels and numbers.
         site: file and line of the call that wrote it.
+        note: comment.
+        label: that is placed here. loop: it begins a loop, whose iterations the builder checks one
+            after the other.
+        assumed: from here on the first register contains the second and the number.
     """
 
-    mnemonic: str
-    operands: tuple[str | int, ...]
-    site: str
+    mnemonic: str = ""
+    operands: tuple[str | int, ...] = ()
+    site: str = ""
+    note: str = ""
+    label: str = ""
+    loop: bool = False
+    assumed: tuple[str, str, int] | None = None
 
     @property
     def row(self) -> Instruction | None:
         """Row of the instruction table, if the mnemonic has a width."""
         match = _MNEMONIC.fullmatch(self.mnemonic)
         return BY_KEY.get(f"{match[1]}[{match[2]}]") if match else None
+
+    @property
+    def words(self) -> "list[tuple[Instruction, Sequence[str | int]]]":
+        """Rows and operands of the words.
+
+        Raises:
+            KeyError: there is no such instruction. ValueError: a constant beyond 64 bits.
+        """
+        if not self.mnemonic:
+            return []
+        if self.mnemonic == LOAD_IMMEDIATE:
+            register, value = self.operands
+            steps = [(BY_KEY[key], immediate) for key, immediate in load_constant(int(value))]
+            return [(row, [register] * (len(row.operands) - 1) + [last]) for row, last in steps]
+        constant = any(isinstance(operand, int) for operand in self.operands)
+        row = self.row or (BY_KEY.get(f"{self.mnemonic}.imm") if constant else None)
+        return [(row or BY_KEY[self.mnemonic], self.operands)]
+
+    @property
+    def text(self) -> str:
+        """The line as assembly."""
+        if self.label:
+            return f"{self.label}:"
+        if not self.mnemonic:
+            return f"    ; {self.note}" if self.note else ""
+        operands = [f"#{one}" if isinstance(one, int) else one for one in self.operands]
+        text = f"    {self.mnemonic} {', '.join(operands)}".rstrip()
+        return f"{text:<{_NOTE_COLUMN}}; {self.note}" if self.note else text
 
     def __str__(self) -> str:
         return f"{self.mnemonic} {', '.join(map(str, self.operands))} ({self.site})"
@@ -75,11 +115,7 @@ class HazardCheck:
         """Declare that register ``name`` contains ``value`` wherever it is read."""
         self._constants[name] = value
 
-    def assume(self, name: str, base: str, offset: int) -> None:
-        """Assume that register ``name`` contains ``base + offset``."""
-        self._values[name] = self._value(base) + offset
-
-    def label(self, name: str) -> None:
+    def _label(self, name: str) -> None:
         """Enter a label. A register stays known if it has the same value on all paths that reach
         the label from above. If no jump from above reaches it, no register is known: the jumps come
         from below."""
@@ -124,6 +160,11 @@ class HazardCheck:
 
     def done(self, line: WrittenLine) -> None:
         """Record that ``line`` comes next."""
+        if line.label and not line.loop:
+            self._label(line.label)
+        elif line.assumed is not None:
+            name, base, offset = line.assumed
+            self._values[name] = self._value(base) + offset
         mnemonic, operands, row = line.mnemonic, line.operands, line.row
         if row is not None and row.unit is Unit.VECTOR:
             operation = self._operation(row, line)

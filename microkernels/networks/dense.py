@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from isa.declared import Declared
 from isa.run import Launch
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import rounding_bias
-from microkernels.nn.dense_kernel import dense_program
-from microkernels.nn.dense_layout import DenseLayout, Vectors
+from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.runtime.ring import ChipEngines
 
@@ -27,14 +26,12 @@ from .layer import (
     MEMORY_BYTES,
     ChipWork,
     DensePart,
-    LayerMaps,
     LayerPlan,
     LayerStep,
 )
-from .moves import Move, flat_moves, flat_order
+from .maps import BYTE_BITS, MapSize, StoredMaps, in_memory
+from .moves import Move, from_all, moves_of
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize
-from .stored import BYTE_BITS, StoredMaps, in_memory
 
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
@@ -53,6 +50,138 @@ def _in_place(source: LayerPlan | StoredMaps, plan: LayerPlan) -> bool:
     return source.cut.vaults == plan.cut.vaults == 1
 
 
+def _flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
+    """The order in which :func:`_flat_moves` stores an image's elements: for each place in the
+    vector the index of its element, channel by channel and row by row; -1: empty.
+
+    Parameters:
+        in_place: the order in which the only vault with a part of the map has written it.
+    """
+    size = source.size
+    index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
+    index = index.transpose(1, 2, 0)
+    order: list[NDArray[np.int64]] = []
+    for _, _, owned in source.holders(0):
+        for channel in range(owned.channel, owned.channel + owned.channels, source.depth):
+            last = min(channel + source.depth, owned.channel + owned.channels)
+            part = index[
+                owned.y : owned.y + owned.height, owned.x : owned.x + owned.width, channel:last
+            ]
+            fill = source.depth - (last - channel)
+            part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
+            if in_place and order:
+                gap = -len(order[-1]) % (COLUMN_BYTES // ELEMENT_BYTES)
+                order.append(np.full(gap, -1))
+            order.append(part.transpose(1, 0, 2).ravel())
+    return np.concatenate(order)
+
+
+def _flat_moves(source: StoredMaps, target: FeatureMap, vault: int) -> list[Move]:
+    """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
+    of :func:`_flat_order`.
+
+    Parameters:
+        target: chip addresses in ``vault``.
+    """
+    moves: list[tuple[int, Move]] = []
+    for image in range(source.batch):
+        to = target.address(image, 0)
+        for holder, round_, owned in source.holders(image):
+            tile = source.tile(holder)
+            assert tile is not None
+            tile_map = source.map(holder, round_)
+            for channel in range(owned.channel, owned.channel + owned.channels, source.depth):
+                at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
+                column = owned.height * source.depth
+                step = column * ELEMENT_BYTES
+                pieces = moves_of(at, to, tile_map.x_step, step, column, owned.width)
+                moves += ((holder, move) for move in pieces)
+                to += owned.width * step
+    return from_all(moves, vault)
+
+
+class _DenseStep(LayerStep):
+    """A step of a fully connected layer; each vault computes some of the outputs."""
+
+    @property
+    def layer(self) -> "Dense":
+        """The layer."""
+        return cast(Dense, self.plan.layer)
+
+    @property
+    def part(self) -> DensePart:
+        """A vault's part."""
+        part = self.plan.part
+        assert isinstance(part, DensePart)
+        return part
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it reads what its source has written where it is."""
+        source, plan = self.sources[0], self.plan
+        return source is not None and _in_place(source, plan)
+
+    def layout(self, vault: int) -> DenseLayout:
+        """The layout in a vault."""
+        offsets = self.target.offsets
+        source, written = None, self.sources[0]
+        if self.in_place:
+            assert written is not None
+            source = vectors(
+                self.ring.address(vault, written.offsets[0]),
+                self.part.plan.shape.inputs,
+                len(written.offsets),
+                round_up(written.bytes, COLUMN_BYTES),
+            )
+        return DenseLayout(
+            plan=self.part.plan,
+            target=vectors(
+                self.ring.address(vault, offsets[0]),
+                self.part.plan.output_elements,
+                len(offsets),
+                self.target.bytes,
+            ),
+            base=self.ring.address(vault, self.offset),
+            source=source,
+        )
+
+    @property
+    def bytes(self) -> int:
+        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
+
+    @property
+    def launch(self) -> Launch:
+        program = dense_program(
+            self.layout(0),
+            fraction=self.layer.fraction,
+            vault_bits=self.ring.address_bits,
+        )
+        return self._launch(program, self.offset)
+
+    @property
+    def declared(self) -> Declared:
+        return self.layout(0).declared
+
+    def store_input(self, memory: Writable, images: Elements) -> None:
+        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        for vault in range(self.ring.vaults):
+            if self.target.tile(vault) is not None:
+                self.layout(vault).inputs.store(memory, flat[np.newaxis])
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
+        for vault in range(self.ring.vaults):
+            base = self.ring.address(vault, self.offset)
+            if self.target.tile(vault) is None:
+                memory.write(base, idle_block(base, self.pes))
+                continue
+            part = self._part(ordered, vault)
+            elements = in_memory(part.weights, self.layer.bits)
+            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
+            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dense(SumLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
@@ -64,6 +193,7 @@ class Dense(SumLayer):
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
+    step = _DenseStep
     reads_regions = False
     holds_inputs = True
     has_tiles = False
@@ -121,7 +251,7 @@ class Dense(SumLayer):
         if source is None:
             order = np.arange(plan.input.elements)
         else:
-            order = flat_order(source, in_place=_in_place(source, plan))
+            order = _flat_order(source, in_place=_in_place(source, plan))
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -144,15 +274,12 @@ class Dense(SumLayer):
         numbers = (channel[:, np.newaxis] * len(parts) + parts) * area + pixel[:, np.newaxis]
         return np.where(order[:, np.newaxis] < 0, -1, numbers).ravel()
 
-    def step(self, maps: LayerMaps) -> LayerStep:
-        return _DenseStep(maps=maps)
-
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        (source,) = maps.sources
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
+        (source,) = step.sources
         assert isinstance(step, _DenseStep)
-        if source is None or step.in_place or maps.target.tile(vault) is None:
+        if source is None or step.in_place or step.target.tile(vault) is None:
             return []
-        return flat_moves(source, step.layout(vault).inputs, vault)
+        return _flat_moves(source, step.layout(vault).inputs, vault)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -175,85 +302,3 @@ class Dense(SumLayer):
         products = np.concatenate([flat @ part.astype(flat.dtype).T for part in parts], axis=1)
         sums: Reals = (products + real.bias).reshape(-1, 1, 1, self.outputs)
         return np.maximum(sums, 0) if self.relu else sums
-
-
-class _DenseStep(LayerStep):
-    """A step of a fully connected layer; each vault computes some of the outputs."""
-
-    @property
-    def layer(self) -> Dense:
-        """The layer."""
-        return cast(Dense, self.maps.plan.layer)
-
-    @property
-    def part(self) -> DensePart:
-        """A vault's part."""
-        part = self.maps.plan.part
-        assert isinstance(part, DensePart)
-        return part
-
-    @property
-    def in_place(self) -> bool:
-        """Whether it reads what its source has written where it is."""
-        source, plan = self.maps.sources[0], self.maps.plan
-        return source is not None and _in_place(source, plan)
-
-    def layout(self, vault: int) -> DenseLayout:
-        """The layout in a vault."""
-        offsets = self.maps.target.offsets
-        source, written = None, self.maps.sources[0]
-        if self.in_place:
-            assert written is not None
-            source = Vectors(
-                base=self.ring.address(vault, written.offsets[0]),
-                length=self.part.plan.shape.inputs,
-                batch=len(written.offsets),
-                pitch=round_up(written.bytes, COLUMN_BYTES),
-            )
-        return DenseLayout(
-            plan=self.part.plan,
-            target=Vectors(
-                base=self.ring.address(vault, offsets[0]),
-                length=self.part.plan.output_elements,
-                batch=len(offsets),
-                pitch=self.maps.target.bytes,
-            ),
-            base=self.ring.address(vault, self.offset),
-            source=source,
-        )
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
-
-    @property
-    def launch(self) -> Launch:
-        program = dense_program(
-            self.layout(0),
-            fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
-        )
-        return self._launch(program, self.offset)
-
-    @property
-    def declared(self) -> Declared:
-        return self.layout(0).declared
-
-    def store_input(self, memory: Writable, images: Elements) -> None:
-        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
-        for vault in range(self.ring.vaults):
-            if self.maps.target.tile(vault) is not None:
-                self.layout(vault).inputs.store(memory, flat)
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        assert weights is not None
-        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
-        for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, self.offset)
-            if self.maps.target.tile(vault) is None:
-                memory.write(base, idle_block(base, self.pes))
-                continue
-            part = self._part(ordered, vault)
-            elements = in_memory(part.weights, self.layer.bits)
-            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
-            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,23 @@ from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
 from microkernels.nn.line import BlockLayout, line_program
 from microkernels.runtime.ring import ChipEngines
 
-from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
+from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep
+from .maps import (
+    BYTE_BITS,
+    PIXELS,
+    MapSize,
+    Pads,
+    Size2,
+    Windows,
+    from_memory,
+    in_memory,
+    inside,
+    pads,
+    size2,
+    within,
+)
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
-from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -142,10 +154,86 @@ class SumLayer(WeightLayer):
         return replace(self, fraction=sums.shift, narrow=narrow), weights
 
 
+class _MapStep(LayerStep):
+    """A step of a layer of maps; each vault computes its tile."""
+
+    @property
+    def layer(self) -> "MapLayer":
+        """The layer."""
+        return cast(MapLayer, self.plan.layer)
+
+    @cached_property
+    def tile(self) -> Any:
+        """The shape or plan of the kernel for a tile."""
+        return self.layer.tile_shape(self.plan)
+
+    def layout(self, vault: int) -> BlockLayout:
+        """The layout in a vault that has images."""
+        target = self.target
+        first, *further = [
+            self.layer.layout(
+                self.tile,
+                self.read(vault, round_),
+                target.map(vault, round_),
+                base=self.ring.address(vault, self.offset),
+                engines=self.engines,
+            )
+            for round_ in range(target.rounds)
+            if target.image(vault, round_) is not None
+        ]
+        layout: BlockLayout = first.on_images(further)
+        return layout
+
+    @property
+    def launch(self) -> Launch:
+        program = self.layer.program(self.layout(0), self.ring.address_bits)
+        return self._launch(program, self.offset + self._first)
+
+    @cached_property
+    def _first(self) -> int:
+        """Bytes of a vault's data, with room for a parameter block."""
+        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
+
+    @cached_property
+    def _block(self) -> int:
+        size = max(len(self.layout(0).block(0)), len(idle_block(0, self.pes)))
+        return round_up(size, COLUMN_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        return self._first + self._block + self._gap
+
+    @property
+    def _gap(self) -> int:
+        """Bytes before the next place, where places can begin at any column."""
+        return COLUMN_BYTES if self.engines.alignment == COLUMN_BYTES else 0
+
+    @property
+    def declared(self) -> Declared:
+        # A program may read one word past its part of a block: between this step's data and the
+        # next place, which nothing writes.
+        past = WORD_BYTES if self._gap or self.bytes % self.engines.alignment else 0
+        block = Span(self.offset + self._first, self._block + past)
+        return Declared(constants=(block,), slots=self.pes)
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        for vault in range(self.ring.vaults):
+            at = self.ring.address(vault, self.offset + self._first)
+            target = self.target
+            if target.tile(vault) is None or target.image(vault, 0) is None:
+                memory.write(at, idle_block(at, self.pes))
+                continue
+            layout = self.layout(vault)
+            part = None if weights is None else self._part(weights, vault)
+            self.layer.store(layout, memory, part)
+            memory.write(at, layout.block(at))
+
+
 @dataclass(frozen=True, kw_only=True)
 class MapLayer(Layer):
     """A layer that computes a map from regions of maps of the same slices."""
 
+    step = _MapStep
     #: Creates the layouts of the layer's kernel.
     layouts: ClassVar[Callable[..., Any]]
 
@@ -170,13 +258,10 @@ class MapLayer(Layer):
     def reads_in_place(self, before: LayerPlan, plan: LayerPlan) -> bool:
         return not plan.strips and within(before.cut, plan.cut, plan.windows[0])
 
-    def step(self, maps: LayerMaps) -> LayerStep | None:
-        return _MapStep(maps=maps, layer=self)
-
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
         return [
             move
-            for source, target in zip(maps.sources, maps.inputs, strict=True)
+            for source, target in zip(step.sources, step.inputs, strict=True)
             if source is not None and target is not None
             for move in map_moves(source, target, vault)
         ]
@@ -220,77 +305,6 @@ class MapLayer(Layer):
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
         """Write the constant data, except parameter blocks, to a vault's ``memory``."""
         layout.store(memory)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _MapStep(LayerStep):
-    layer: MapLayer
-
-    @cached_property
-    def tile(self) -> Any:
-        """The shape or plan of the kernel for a tile."""
-        return self.layer.tile_shape(self.maps.plan)
-
-    def layout(self, vault: int) -> BlockLayout:
-        """The layout in a vault that has images."""
-        target = self.maps.target
-        first, *further = [
-            self.layer.layout(
-                self.tile,
-                self.maps.read(vault, round_),
-                target.map(vault, round_),
-                base=self.ring.address(vault, self.offset),
-                engines=self.maps.engines,
-            )
-            for round_ in range(target.rounds)
-            if target.image(vault, round_) is not None
-        ]
-        layout: BlockLayout = first.on_images(further)
-        return layout
-
-    @property
-    def launch(self) -> Launch:
-        program = self.layer.program(self.layout(0), self.ring.address_bits)
-        return self._launch(program, self.offset + self._first)
-
-    @cached_property
-    def _first(self) -> int:
-        """Bytes of a vault's data, with room for a parameter block."""
-        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
-
-    @cached_property
-    def _block(self) -> int:
-        size = max(len(self.layout(0).block(0)), len(idle_block(0, self.pes)))
-        return round_up(size, COLUMN_BYTES)
-
-    @property
-    def bytes(self) -> int:
-        return self._first + self._block + self._gap
-
-    @property
-    def _gap(self) -> int:
-        """Bytes before the next place, where places can begin at any column."""
-        return COLUMN_BYTES if self.maps.engines.alignment == COLUMN_BYTES else 0
-
-    @property
-    def declared(self) -> Declared:
-        # A program may read one word past its part of a block: between this step's data and the
-        # next place, which nothing writes.
-        past = WORD_BYTES if self._gap or self.bytes % self.maps.engines.alignment else 0
-        block = Span(self.offset + self._first, self._block + past)
-        return Declared(constants=(block,), slots=self.pes)
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        for vault in range(self.ring.vaults):
-            at = self.ring.address(vault, self.offset + self._first)
-            target = self.maps.target
-            if target.tile(vault) is None or target.image(vault, 0) is None:
-                memory.write(at, idle_block(at, self.pes))
-                continue
-            layout = self.layout(vault)
-            part = None if weights is None else self._part(weights, vault)
-            self.layer.store(layout, memory, part)
-            memory.write(at, layout.block(at))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,7 +436,7 @@ class WindowLayer(MapLayer):
         return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
 
     def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
-        """The layer's windows; parameters as for :class:`microkernels.networks.stored.Windows`."""
+        """The layer's windows; parameters as for :class:`microkernels.networks.maps.Windows`."""
         left, top, _, _ = self.sides
         return (
             Windows(

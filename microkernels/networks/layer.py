@@ -24,10 +24,9 @@ from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
 from .curves import Function
+from .maps import MapCut, MapSize, StoredMaps, Windows, cuts
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
-from .sizes import MapCut, MapSize, cuts
-from .stored import StoredMaps, Windows
 
 #: Converts items to a tuple.
 Constructor = Callable[..., Sequence[Any]]
@@ -136,8 +135,11 @@ class LayerPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerMaps:
-    """A layer's maps in memory.
+class LayerStep(ABC):
+    """What all vaults do for a layer: each vault's data, and the launch that processes it.
+
+    The data is at the same offset in each vault. All rounds of a layer are one launch; weights and
+    biases are stored once.
 
     Attributes:
         plan: of the layer.
@@ -146,6 +148,7 @@ class LayerMaps:
         inputs: maps moved for it; None: it reads ``sources`` directly.
         target: its output.
         constants: offsets, in each vault, of zeros and of lowest elements.
+        offset: of the data in each vault; 0 until it is placed.
     """
 
     plan: LayerPlan
@@ -154,62 +157,22 @@ class LayerMaps:
     inputs: Sequence[StoredMaps | None]
     target: StoredMaps
     constants: tuple[int, int]
-
-    def read(self, vault: int, round_: int) -> list[FeatureMap]:
-        """The regions that a vault reads in a round, moved or where they were written."""
-        maps: list[FeatureMap] = []
-        for windows, moved, written in zip(
-            self.plan.windows, self.inputs, self.sources, strict=True
-        ):
-            if moved is not None:
-                maps.append(moved.map(vault, round_))
-                continue
-            assert written is not None
-            tile, reader = written.tile(vault), self.target.tile(vault)
-            assert tile is not None
-            assert reader is not None
-            region = windows.region(reader, written.size.channels)
-            whole = written.map(vault, round_)
-            place = {"left": region.x - tile.x, "top": region.y - tile.y}
-            size = {"width": region.width, "height": region.height}
-            same = (region.width, region.height) == (tile.width, tile.height)
-            maps.append(whole if same else PartMap.of(whole, **place, **size))
-        return maps
-
-    def constant(self, value: int, vault: int) -> int:
-        """Address in a vault of elements of 0, or of the lowest value."""
-        return self.engines.ring.address(vault, self.constants[value == LOWEST])
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerStep(ABC):
-    """What all vaults do for a layer: each vault's data, and the launch that processes it.
-
-    The data is at the same offset in each vault. All rounds of a layer are one launch; weights and
-    biases are stored once.
-
-    Attributes:
-        maps: of the layer.
-        offset: of the data in each vault; 0 until it is placed.
-    """
-
-    maps: LayerMaps
     offset: int = 0
 
     @property
     def layer_name(self) -> str:
         """Name of the layer."""
-        return self.maps.plan.layer.name
+        return self.plan.layer.name
 
     @property
     def ring(self) -> VaultRing:
         """The ring of vaults."""
-        return self.maps.engines.ring
+        return self.engines.ring
 
     @property
     def pes(self) -> int:
         """Engines per vault."""
-        return self.maps.engines.pes
+        return self.engines.pes
 
     @property
     def name(self) -> str:
@@ -245,15 +208,40 @@ class LayerStep(ABC):
         a layer that reads it but no regions."""
         raise AssertionError(f"{self.layer_name} reads regions")
 
+    def read(self, vault: int, round_: int) -> list[FeatureMap]:
+        """The regions that a vault reads in a round, moved or where they were written."""
+        maps: list[FeatureMap] = []
+        for windows, moved, written in zip(
+            self.plan.windows, self.inputs, self.sources, strict=True
+        ):
+            if moved is not None:
+                maps.append(moved.map(vault, round_))
+                continue
+            assert written is not None
+            tile, reader = written.tile(vault), self.target.tile(vault)
+            assert tile is not None
+            assert reader is not None
+            region = windows.region(reader, written.size.channels)
+            whole = written.map(vault, round_)
+            place = {"left": region.x - tile.x, "top": region.y - tile.y}
+            size = {"width": region.width, "height": region.height}
+            same = (region.width, region.height) == (tile.width, tile.height)
+            maps.append(whole if same else PartMap.of(whole, **place, **size))
+        return maps
+
+    def constant(self, value: int, vault: int) -> int:
+        """Address in a vault of elements of 0, or of the lowest value."""
+        return self.engines.ring.address(vault, self.constants[value == LOWEST])
+
     def _part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
-        tile = self.maps.target.tile(vault)
+        tile = self.target.tile(vault)
         assert tile is not None
-        packed = self.maps.plan.layer.packed
+        packed = self.plan.layer.packed
         first = tile.channel * packed
         part = slice(first, first + tile.channels * packed)
         bias = weights.bias[part]
-        lacking = (0, self.maps.plan.tile.channels * packed - len(bias))
+        lacking = (0, self.plan.tile.channels * packed - len(bias))
         inner = [(0, 0)] * (weights.weights.ndim - 1)
         return Weights(
             weights=np.pad(weights.weights[part], (lacking, *inner)), bias=np.pad(bias, lacking)
@@ -276,8 +264,8 @@ class Layer(ABC):
 
     #: The layer is computed; otherwise the host writes its map to memory.
     computed: ClassVar[bool] = True
-    #: The layer has launches besides moves.
-    launched: ClassVar[bool] = True
+    #: What the vaults do after moves; None: nothing.
+    step: ClassVar[type[LayerStep] | None] = None
     #: The layer reads regions of maps through windows; otherwise its own moves provide what it
     #: reads.
     reads_regions: ClassVar[bool] = True
@@ -462,15 +450,12 @@ class Layer(ABC):
         """First time at which its map is written if it runs at ``time``, after its moves."""
         return time
 
-    def step(self, maps: LayerMaps) -> LayerStep | None:
-        """What the vaults do after moves; None: nothing."""
-        return None
-
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
         """The moves of a vault for the layer.
 
         Parameters:
-            step: with its place, for a layer that :attr:`holds_inputs`; otherwise None.
+            step: of the layer, with its place if it :attr:`holds_inputs`; with its maps alone if
+                it has no step.
         """
         return []
 

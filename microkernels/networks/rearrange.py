@@ -18,11 +18,10 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 
-from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
+from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep
+from .maps import MapSize, StoredMaps
 from .moves import PIECE_ELEMENTS, Move
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize
-from .stored import StoredMaps
 
 #: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
@@ -46,7 +45,6 @@ class Source(Layer):
     """
 
     computed = False
-    launched = False
     reads_regions = False
     tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize}
 
@@ -86,7 +84,6 @@ class Rearrange(Layer):
             inputs, or -1 for the constant 0, -2 for the lowest element.
     """
 
-    launched = False
     reads_regions = False
     copies = True
     tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize, "order": _order}
@@ -129,10 +126,10 @@ class Rearrange(Layer):
     def written_from(self, time: int) -> int:
         return time - 1
 
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        sources = tuple(source for source in maps.sources if source is not None)
-        constants = [maps.constant(value, vault) for value in (0, LOWEST)]
-        return _rearrange_moves(self.index, sources, maps.target, vault, constants)
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
+        sources = tuple(source for source in step.sources if source is not None)
+        constants = [step.constant(value, vault) for value in (0, LOWEST)]
+        return _rearrange_moves(self.index, sources, step.target, vault, constants)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -20,12 +20,11 @@ from microkernels.nn.recurrent_kernel import recurrent_program
 from microkernels.nn.recurrent_layout import RecurrentLayout, RecurrentPlan
 from microkernels.runtime.ring import ChipEngines
 
-from .layer import ChipWork, Layer, LayerMaps, LayerPlan, LayerStep
+from .layer import ChipWork, Layer, LayerPlan, LayerStep
+from .maps import MapSize, StoredMaps
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .rearrange import moves_between, owned_addresses
-from .sizes import MapSize
-from .stored import StoredMaps
 
 #: Fraction bits of the gates' parts of the input, and of states.
 _GATE_BITS = (8, 12)
@@ -34,6 +33,85 @@ _STATE_BITS = (9, 13)
 _LIMIT = 7.99
 #: Cycles of a piece that is moved or stored, for estimates.
 _PIECE = 25
+
+
+class _RecurrentStep(LayerStep):
+    """A step of a recurrent layer; each vault computes all sequences of its images."""
+
+    @property
+    def layer(self) -> "Recurrent":
+        """The layer."""
+        return cast(Recurrent, self.plan.layer)
+
+    @cached_property
+    def part(self) -> RecurrentPlan:
+        """The kernel's plan."""
+        target = self.target
+        return self.layer.part(self.plan, ChipWork(target.batch, self.engines))
+
+    def _images(self, vault: int) -> list[tuple[int, int]]:
+        """Rounds in which a vault has an image, and the image."""
+        target = self.target
+        every = ((round_, target.image(vault, round_)) for round_ in range(target.rounds))
+        return [(round_, image) for round_, image in every if image is not None]
+
+    def layout(self, vault: int) -> RecurrentLayout | None:
+        """The layout in a vault; None: it has no work."""
+        targets = [
+            (self.target.map(vault, round_), row)
+            for round_, _ in self._images(vault)
+            for row in range(self.plan.output.height)
+        ]
+        if not targets:
+            return None
+        base = self.ring.address(vault, self.offset)
+        layer = self.layer
+        return RecurrentLayout(self.part, targets, base, reverse=layer.reverse, final=layer.final)
+
+    def _layout(self) -> RecurrentLayout:
+        layout = self.layout(0)
+        assert layout is not None
+        return layout
+
+    @property
+    def bytes(self) -> int:
+        return round_up(self._layout().end - self.offset, COLUMN_BYTES)
+
+    @property
+    def launch(self) -> Launch:
+        program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
+        return self._launch(program, self.offset)
+
+    @property
+    def declared(self) -> Declared:
+        return self._layout().declared
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        for vault in range(self.ring.vaults):
+            layout = self.layout(vault)
+            if layout is None:
+                base = self.ring.address(vault, self.offset)
+                memory.write(base, idle_block(base, self.pes))
+            else:
+                layout.store(memory, weights.weights, weights.bias)
+
+    def moves(self, vault: int) -> list[Move]:
+        """A vault's moves."""
+        layout, layer = self.layout(vault), self.layer
+        assert layout is not None
+        source, *states = self.sources
+        places = [layout.start_addresses] * bool(layer.hidden)
+        places += [layout.kept_addresses] * bool(layer.kept)
+        count, moves = self.plan.output.height, []
+        for number, (_, image) in enumerate(self._images(vault)):
+            sequences = range(number * count, (number + 1) * count)
+            into = [layout.x_addresses(sequence) for sequence in sequences]
+            # Steps x sequences x gates x cells.
+            moves += _moved(source, image, np.stack(into, axis=1))
+            for state, of in zip(states, places, strict=True):
+                moves += _moved(state, image, np.stack(list(map(of, sequences))))
+        return moves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +136,7 @@ class Recurrent(Layer):
     """
 
     reads_regions = False
+    step = _RecurrentStep
     holds_inputs = True
     has_tiles = False
     has_weights = True
@@ -158,10 +237,7 @@ class Recurrent(Layer):
     ) -> float:
         return plan.input.elements * plan.rounds(work.batch) // inputs
 
-    def step(self, maps: LayerMaps) -> LayerStep:
-        return _RecurrentStep(maps=maps)
-
-    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+    def moves(self, step: LayerStep, vault: int) -> list[Move]:
         assert isinstance(step, _RecurrentStep)
         if step.layout(vault) is None:
             return []
@@ -280,85 +356,6 @@ class Recurrent(Layer):
 def _columns(images: Elements | Reals) -> Elements | Reals:
     """Images x pixels column by column x channels."""
     return images.swapaxes(1, 2).reshape(len(images), -1, images.shape[-1])
-
-
-class _RecurrentStep(LayerStep):
-    """A step of a recurrent layer; each vault computes all sequences of its images."""
-
-    @property
-    def layer(self) -> Recurrent:
-        """The layer."""
-        return cast(Recurrent, self.maps.plan.layer)
-
-    @cached_property
-    def part(self) -> RecurrentPlan:
-        """The kernel's plan."""
-        target = self.maps.target
-        return self.layer.part(self.maps.plan, ChipWork(target.batch, self.maps.engines))
-
-    def _images(self, vault: int) -> list[tuple[int, int]]:
-        """Rounds in which a vault has an image, and the image."""
-        target = self.maps.target
-        every = ((round_, target.image(vault, round_)) for round_ in range(target.rounds))
-        return [(round_, image) for round_, image in every if image is not None]
-
-    def layout(self, vault: int) -> RecurrentLayout | None:
-        """The layout in a vault; None: it has no work."""
-        targets = [
-            (self.maps.target.map(vault, round_), row)
-            for round_, _ in self._images(vault)
-            for row in range(self.maps.plan.output.height)
-        ]
-        if not targets:
-            return None
-        base = self.ring.address(vault, self.offset)
-        layer = self.layer
-        return RecurrentLayout(self.part, targets, base, reverse=layer.reverse, final=layer.final)
-
-    def _layout(self) -> RecurrentLayout:
-        layout = self.layout(0)
-        assert layout is not None
-        return layout
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self._layout().end - self.offset, COLUMN_BYTES)
-
-    @property
-    def launch(self) -> Launch:
-        program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
-        return self._launch(program, self.offset)
-
-    @property
-    def declared(self) -> Declared:
-        return self._layout().declared
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        assert weights is not None
-        for vault in range(self.ring.vaults):
-            layout = self.layout(vault)
-            if layout is None:
-                base = self.ring.address(vault, self.offset)
-                memory.write(base, idle_block(base, self.pes))
-            else:
-                layout.store(memory, weights.weights, weights.bias)
-
-    def moves(self, vault: int) -> list[Move]:
-        """A vault's moves."""
-        layout, layer = self.layout(vault), self.layer
-        assert layout is not None
-        source, *states = self.maps.sources
-        places = [layout.start_addresses] * bool(layer.hidden)
-        places += [layout.kept_addresses] * bool(layer.kept)
-        count, moves = self.maps.plan.output.height, []
-        for number, (_, image) in enumerate(self._images(vault)):
-            sequences = range(number * count, (number + 1) * count)
-            into = [layout.x_addresses(sequence) for sequence in sequences]
-            # Steps x sequences x gates x cells.
-            moves += _moved(source, image, np.stack(into, axis=1))
-            for state, of in zip(states, places, strict=True):
-                moves += _moved(state, image, np.stack(list(map(of, sequences))))
-        return moves
 
 
 def _moved(source: StoredMaps | None, image: int, target: NDArray[np.int64]) -> list[Move]:

@@ -13,7 +13,7 @@ from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up, vectors
 from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
@@ -30,8 +30,7 @@ from .conv_shape import (
     rounding_bias,
     split_pairs,
 )
-from .dense_kernel import dense_program
-from .dense_layout import DenseLayout, Vectors
+from .dense import DenseLayout, dense_program
 from .dense_plan import DenseShape, dense, partial_sums, plan_dense
 from .line import BlockLayout, line_program
 from .lstm_kernel import lstm_program
@@ -361,7 +360,7 @@ def dense_job(
         narrow=narrow,
         scratchpad_bytes=scratchpad_bytes,
     )
-    target = Vectors.packed(base, plan.output_elements, shape.batch)
+    target = vectors(base, plan.output_elements, shape.batch)
     layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
 
     def model() -> Elements:
@@ -374,12 +373,12 @@ def dense_job(
         if pairs:
             elements = (pair_bytes(weights), pair_bytes(inputs))
         layout.store(memory, elements[0], rounding_bias(bias, shape.outputs, narrow), relu=relu)
-        layout.inputs.store(memory, elements[1])
+        layout.inputs.store(memory, elements[1][np.newaxis])
         for number, segment in enumerate(other_sums):
-            layout.sums(1 + number).store(memory, segment)
+            layout.sums(1 + number).store(memory, segment[np.newaxis])
 
     def outputs(memory: Readable) -> Elements:
-        elements = target.load(memory)
+        elements = target.load(memory)[0]
         return elements if narrow is None else split_pairs(elements, shape.outputs)
 
     return layer_job(

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
-from microkernels.networks.jobs import activation
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
 from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
+from microkernels.networks.plan import activation
 from microkernels.networks.rows import NORMAL_BITS
 
 from .errors import ModelError

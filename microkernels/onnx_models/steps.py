@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import ElementWise, Layer, Network, Pool, Rearrange
 from microkernels.networks.parameters import Weights
-from microkernels.networks.stored import BYTE_BITS
 
 from .magnitudes import Formats, groups
 from .model import MappedModel

@@ -1,6 +1,6 @@
 """Decode: from an instruction word to the issue stage's control signals, by the ISA table."""
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -89,17 +89,19 @@ def register_operands(config: PeConfig, word: Value) -> tuple[Value, Value, Valu
     return a, b, c
 
 
-def read_operands(config: PeConfig, word: Value | None) -> list[Value]:
-    """Whether ``word``, if it is legal, may read its registers A, B and C; None: any word."""
+def read_operands(config: PeConfig, word: Value) -> list[Value]:
+    """Whether ``word``, if it is legal, may read its registers A, B and C."""
     possible = {row.opcode for row in config.rows}
-    readers = [
+    opcode = word[OPCODE.low : OPCODE.high + 1]
+    return [one_of(opcode, opcodes, possible) for opcodes in operand_readers(config)]
+
+
+def operand_readers(config: PeConfig) -> list[set[int]]:
+    """Opcodes of the instructions that read register A, B and C."""
+    return [
         {row.opcode for row in config.rows if _reads(row, field)}
         for field in (FIELD_A, FIELD_B, FIELD_C)
     ]
-    if word is None:
-        return [Const(bool(opcodes), 1) for opcodes in readers]
-    opcode = word[OPCODE.low : OPCODE.high + 1]
-    return [one_of(opcode, opcodes, possible) for opcodes in readers]
 
 
 def _reads(row: Instruction, field: BitField) -> bool:

@@ -153,11 +153,10 @@ class Operands(Component):
         # They are also read when the instruction here begins to wait. That is harmless, as they are
         # read again, and an exact condition would be slower.
         comes = self.next_valid & ~self.redirect & (~occupied | self.offer.ready)
-        # A word from block RAM comes too late to tell which registers it reads: all are read that
-        # an instruction of this engine can read.
-        early = self.config.sram != "fpga"
-        word_read = whole_word(self.config, self.next_word)[0] if early else None
-        needs = read_operands(self.config, word_read)
+        # A word from block RAM comes too late to tell which registers it reads.
+        needs: list[Value] = [Const(1, 1)] * READ_PORTS
+        if self.config.sram != "fpga":
+            needs = read_operands(self.config, whole_word(self.config, self.next_word)[0])
         for number, (old, new) in enumerate(zip(numbers, following, strict=True)):
             m.d.comb += [
                 self.index[number].eq(Mux(again, old, new)),

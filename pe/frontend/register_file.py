@@ -1,6 +1,7 @@
 """Register file: scalar registers with a valid bit each."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
@@ -8,6 +9,8 @@ from hdl.emission import shared_instance
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+
+from .decode import operand_readers
 
 #: An instruction reads at most three registers.
 READ_PORTS = 3
@@ -17,12 +20,11 @@ class RegisterFile(Component):
     """Three read ports, one write port, and a bit a register that says whether it holds its value
     (thesis 5.1: cleared at issue of an instruction that will write it later, set by the write).
 
-    The memory reads before it writes, so a value written in the cycle of a read is bypassed.
-
     Members:
         read: in, array; read this port. index: in, array; register of each port. value: out, array;
             in the next cycle, the registers as they are after the writes of the cycle of ``read``;
-            held while no port is read, undefined if only others are.
+            held while no port is read, undefined if only others are. In an FPGA a later write shows
+            in what is held.
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
@@ -51,6 +53,24 @@ class RegisterFile(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        read = Signal()
+        m.d.comb += read.eq(Cat(self.read).any())
+        if self.config.sram == "fpga":
+            self._lookup(m, read)
+        else:
+            self._words(m, platform, read)
+        if Capabilities.of(self.config).registers.loads:
+            with m.If(self.invalidate):
+                m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
+            with m.If(self.write):
+                m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
+        else:
+            m.d.comb += self.valid.eq(-1)
+        return m
+
+    def _words(self, m: Module, platform: object, read: Signal) -> None:
+        """Registers in a memory that reads before it writes, so a value written in the cycle of a
+        ``read`` is bypassed."""
         config = self.config
         registers = Sram(
             width=config.register_width,
@@ -67,8 +87,6 @@ class RegisterFile(Component):
             write.address.eq(self.target),
             write.data.eq(self.data),
         ]
-        read = Signal()
-        m.d.comb += read.eq(Cat(self.read).any())
         with m.If(read & self.write):
             m.d.sync += word.eq(self.data)
         for number, port in enumerate(registers.read):
@@ -81,11 +99,29 @@ class RegisterFile(Component):
                 port.address.eq(index),
                 value.eq(Mux(passed, word, port.data)),
             ]
-        if Capabilities.of(config).registers.loads:
-            with m.If(self.invalidate):
-                m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
-            with m.If(self.write):
-                m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
-        else:
-            m.d.comb += self.valid.eq(-1)
-        return m
+
+    def _lookup(self, m: Module, read: Signal) -> None:
+        """Registers in LUT RAM, read in the cycle after ``read``: an index from block RAM comes too
+        late for more than a register. Ports that no instruction reads have none."""
+        config = self.config
+        for number, readers in enumerate(operand_readers(config)):
+            if not readers:
+                continue
+            index = Signal(config.register_bits, name=f"index_{number}", reset_less=True)
+            memory: Memory[int, Value] = Memory(
+                shape=config.register_width,
+                depth=config.registers,
+                init=[],
+                attrs={"ram_style": "distributed"},
+            )
+            m.submodules[f"registers_for_{number}"] = memory
+            port, write = memory.read_port(domain="comb"), memory.write_port()
+            with m.If(read):
+                m.d.sync += index.eq(self.index[number])
+            m.d.comb += [
+                write.en.eq(self.write),
+                write.addr.eq(self.target),
+                write.data.eq(self.data),
+                port.addr.eq(index),
+                self.value[number].eq(port.data),
+            ]

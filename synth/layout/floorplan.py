@@ -1,12 +1,13 @@
 """The floorplan of an engine: its memories as blocks at the edges, rows of cells between them.
 
 Memories of the commonest shape, the banks of the scratchpad, stand in a shelf along the north edge
-and one along the south edge, the others in a column along the west edge. Ports are evenly around
-the die, in their order. Lengths are in sites and steps of :class:`synth.layout.lef.Lef`.
+and one along the south edge, the others in columns along the west and the east edge. Ports are
+evenly around the die, in their order. Lengths are in sites and steps of
+:class:`synth.layout.lef.Lef`.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, sqrt
@@ -80,14 +81,14 @@ class Floorplan:
         kinds = Counter(macro.kind for macro in macros)
         common = next((kind for kind, number in kinds.most_common(1) if number > 1), "")
         banks = [macro.name for macro in macros if macro.kind == common]
-        column = [macro.name for macro in macros if macro.kind != common]
+        others = [macro.name for macro in macros if macro.kind != common]
         cells = sum(lef.cells[gate.kind].width for gate in netlist.gates if gate.kind in lef.cells)
         area = cells / lef.site_nm * lef.row / density
-        self.die, self.blocks = _arranged(lef, sizes, banks, column, area)
+        self.die, self.blocks = _arranged(lef, sizes, banks, others, area)
         self.pins: dict[str, Mapping[str, Sequence[Place]]] = {}
         for macro in macros:
             box, count = self.blocks[macro.name], sum(map(len, macro.pins.values()))
-            places = _facing(box, count, self.die.height, macro.name in column)
+            places = _facing(box, count, self.die, macro.name in others)
             self.pins[macro.name] = _split(places, macro.pins)
         ports = {**netlist.inputs, **netlist.outputs}
         around = _around(self.die.width, self.die.height, sum(map(len, ports.values())))
@@ -118,42 +119,53 @@ def _arranged(
     lef: Lef,
     sizes: Mapping[str, tuple[int, int]],
     banks: Sequence[str],
-    column: Sequence[str],
+    others: Sequence[str],
     area: float,
 ) -> tuple[Box, dict[str, Box]]:
     """The die, and the place of each memory.
 
     Parameters:
-        sizes: of memories. banks: those in the shelves. column: those along the west edge.
+        sizes: of memories. banks: those in the shelves. others: those in the columns.
         area: that cells need, in units of the grid.
     """
     halo = _HALO * lef.row
-    north, south = banks[0::2], banks[1::2]
-
-    def high(names: Sequence[str]) -> int:
-        return max((sizes[name][1] + halo for name in names), default=0)
-
-    shelf = max(sum(sizes[name][0] + halo for name in names) for names in (north, south)) + halo
-    west = max((sizes[name][0] + halo for name in column), default=0)
-    tall = sum(sizes[name][1] + halo for name in column)
-    # In um both sides of the middle are alike where no memory decides.
+    shelves = banks[0::2], banks[1::2]
+    columns: tuple[list[str], list[str]] = [], []
+    for name in sorted(others, key=lambda name: -sizes[name][1]):
+        min(columns, key=lambda column: _length(column, sizes, 1, halo)).append(name)
+    tall = max(_length(column, sizes, 1, halo) for column in columns)
+    taken = sum((sizes[name][0] + halo) * (sizes[name][1] + halo) for name in others)
     site, step = lef.um
-    width = max(shelf, west + ceil(sqrt(area * step / site)))
-    middle = ceil(max(tall, area / (width - west)) / lef.row) * lef.row
-    height = high(south) + middle + high(north)
+    # In um both sides of the middle are alike where no memory decides.
+    side = sum(max((sizes[name][0] + halo for name in column), default=0) for column in columns)
+    shelf = max(_length(names, sizes, 0, halo) + halo for names in shelves)
+    width = max(shelf, side + 1, ceil(sqrt((area + taken) * step / site)))
+    middle = ceil(max(tall, (area + taken) / width) / lef.row) * lef.row
+    north, south = (max((sizes[name][1] + halo for name in of), default=0) for of in shelves)
+    height = south + middle + north
     blocks: dict[str, Box] = {}
-    for names in (north, south):
-        gap = (width - sum(sizes[name][0] for name in names)) // (len(names) + 1)
+    for shelf_of, top in zip(shelves, (height, 0), strict=True):
+        gap = (width - _length(shelf_of, sizes, 0, 0)) // (len(shelf_of) + 1)
         x = gap
-        for name in names:
+        for name in shelf_of:
             size = sizes[name]
-            blocks[name] = Box(x, height - size[1] if names is north else 0, *size)
+            blocks[name] = Box(x, max(0, top - size[1]), *size)
             x += size[0] + gap
-    y = high(south) + max(0, middle - tall + halo) // 2 // lef.row * lef.row
-    for name in column:
-        blocks[name] = Box(0, y, *sizes[name])
-        y += sizes[name][1] + halo
+    for column, east in zip(columns, (False, True), strict=True):
+        free = middle + halo - _length(column, sizes, 1, halo)
+        y = south + free // 2 // lef.row * lef.row
+        for name in column:
+            size = sizes[name]
+            blocks[name] = Box(width - size[0] if east else 0, y, *size)
+            y += size[1] + halo
     return Box(0, 0, width, height), blocks
+
+
+def _length(
+    names: Iterable[str], sizes: Mapping[str, tuple[int, int]], axis: int, halo: int
+) -> int:
+    """Of memories along an axis, each with the space after it."""
+    return sum(sizes[name][axis] + halo for name in names)
 
 
 def _memories(netlist: Netlist, lef: Lef) -> Sequence[Gate]:
@@ -180,14 +192,16 @@ def _size(macro: Gate, lef: Lef, node_nm: float) -> tuple[int, int]:
     return ceil(side / lef.site_nm), ceil(side / lef.row_nm) * lef.row
 
 
-def _facing(box: Box, count: int, height: int, west: bool) -> Iterator[Place]:
-    """Places evenly along the side of a memory that faces the cells."""
-    edge = 0 if 2 * box.y + box.height > height else box.height
+def _facing(box: Box, count: int, die: Box, column: bool) -> Iterator[Place]:
+    """Places evenly along the side of a memory that faces the cells: of one in a column the
+    eastern or western side, of another the upper or lower one."""
+    east = 0 if 2 * box.x + box.width > die.width else box.width
+    north = 0 if 2 * box.y + box.height > die.height else box.height
     for odd in range(1, 2 * count, 2):
-        if west:
-            yield box.width, odd * box.height // (2 * count)
+        if column:
+            yield east, odd * box.height // (2 * count)
         else:
-            yield odd * box.width // (2 * count), edge
+            yield odd * box.width // (2 * count), north
 
 
 def _around(width: int, height: int, count: int) -> Iterator[Place]:

@@ -25,22 +25,21 @@ from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap, StripMap
+from microkernels.common.feature_map import FeatureMap, StripMap, vectors
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
+from microkernels.networks.maps import MapCut
 from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_kernel import dense_program
-from microkernels.nn.dense_layout import DenseLayout, Vectors
+from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import DenseShape, plan_dense
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation
@@ -105,10 +104,9 @@ INSTANCES: tuple[Any, ...] = (
     PoolLayout(shape=POOL, source=MAP, target=SMALL, base=16384),
     DenseLayout(
         plan=DENSE_PLAN,
-        target=Vectors.packed(256, 12, 1),
+        target=vectors(256, 12, 1),
         base=512,
     ),
-    Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
     LstmLayout(plan=plan_lstm(LSTM)),

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from isa.table import INSTRUCTIONS
-from microkernels.networks.jobs import network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network

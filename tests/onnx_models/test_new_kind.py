@@ -13,8 +13,8 @@ from microkernels.networks import network
 from microkernels.networks.families import PixelLayer
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
+from microkernels.networks.maps import MapSize
 from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
-from microkernels.networks.sizes import MapSize
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
 from microkernels.onnx_models.importer import Importer

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from microkernels.data.models.collection import inputs_of, make
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Source
 from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
 from microkernels.networks.plan import plan_network

@@ -10,10 +10,12 @@ from pe.frontend.register_file import RegisterFile
         PeConfig(),
         PeConfig(registers=8, register_width=34),
         PeConfig(registers=8, instructions=frozenset({"halt", "add"})),
+        PeConfig(registers=8, sram="fpga"),
     ],
-    ids=["full", "narrow", "without ld.reg"],
+    ids=["full", "narrow", "without ld.reg", "in LUT RAM"],
 )
 def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
+    """In LUT RAM they see a later write, too."""
     dut = RegisterFile(config)
     registers = config.registers
     loads = "ld.reg[8]" in config.instructions
@@ -21,7 +23,7 @@ def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
     async def bench(ctx):
         values = [0] * registers
         valid = [1] * registers
-        expected = [None, None, None]
+        expected = places = [None, None, None]
         for _ in range(1500):
             # Few registers, so that reads and writes meet.
             indices = [rng.randrange(registers) % 5 for _ in range(3)]
@@ -47,10 +49,11 @@ def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
             if write:
                 values[index], valid[index] = value, 1
             if any(read):
-                expected = [
-                    values[number] if reads else None
-                    for number, reads in zip(indices, read, strict=True)
+                places = [
+                    number if reads else None for number, reads in zip(indices, read, strict=True)
                 ]
+            if any(read) or config.sram == "fpga":
+                expected = [None if place is None else values[place] for place in places]
             await ctx.tick()
             assert ctx.get(dut.valid) == sum(bit << i for i, bit in enumerate(valid))
 

@@ -87,7 +87,7 @@ def board_design(
     mhz: float = CLOCK_MHZ,
     progress: Progress = silent,
 ) -> BoardDesign:
-    """The design of a board for work.
+    """The design of a board for work, with as many engines as its jobs use.
 
     Parameters:
         board: see :func:`soc.board.boards.find_board`.
@@ -109,15 +109,16 @@ def board_design(
     rate, divisor = line_rate(mhz)
     size = _memory_size(chosen, work, memory_kib, sdram)
     engine = preset(work.preset)
+    engines = max(job.pes for job in work.jobs)
     if not whole:
         progress(f"trimming the engine to {work.name}")
-        launches = launches_alone(work.jobs, engine, 1)
+        launches = launches_alone(work.jobs, engine, engines)
         sizes = Sizes(basis="proved", address_bits=(size - 1).bit_length())
         engine = cut_to(launches, engine, sizes).trimmed
     return BoardDesign(
         board=chosen,
         application=work,
-        chip=board_chip(engine, size, outside=bool(sdram)),
+        chip=board_chip(engine, size, engines=engines, outside=bool(sdram)),
         mhz=mhz,
         rate=rate,
         divisor=divisor,
@@ -157,14 +158,16 @@ def _memory_size(board: FpgaBoard, work: Application, kib: int | None, sdram: in
     return size
 
 
-def board_chip(engine: PeConfig, size: int, *, outside: bool = False) -> ChipConfig:
-    """A chip of one engine with ``size`` bytes of memory, behind a serial line; ``outside``: the
+def board_chip(
+    engine: PeConfig, size: int, *, engines: int = 1, outside: bool = False
+) -> ChipConfig:
+    """A chip of engines with ``size`` bytes of memory, behind a serial line; ``outside``: the
     memory is on a bus."""
     bits = (size - 1).bit_length()
     queue = min(engine.load_store_queue, _MOST_REQUESTS)
     pe = replace(engine, sram=_SRAM, address_bits=bits, load_store_queue=queue)
-    # A bit more numbers the requester: engine or host.
-    tags = pe.tag_bits + 1
+    # Further bits number the requester: an engine or the host.
+    tags = pe.tag_bits + engines.bit_length()
     vault: AxiConfig | OnChipConfig
     if outside:
         vault = AxiConfig(
@@ -178,7 +181,7 @@ def board_chip(engine: PeConfig, size: int, *, outside: bool = False) -> ChipCon
     else:
         vault = OnChipConfig(bytes=size, tag_bits=tags, sram=_SRAM)
     network = NetworkConfig(columns=1, rows=1, address_bits=bits, tag_bits=pe.tag_bits, sram=_SRAM)
-    tile = VaultTileConfig(pe=pe, vault=vault, pes=1, extra_ports=1)
+    tile = VaultTileConfig(pe=pe, vault=vault, pes=engines, extra_ports=1)
     return ChipConfig(tile=tile, network=network, remote=False, host_data="serial")
 
 

@@ -285,8 +285,8 @@ def _run_job(host: Host, job: KernelJob, progress: Progress) -> tuple[int, int]:
         run(host.write(address, content))
     for launch in job.launches:
         progress(f"running {job.name}", part=launch.name)
-        run(host.load(launch.program))
-        run(host.launch(parameters=launch.parameters))
+        run(host.load(launch.program, range(job.pes)))
+        run(host.launch(range(job.pes), parameters=launch.parameters))
         run(host.wait(timeout=_TIMEOUT, poll=_POLL))
         if faults := run(host.faults()):
             raise HostError(f"{job.name}: {'; '.join(map(str, faults))}")

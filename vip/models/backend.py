@@ -13,8 +13,7 @@ from onnx import ModelProto, TensorProto
 from onnx.backend.base import Backend, BackendRep
 from onnx.numpy_helper import to_array
 
-from microkernels.networks.jobs import network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
@@ -27,7 +26,7 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
-from vip.configurations import design
+from soc.generate.presets import design
 
 from .check import model_engines
 

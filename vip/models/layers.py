@@ -14,9 +14,9 @@ import numpy as np
 
 from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.networks.jobs import MoveStep, NetworkLayout
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
-from microkernels.networks.layout import MoveStep, NetworkLayout
-from microkernels.networks.sizes import MapSize
+from microkernels.networks.maps import MapSize
 from microkernels.nn.conv_plan import ConvPlan
 from pe.interface import PeCounter
 
@@ -227,7 +227,7 @@ def _bytes(plan: LayerPlan, batch: int, weights: Sequence[int]) -> int:
     read = sum(size.elements for size in plan.inputs)
     if plan.layer.copies:
         read = min(read, output)
-    elif plan.layer.reads_regions and plan.layer.launched:
+    elif plan.layer.reads_regions and plan.layer.step is not None:
         read = sum(
             min(size.elements, windows.region_size(plan.output, size.channels).elements)
             for size, windows in zip(plan.inputs, plan.windows, strict=True)
@@ -245,7 +245,7 @@ def _effort(
     Of the moves before it, of an engine: launches, pieces, elements and descriptions.
     """
     batch, pes, tile = layout.plan.batch, layout.plan.engines.pes, part.tile
-    launches = int(part.layer.launched)
+    launches = int(part.layer.step is not None)
     rounds = part.rounds(batch) * launches
     columns = rounds * -(-tile.width * -(-tile.channels // part.out_depth) // pes)
     each = part.layer.operations(part) / part.output.elements

@@ -8,16 +8,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.bp.choice import Form
 from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.shifts.choice import Form
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
-from vip.configurations import Design, design
+from soc.generate.presets import Design, design
 from vip.progress import Progress, counting
 
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.

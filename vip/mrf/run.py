@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from microkernels.bp.choice import shifts_of
 from microkernels.bp.golden import BLOCK, copied, energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
-from microkernels.bp.shifts.choice import shifts_of
 from microkernels.bp.tiles import fastest_cut
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation

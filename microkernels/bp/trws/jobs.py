@@ -13,10 +13,10 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.memory import Writable
 from microkernels.runtime.job import Golden, KernelJob
 
+from ..choice import Form, transform_for
 from ..golden import coarse_problem, copied
 from ..levels import BETWEEN, LevelsLayout, coarse_base
 from ..problem import BpProblem, Messages, most_cycles
-from ..shifts.choice import Form, transform_for
 from ..shifts.transform import Transform
 from .golden import TrwsField, check_costs
 from .kernel import trws_builder

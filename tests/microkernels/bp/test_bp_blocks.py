@@ -8,6 +8,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
+from microkernels.bp.choice import shifts_of
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -15,9 +16,8 @@ from microkernels.bp.labels import split_outputs
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_VECTORS, block_fit
-from microkernels.bp.shifts.choice import shifts_of
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing

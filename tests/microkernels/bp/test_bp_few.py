@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.few import few_cycles, few_fits
+from microkernels.bp.choice import few_fits, matrix_cycles, shifts_of
+from microkernels.bp.few import few_cycles
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
-from microkernels.bp.shifts.choice import matrix_cycles, shifts_of
-from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing

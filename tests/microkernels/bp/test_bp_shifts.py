@@ -5,16 +5,16 @@ import pytest
 from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
+from microkernels.bp.choice import Form, matrix_cycles, shifts_of
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.base import bus_cycles
-from microkernels.bp.shifts.choice import Form, matrix_cycles, shifts_of
 from microkernels.bp.shifts.kernel import LANES, LaneShifts
 from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
 from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.shifts.wide import WideShifts
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
@@ -80,7 +80,7 @@ def test_they_do_where_sums_saturate(labels: int, bits: int, name: str) -> None:
 def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
     """Odd lines, cut pairs and twos of pairs, on a grid that is large enough for them; 0 stands for
     the kernel for many labels."""
-    monkeypatch.setattr("microkernels.bp.shifts.choice.KINDS", (lanes,))
+    monkeypatch.setattr("microkernels.bp.choice.KINDS", (lanes,))
     shifts_of.__globals__["_best"].cache_clear()
     try:
         one = problem(19, 17, labels, 16, "linear:2")

@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
+from microkernels.bp.choice import Form, shifts_of, with_sums
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.runs import SweepRun
-from microkernels.bp.shifts.choice import Form, shifts_of
-from microkernels.bp.sums import with_sums
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines, VaultRing

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
+from microkernels.bp.choice import shifts_of
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
-from microkernels.bp.shifts.choice import shifts_of
 from microkernels.bp.shifts.wide import WideShifts
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import VaultRing
@@ -88,7 +88,7 @@ def test_every_number_of_lanes(
     labels: int, lanes: int, weighted: bool, damping: int, monkeypatch
 ) -> None:
     """Odd lines, cut pairs and twos of pairs; 0 stands for the kernel for many labels."""
-    monkeypatch.setattr("microkernels.bp.shifts.choice.KINDS", (lanes,))
+    monkeypatch.setattr("microkernels.bp.choice.KINDS", (lanes,))
     best = shifts_of.__globals__["_best"]
     best.cache_clear()
     try:

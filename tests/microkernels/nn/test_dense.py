@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import vectors
 from microkernels.common.fixed_point import BYTE, Elements
 from microkernels.common.memory import Writable
 from microkernels.networks.parameters import real_of
-from microkernels.nn.dense_layout import DenseLayout, Vectors
+from microkernels.nn.dense import DenseLayout
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
 from microkernels.runtime.job import simulate
@@ -159,10 +160,12 @@ def test_data_that_do_not_fit() -> None:
 
 def test_vectors_that_do_not_fit() -> None:
     plan = plan_dense(DenseShape(inputs=24, outputs=9))
-    with pytest.raises(KernelError, match="target must be 1 vectors of 9 elements"):
-        DenseLayout(plan=plan, target=Vectors.packed(64, 8, 1), base=128)
-    with pytest.raises(KernelError, match="pitch must be even and at least 48"):
-        Vectors(base=0, length=24, batch=2, pitch=46)
+    with pytest.raises(KernelError, match=r"target must be 1 x 1 x 9 .*not 1 x 1 x 8"):
+        DenseLayout(plan=plan, target=vectors(64, 8, 1), base=128)
+    with pytest.raises(KernelError, match="source must have one slice, not 2"):
+        DenseLayout(
+            plan=plan, target=vectors(64, 9, 1), base=128, source=vectors(256, 24, 1, pitch=46)
+        )
 
 
 bytes_job = partial(dense_job, pairs=True)

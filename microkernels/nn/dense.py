@@ -1,5 +1,14 @@
-"""Generates the fully connected kernel (thesis section 6.3). Arithmetic:
+"""Layout and kernel of fully connected layers (thesis section 6.3). Arithmetic:
 :mod:`microkernels.nn.dense_plan`.
+
+An engine's part of the parameter block::
+
+    0  address of its weights
+    1  outputs that it computes; 0: none
+    2  number of the first one
+
+All other data are at fixed distances from the parameter block: launches of small layers wait for
+each word that they read.
 
 Each engine multiplies the inputs by its rows of the weight matrix. It streams the weights once, in
 memory order, through a ring of blocks, which it refills while blocks are left. In a block's turn
@@ -16,19 +25,173 @@ bytes before, with saturation, and packed. The following rules, and those in
 - Before a row group's first product, its sums, and the products that are added first, are 0.
 """
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
+from isa.declared import Declared, Span
 from isa.program import Program
 from isa.table import MAX_VL
 from microkernels.common.builder import KernelBuilder, launch_registers
-from microkernels.common.errors import CHECK
-from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import (
+    COLUMN_BYTES,
+    ROW_BYTES,
+    FeatureMap,
+    round_up,
+    vectors,
+)
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    LOWEST,
+    Elements,
+    check_elements,
+    check_fraction,
+)
+from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, block_size
 from support.errors import counted
 
-from .dense_layout import DenseLayout
+from .conv_shape import MOST_NARROW
+from .dense_plan import DensePlan
+
+#: Words of an engine's part of the parameter block.
+_WORDS = 3
 
 #: Scratchpad addresses of the threshold; of a factor and a vector for outputs of bytes.
 _THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseLayout:
+    """Addresses of a vault's part of a fully connected layer; see the module's text.
+
+    Attributes:
+        plan: partition of the layer.
+        target: the outputs: vectors (:func:`microkernels.common.feature_map.vectors`).
+        base: first address of all other data; a multiple of 32.
+        source: the inputs, elsewhere in memory; None: they follow the biases.
+
+    Raises:
+        KernelError: vectors that do not fit the layer, or a value out of range.
+    """
+
+    plan: DensePlan
+    target: FeatureMap
+    base: int
+    source: FeatureMap | None = None
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        shape = self.plan.shape
+        if self.base < 0 or self.base % COLUMN_BYTES:
+            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
+        for name, row, length in (
+            ("target", self.target, self.plan.output_elements),
+            ("source", self.inputs, shape.inputs),
+        ):
+            row.check_size(name, shape.batch, 1, length)
+            if row.slices > 1:
+                raise KernelError(f"{name} must have one slice, not {row.slices}")
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block."""
+        return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed by the layer: the parameter block."""
+        block = Span(self.parameters, self._parameter_bytes)
+        return Declared(constants=(block,), slots=self.plan.sharers)
+
+    @property
+    def _parameter_bytes(self) -> int:
+        return block_size([_WORDS] * self.plan.sharers)
+
+    @property
+    def limits(self) -> int:
+        """Address of the outputs' lower limit; for outputs of bytes, then of the factor that shifts
+        a sum to the high byte, and the bytes that select this one."""
+        return round_up(self.base + self._parameter_bytes, COLUMN_BYTES)
+
+    @property
+    def bias(self) -> int:
+        """Address of the biases."""
+        return self.limits + COLUMN_BYTES
+
+    @property
+    def inputs(self) -> FeatureMap:
+        """The inputs. Weights of zero multiply what follows a vector in its last chunk."""
+        plan, shape = self.plan, self.plan.shape
+        if self.source is not None:
+            return self.source
+        room = round_up(plan.chunks * plan.chunk * ELEMENT_BYTES, COLUMN_BYTES)
+        return vectors(self._bias_end, shape.inputs, shape.batch, pitch=room)
+
+    @property
+    def _bias_end(self) -> int:
+        return self.bias + round_up(self.plan.shape.outputs * ELEMENT_BYTES, COLUMN_BYTES)
+
+    def sums(self, segment: int) -> FeatureMap:
+        """Another segment's sums, from 1."""
+        shape = self.plan.shape
+        end = self.inputs.end if self.source is None else self._bias_end
+        first = vectors(end, shape.outputs, shape.batch)
+        return replace(first, base=first.base + (segment - 1) * (first.end - first.base))
+
+    def weights(self, member: int) -> int:
+        """Address of the first block of weights of the engine in slot ``member``. Its next block
+        follows the first ones of all engines: these read the same DRAM rows at about the same
+        time."""
+        first = round_up(self.sums(self.plan.segments).base, ROW_BYTES)
+        return first + member * self.plan.block_bytes
+
+    @property
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the vectors."""
+        plan = self.plan
+        blocks = plan.groups * plan.chunks * plan.blocks * plan.sharers
+        return round_up(self.weights(0) + blocks * plan.block_bytes, COLUMN_BYTES)
+
+    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
+        """Write everything except inputs and other segments' sums to ``memory``.
+
+        Parameters:
+            weights: outputs x inputs elements.
+            bias: one element per output; for outputs of bytes, that of
+                :func:`microkernels.nn.conv_shape.rounding_bias`.
+            relu: negative outputs become 0.
+
+        Raises:
+            KernelError: arrays of another shape, or values beyond 16 bits.
+            isa.image.ImageError: the layout is outside the memory.
+        """
+        plan, shape = self.plan, self.plan.shape
+        weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
+        bias = check_elements("bias", bias, (shape.outputs,))
+        limits = [0 if relu else LOWEST]
+        if plan.narrow is not None:
+            limits += [1 << MOST_NARROW - plan.narrow, 1 << MOST_NARROW]
+        memory.write(self.limits, np.array(limits, ELEMENT).tobytes())
+        biases = np.pad(bias, (0, -shape.outputs % plan.packed))
+        memory.write(self.bias, biases.astype(ELEMENT).tobytes())
+        padding = (0, plan.sharers * plan.pe_outputs - shape.outputs)
+        filled = np.pad(weights, (padding, (0, plan.chunks * plan.chunk - shape.inputs)))
+        blocks = filled.reshape(
+            plan.sharers, plan.groups, plan.blocks, plan.block, plan.chunks, plan.chunk
+        ).transpose(1, 4, 2, 0, 3, 5)
+        memory.write(self.weights(0), np.ascontiguousarray(blocks, ELEMENT).tobytes())
+        words = [self._words(member) for member in range(plan.sharers)]
+        memory.write(self.parameters, block_bytes(self.parameters, words))
+
+    def _words(self, member: int) -> list[int]:
+        plan = self.plan
+        first = member * plan.pe_outputs
+        outputs = max(0, min(plan.pe_outputs, plan.output_elements * plan.packed - first))
+        return [self.weights(member), outputs, first]
 
 
 @CHECK.arguments
@@ -65,8 +228,7 @@ class _DenseKernel:
         self.writer = w = KernelBuilder(
             f"Fully connected: {shape.inputs} inputs, {shape.outputs} outputs, batch "
             f"{shape.batch}; thesis section 6.3.",
-            "Generated by microkernels.nn.dense_kernel, which explains the schedule and "
-            "its safety.",
+            "Generated by microkernels.nn.dense, which explains the schedule and its safety.",
             f"Chunks of {plan.chunk} inputs, blocks of {plan.block} outputs, {plan.blocks} blocks "
             f"in a row group; {counted(plan.segments, 'segment')}.",
             "",
@@ -266,7 +428,7 @@ class _DenseKernel:
             w.op("mov", self.at[1], self.input)
             self._loop_vectors(label)
             w.load(self.at[0], self.at[1], self.chunk, note="chunk of inputs")
-            steps = ((self.at[0], plan.chunk_bytes), (self.at[1], self.layout.inputs.pitch))
+            steps = ((self.at[0], plan.chunk_bytes), (self.at[1], self.layout.inputs.x_step))
             self._end_loop(label, *steps)
             w.offset(self.input, self.input, plan.chunk * ELEMENT_BYTES)
             with w.unless("bne", self.input, self.inputs_end):
@@ -299,7 +461,7 @@ class _DenseKernel:
             w.op("srl", elements, self.count, 1)
         self._loop_vectors("store_outputs")
         w.store(self.at[0], self.at[1], elements)
-        steps = ((self.at[0], self.layout.target.pitch), (self.at[1], plan.group_bytes))
+        steps = ((self.at[0], self.layout.target.x_step), (self.at[1], plan.group_bytes))
         self._end_loop("store_outputs", *steps)
         w.op("add", self.first, self.first, self.count)
         w.op("sub", self.outputs, self.outputs, self.count)
@@ -335,7 +497,7 @@ class _DenseKernel:
         label = f"segment_{segment}"
         self._loop_vectors(label)
         w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
-        steps = ((self.at[1], plan.group_bytes), (self.at[2], others.pitch))
+        steps = ((self.at[1], plan.group_bytes), (self.at[2], others.x_step))
         self._end_loop(label, *steps)
         w.op("li", self.at[1], plan.others)
         self._each("v.v.add [16-bit]", f"add_segment_{segment}", "add them", plan.group_bytes)

@@ -1,27 +1,32 @@
-"""Chooses among the belief propagation kernels: by a matrix, or by several kinds of shifts."""
+"""Chooses among the belief propagation kernels: by a matrix or by several kinds of shifts, on
+pixels or on blocks, with or without sums one axis ahead."""
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Literal
 
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import COLUMN_BYTES
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
-from ..block_frame import BLOCK_LANES
-from ..few import few_bus_cycles, few_cycles, few_fits
-from ..kernel import bp_program
-from ..plain import plain_program
-from ..problem import USUAL, BpProblem, UpdateVariant
-from ..record import BLOCK, block_fit, vector_stride
-from ..runs import PAIR
-from .base import MOST_SLOTS, Shifts, bus_cycles, image_cycles, update_cycles
-from .block_kernel import BlockShifts, BlockSumShifts
-from .kernel import LANES, LaneShifts
-from .rhythm import beats_of
-from .sums import SLOTS, SumShifts
-from .transform import Transform, transform_of
-from .wide import WideShifts
+from .block_frame import BLOCK_LANES
+from .few import few_bus_cycles, few_cycles, few_program
+from .kernel import bp_program
+from .layout import BpLayout
+from .plain import plain_program
+from .problem import USUAL, BpProblem, UpdateVariant
+from .record import BLOCK, PLACE, block_fit, vector_stride
+from .runs import PAIR
+from .shifts.base import MOST_SLOTS, Shifts, bus_cycles, image_cycles, update_cycles
+from .shifts.block_kernel import BlockShifts, BlockSumShifts
+from .shifts.kernel import LANES, LaneShifts
+from .shifts.rhythm import beats_of
+from .shifts.sums import SLOTS, SumShifts
+from .shifts.transform import Transform, transform_of
+from .shifts.wide import WideShifts
+from .sums import sums_fit
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: whichever takes fewer cycles.
@@ -31,9 +36,69 @@ KINDS = (*LANES, 0)
 _BLOCKS = -1
 #: Numbers of lanes with which shifts wait for each other, so that parallel ones are faster.
 _WAITING = (1, 2)
+#: Cycles per update without and with sums, of an engine of a vault, and what the starts of more
+#: runs and a barrier in the middle of a sweep take per iteration (measured, 16 labels of 16 bits).
+_CYCLES, _CYCLES_AHEAD, _STARTS = 80.0, 77.5, 2400
 
 
-def with_sums(shifts: Shifts) -> SumShifts | None:
+def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = ONE_ENGINE) -> bool:
+    """Whether the kernel for few labels can solve ``problem`` with updates of this kind on an
+    engine."""
+    shape = problem.labels, problem.bits
+    if not variant.usual or not block_fit(problem.width, problem.height, *shape):
+        return False
+    try:
+        program = few_program(*shape, engines.scratchpad_bytes, 0)
+    except KernelError:
+        return False
+    return len(program.words) <= engines.instruction_words
+
+
+def with_sums(layout: BpLayout, wanted: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
+    """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
+
+    Raises:
+        KernelError: they are wanted, but the program or its vectors don't suit.
+    """
+    if wanted is False:
+        return layout
+    shifts, suits = None, layout.variant.usual
+    cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
+    if layout.shifts is not None:
+        shifts = _shifts_with_sums(layout.shifts)
+        suits = shifts is not None
+        if shifts is not None:
+            bus = layout.sharers * shifts.bus
+            cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
+    if (
+        suits
+        and (wanted or _faster(layout, cycles, cycles_ahead))
+        and (shifts is not None or sums_fit(layout.labels, layout.bits, engines))
+    ):
+        return replace(layout, shifts=shifts, sums=True)
+    if wanted:
+        raise KernelError(
+            "sums one axis ahead need messages by the matrix or by shifts, "
+            "without weights and damping, vectors of at least "
+            f"{VECTOR_LATENCY // 3 * WORD_BYTES} bytes by the matrix, and an engine with room for "
+            f"them: not {layout.labels} labels of {layout.bits} bits with "
+            f"{engines.scratchpad_bytes} bytes of scratchpad and {engines.instruction_words} words "
+            "of instructions"
+        )
+    return layout
+
+
+def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:
+    """Whether a launch is faster with ``cycles_ahead`` per update than with ``cycles``."""
+    width, height = layout.grid.tile_width, layout.grid.tile_height
+    # A lone line takes as long as a pair.
+    unit = PAIR * layout.unit
+    pairs = [round_up(side, unit) * other for side, other in ((width, height), (height, width))]
+    saved = cycles * width * height - cycles_ahead * sum(pairs) / len(pairs)
+    return saved * len(PLACE) / layout.sharers > _STARTS
+
+
+def _shifts_with_sums(shifts: Shifts) -> SumShifts | None:
     """The kernel with sums and the transform of ``shifts``; None: it does not fit the engine."""
     if not shifts.variant.usual:
         return None
@@ -140,7 +205,7 @@ def shifts_of(
         return fastest
     shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(image, engines), fastest.cycles
-    ahead = with_sums(fastest) if sums and engines.pes > 1 else None
+    ahead = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
     if ahead is not None:
         by_shifts = min(by_shifts, (ahead.shared_cycles(image, engines), ahead.cycles))
     if blocks and few_fits(problem, variant, engines):
