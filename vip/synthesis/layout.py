@@ -13,7 +13,8 @@ import numpy as np
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json, verilog
+from soc.generate.generate import verilog
+from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from support.picture import COLOURS, check_picture, tint
@@ -31,7 +32,6 @@ from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path
-from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
