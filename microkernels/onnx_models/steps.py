@@ -187,7 +187,7 @@ def requantised(before: MappedModel, after: MappedModel, formats: Formats) -> tu
     for name, real in after.real.items():
         if network.sources[name][0] not in counted or name not in counted:
             continue
-        scaled = np.ldexp(real.weights, formats.weights[name])
+        scaled = np.ldexp(real.weights, formats[name].weights)
         if np.abs(scaled - np.rint(scaled)).max(initial=0.0) > _EXACT:
             lines.append(
                 f"node {before.origins[name]}: its weights are rounded to bytes again, as "

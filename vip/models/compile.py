@@ -430,7 +430,7 @@ class _Compiler:
             network=calibrated.network,
             weights=calibrated.weights,
             constants=calibrated.constants,
-            fractions=dict(calibrated.formats.maps),
+            fractions={name: one.output for name, one in calibrated.formats.items()},
             inputs=model.inputs,
             outputs=model.outputs,
             maps=calibrated.maps,
@@ -513,7 +513,7 @@ def _compared(
         output_error(
             port.tensor,
             port.images(
-                real_of(calibrated.outputs[port.layer], calibrated.formats.maps[port.layer])
+                real_of(calibrated.outputs[port.layer], calibrated.formats[port.layer].output)
             ).reshape(len(chosen), -1),
             exact[port.tensor],
         )
