@@ -10,12 +10,12 @@ from microkernels.bp.choice import Form
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Edge, Graph
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import chip_ring, run_on
 from soc.chip.config import ChipConfig

@@ -27,7 +27,7 @@ from microkernels.networks.recurrent import Recurrent
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.configurations import design
+from soc.generate.presets import design
 from vip.models.check import model_engines
 
 SIZE = MapSize(7, 6, 20)

@@ -26,7 +26,7 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
-from vip.configurations import design
+from soc.generate.presets import design
 
 from .check import model_engines
 

@@ -20,8 +20,8 @@ from microkernels.onnx_models.steps import in_steps
 from microkernels.runtime.ring import ChipEngines
 from pe.config import PAIRS, PeConfig
 from sim_tb.cosim.kernels import chip_engines
+from soc.generate.presets import design
 from support.errors import Shown, VipError, unknown
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .layers import LayerFigures, planned_layers

@@ -26,9 +26,9 @@ from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
 from microkernels.onnx_models.steps import requantised
 from pe.config import PAIRS
+from soc.generate.presets import design
 from support.errors import Shown
 from support.files import read_bytes
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .check import for_machine, long_program, model_engines, part_of, read_model

@@ -17,6 +17,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import verilog
+from soc.generate.presets import Design, engine
 from support.errors import VipError
 from support.extras import together
 from synth.physical.asic import need_nangate
@@ -25,7 +26,6 @@ from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.power.power import PowerReport, check_energies, measure_power
 from synth.timing.sta import longest_path
-from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
 from vip.progress import Progress, by_part, silent
 
