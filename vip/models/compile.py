@@ -24,7 +24,7 @@ from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
-from microkernels.onnx_models.steps import requantised
+from microkernels.onnx_models.rewrite import requantised
 from pe.config import PAIRS
 from soc.generate.presets import design
 from support.errors import Shown
