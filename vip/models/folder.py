@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from isa.assembly.assembler import listing
-from isa.program import Program
+from isa.program import Program, listing
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
