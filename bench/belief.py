@@ -11,7 +11,7 @@ from microkernels.bp.problem import message_updates
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring
+from sim_tb.cosim.kernels import bp_job_on, chip_ring
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
@@ -152,7 +152,7 @@ def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> K
     if config.vaults == 1:
         return bp_job(problem, pes=config.tile.pes)
     chosen = fastest_cut(width, height, vaults=config.vaults, pes=config.tile.pes) if cut else None
-    return chip_bp_job(problem, 1, config, cut=chosen)
+    return bp_job_on(problem, 1, config, cut=chosen)
 
 
 _INCHES = (10.0, 9.0)

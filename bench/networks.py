@@ -11,8 +11,7 @@ import typer
 from isa.image import DramImage
 from isa.run import RunResult
 from microkernels.data.networks import in_usual_bytes, photographs, usual_network_weights
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16, vgg19

@@ -400,8 +400,8 @@ class BpLayout:
         """The runs of ``member`` for its share of ``lines`` lines; ``second``: second visits."""
         team = sweep_team(direction, self.sharers)
         alone = PAIR * TIME if self.in_blocks or self.sums else TIME_ALONE
-        share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
-        runs = step_runs(words, share, flags, member, end, PAIR if second else self.lanes)
+        share = share_sweep(words, lines, team, flags, alone)[team.index(member)]
+        runs = step_runs(share, end, PAIR if second else self.lanes)
         if not self.sums:
             return runs
         vector = self.vector_bytes

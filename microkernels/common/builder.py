@@ -7,8 +7,17 @@ from pathlib import Path
 
 from isa.assembly.assembler import assemble
 from isa.launch import START_REGISTERS
-from isa.program import Program
-from isa.table import IMM14, REGISTERS, Unit, Width
+from isa.program import Program, SourceLine
+from isa.table import (
+    IMM14,
+    REGISTERS,
+    EncodingError,
+    Instruction,
+    Unit,
+    Width,
+    encode,
+    operand_range,
+)
 from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
@@ -456,7 +465,54 @@ class KernelBuilder:
                 if self._constants_set
                 else f"{', '.join(missing)}: set_constants() is never called"
             )
-        return assemble(self.text(), name=name)
+        text = self.text()
+        try:
+            return self._encoded(name, text.split("\n"))
+        except (KeyError, ValueError, EncodingError):
+            # The assembler names the mistake.
+            return assemble(text, name=name)
+
+    def _encoded(self, name: str, text: Sequence[str]) -> Program:
+        """The program without reading its text, which ends with a line for each written one.
+
+        Raises:
+            KeyError, ValueError, EncodingError: there is a mistake.
+        """
+        written = [line for line in self._body if line.assumed is None]
+        symbols: dict[str, int] = {}
+        words: list[tuple[Instruction, Sequence[str | int]]] = []
+        source: dict[int, SourceLine] = {}
+        for number, line in enumerate(written, len(text) - len(written)):
+            if line.label in symbols or line.label in self._names:
+                raise ValueError(f"{line.label} is defined twice")
+            if line.label:
+                symbols[line.label] = len(words)
+            start = len(words)
+            words += line.words
+            place = SourceLine(name, number, text[number - 1])
+            source.update(dict.fromkeys(range(start, len(words)), place))
+        codes = (
+            encode(row, self._values(row, operands, address, symbols))
+            for address, (row, operands) in enumerate(words)
+        )
+        return Program(tuple(codes), symbols, source=source)
+
+    def _values(
+        self, row: Instruction, operands: Sequence[str | int], address: int, labels: dict[str, int]
+    ) -> list[int]:
+        """Operands as numbers of registers, constants and distances; errors as for
+        :meth:`_encoded`."""
+        values = []
+        for operand, written in zip(row.operands, operands, strict=True):
+            if isinstance(written, int):
+                if operand.is_register or written not in operand_range(operand):
+                    raise ValueError(f"an operand can't be {written}")
+                values.append(written)
+            elif operand.is_register:
+                values.append(self._names[written][0])
+            else:
+                values.append(labels[written] - address)
+        return values
 
 
 def _site() -> str:

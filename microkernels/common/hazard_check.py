@@ -8,12 +8,14 @@ Hazards that depend on registers with unknown values are missed;
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
 from isa.declared import Span
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
-from isa.vector_operation import VectorOperation
+from isa.timing import VectorOperation
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of branches and of instructions that write their first operand.
@@ -61,6 +63,23 @@ class WrittenLine(NamedTuple):
         """Row of the instruction table, if the mnemonic has a width."""
         match = _MNEMONIC.fullmatch(self.mnemonic)
         return BY_KEY.get(f"{match[1]}[{match[2]}]") if match else None
+
+    @property
+    def words(self) -> "list[tuple[Instruction, Sequence[str | int]]]":
+        """Rows and operands of the words.
+
+        Raises:
+            KeyError: there is no such instruction. ValueError: a constant beyond 64 bits.
+        """
+        if not self.mnemonic:
+            return []
+        if self.mnemonic == LOAD_IMMEDIATE:
+            register, value = self.operands
+            steps = [(BY_KEY[key], immediate) for key, immediate in load_constant(int(value))]
+            return [(row, [register] * (len(row.operands) - 1) + [last]) for row, last in steps]
+        constant = any(isinstance(operand, int) for operand in self.operands)
+        row = self.row or (BY_KEY.get(f"{self.mnemonic}.imm") if constant else None)
+        return [(row or BY_KEY[self.mnemonic], self.operands)]
 
     @property
     def text(self) -> str:

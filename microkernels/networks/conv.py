@@ -34,9 +34,8 @@ from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
+from .maps import BYTE_BITS, MapSize, Size2, Windows, from_memory, in_memory, size2
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize, Size2, size2
-from .stored import BYTE_BITS, Windows, from_memory, in_memory
 
 #: Maximum words of a program per column of a convolution's window.
 _COLUMN_WORDS = 64

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from isa.declared import Declared
 from isa.run import Launch
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import COLUMN_BYTES, round_up, vectors
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
@@ -29,10 +29,9 @@ from .layer import (
     LayerPlan,
     LayerStep,
 )
-from .moves import Move, flat_moves, flat_order
+from .maps import BYTE_BITS, MapSize, StoredMaps, in_memory
+from .moves import Move, from_all, moves_of
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize
-from .stored import BYTE_BITS, StoredMaps, in_memory
 
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
@@ -49,6 +48,56 @@ def _in_place(source: LayerPlan | StoredMaps, plan: LayerPlan) -> bool:
     """Whether a layer reads a map where it is: the only vault with a part of it has whole images,
     and computes all outputs."""
     return source.cut.vaults == plan.cut.vaults == 1
+
+
+def _flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
+    """The order in which :func:`_flat_moves` stores an image's elements: for each place in the
+    vector the index of its element, channel by channel and row by row; -1: empty.
+
+    Parameters:
+        in_place: the order in which the only vault with a part of the map has written it.
+    """
+    size = source.size
+    index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
+    index = index.transpose(1, 2, 0)
+    order: list[NDArray[np.int64]] = []
+    for _, _, owned in source.holders(0):
+        for channel in range(owned.channel, owned.channel + owned.channels, source.depth):
+            last = min(channel + source.depth, owned.channel + owned.channels)
+            part = index[
+                owned.y : owned.y + owned.height, owned.x : owned.x + owned.width, channel:last
+            ]
+            fill = source.depth - (last - channel)
+            part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
+            if in_place and order:
+                gap = -len(order[-1]) % (COLUMN_BYTES // ELEMENT_BYTES)
+                order.append(np.full(gap, -1))
+            order.append(part.transpose(1, 0, 2).ravel())
+    return np.concatenate(order)
+
+
+def _flat_moves(source: StoredMaps, target: FeatureMap, vault: int) -> list[Move]:
+    """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
+    of :func:`_flat_order`.
+
+    Parameters:
+        target: chip addresses in ``vault``.
+    """
+    moves: list[tuple[int, Move]] = []
+    for image in range(source.batch):
+        to = target.address(image, 0)
+        for holder, round_, owned in source.holders(image):
+            tile = source.tile(holder)
+            assert tile is not None
+            tile_map = source.map(holder, round_)
+            for channel in range(owned.channel, owned.channel + owned.channels, source.depth):
+                at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
+                column = owned.height * source.depth
+                step = column * ELEMENT_BYTES
+                pieces = moves_of(at, to, tile_map.x_step, step, column, owned.width)
+                moves += ((holder, move) for move in pieces)
+                to += owned.width * step
+    return from_all(moves, vault)
 
 
 class _DenseStep(LayerStep):
@@ -202,7 +251,7 @@ class Dense(SumLayer):
         if source is None:
             order = np.arange(plan.input.elements)
         else:
-            order = flat_order(source, in_place=_in_place(source, plan))
+            order = _flat_order(source, in_place=_in_place(source, plan))
         outputs = plan.tile.channels * self.packed
         part = plan_dense(
             DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
@@ -230,7 +279,7 @@ class Dense(SumLayer):
         assert isinstance(step, _DenseStep)
         if source is None or step.in_place or step.target.tile(vault) is None:
             return []
-        return flat_moves(source, step.layout(vault).inputs, vault)
+        return _flat_moves(source, step.layout(vault).inputs, vault)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

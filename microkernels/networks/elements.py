@@ -26,8 +26,8 @@ from microkernels.nn.element_shape import (
 from .curves import ARGUMENT, UNFITTED, Function, evaluated, fitted
 from .families import PixelLayer
 from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
+from .maps import MapSize
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
-from .sizes import MapSize
 
 #: Functions of the logistic unit.
 LOGISTIC = ("tanh", "sigmoid")

@@ -23,10 +23,22 @@ from microkernels.nn.line import BlockLayout, line_program
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep
+from .maps import (
+    BYTE_BITS,
+    PIXELS,
+    MapSize,
+    Pads,
+    Size2,
+    Windows,
+    from_memory,
+    in_memory,
+    inside,
+    pads,
+    size2,
+    within,
+)
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
-from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import BYTE_BITS, PIXELS, Windows, from_memory, in_memory, inside, within
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -424,7 +436,7 @@ class WindowLayer(MapLayer):
         return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
 
     def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
-        """The layer's windows; parameters as for :class:`microkernels.networks.stored.Windows`."""
+        """The layer's windows; parameters as for :class:`microkernels.networks.maps.Windows`."""
         left, top, _, _ = self.sides
         return (
             Windows(

@@ -1,25 +1,366 @@
-"""Networks as jobs of a chip: data in memory, launches, all activations as outputs, and the golden
-model."""
+"""Networks as jobs of a chip: addresses of all data in its vaults, launches, and all activations as
+outputs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
-from isa.declared import Declared
+from isa.declared import Declared, Span
+from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import NUMBERS, Elements, check_elements
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.fixed_point import ELEMENT, LOWEST, NUMBERS, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 from support.checks import shown
+from support.errors import counted
 
-from .layer import LayerStep
-from .layout import MoveStep, NetworkLayout
-from .network import INPUT, Layer, Network
+from .layer import ChipWork, LayerPlan, LayerStep
+from .maps import StoredMaps, from_memory, in_memory
+from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
+from .network import INPUT, Layer, LayerInput, Network, named
 from .parameters import Weights
-from .plan import NetworkPlan, plan_network
+from .plan import NetworkPlan, activations, plan_network
+
+#: A time after all others.
+ALWAYS = 1 << 30
+StepT = TypeVar("StepT", bound=LayerStep)
+_CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
+_MIB = 1 << 20
+#: From this size on, messages use MiB.
+_LARGE = 8 * _MIB
+
+
+def _amount(size: int) -> str:
+    """Bytes for a message."""
+    return f"{size} bytes" if size < _LARGE else f"{-(-size // _MIB)} MiB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveStep(LayerStep):
+    """Moves of a layer's input.
+
+    Attributes:
+        moves: of each vault.
+    """
+
+    moves: Sequence[Sequence[Move]] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.layer_name} inputs"
+
+    @property
+    def bytes(self) -> int:
+        size = max(move_block_bytes(moves, self.pes) for moves in self.moves)
+        return round_up(size, COLUMN_BYTES)
+
+    @property
+    def launch(self) -> Launch:
+        program = move_program(
+            vault_bits=self.ring.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
+        )
+        return self._launch(program, self.offset)
+
+    @property
+    def declared(self) -> Declared:
+        return Declared(constants=(Span(self.offset, self.bytes),), slots=self.pes)
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        for vault, moves in enumerate(self.moves):
+            base = self.ring.address(vault, self.offset)
+            memory.write(base, move_block(base, moves, self.pes))
+
+
+def _launch(step: LayerStep) -> Launch:
+    with named(step.layer_name):
+        return step.launch
+
+
+class Places:
+    """Allocates offsets within a vault, each the lowest that is free throughout its lifetime.
+
+    Parameters:
+        alignment: of offsets, in bytes.
+
+    Attributes:
+        end: first byte after everything allocated.
+    """
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        #: First byte and end of each place, and the first and last time of its use.
+        self._taken: list[tuple[int, int, int, int]] = []
+        self.end = 0
+
+    def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
+        """Allocate ``size`` bytes (0 or more) that are in use from time ``start`` to ``last``, both
+        included. Returns the offset.
+
+        Raises:
+            KernelError: a value out of range.
+        """
+        CHECK.at_least("size", size, 0)
+        CHECK.at_least("last", last, start)
+        at = 0
+        for first, end, since, until in self._taken:
+            if since <= last and start <= until:
+                if at + size <= first:
+                    break
+                at = max(at, round_up(end, self._alignment))
+        insort(self._taken, (at, at + size, start, last))
+        self.end = max(self.end, at + size)
+        return at
+
+
+class NetworkLayout:
+    """Addresses of a network; see the module's text.
+
+    Parameters:
+        plan: of the network.
+        keep: every map keeps its memory, so that all activations can be read at the end; otherwise
+            memory is reused once the last layer that needs it has ended, but for maps that layers
+            read with pixels around them.
+
+    Attributes:
+        plan: including what depends on places.
+        inputs: maps that the layers read, except for fully connected layers and for what is read
+            where it was written.
+        outputs: maps that the layers write, by name.
+        steps: of all layers, in order.
+        end: first byte after the used part of each vault.
+
+    Raises:
+        KernelError: the network does not fit the vaults; the message names a grid that it fits, or
+            a layer without a plan.
+    """
+
+    def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
+        self.plan = plan
+        self.inputs: dict[LayerInput, StoredMaps] = {}
+        self.outputs: dict[str, StoredMaps] = {}
+        self._keep = keep
+        self._places = Places(plan.engines.alignment)
+        self._constants = self._places.take(2 * _CONSTANT_BYTES)
+        network = plan.network
+        #: Time of each layer's work; its moves come just before.
+        self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
+        for layer in network.layers:
+            if layer.reads_regions:
+                self._place_inputs(plan.layers[layer.name])
+        for layer in network.layers:
+            self._place_output(plan.layers[layer.name])
+        for layer in network.layers:
+            if layer.input_refused and INPUT in network.sources[layer.name]:
+                raise KernelError(f"{layer.name}: {layer.input_refused}")
+        self.plan = replace(plan, layers={name: self._placed(name) for name in plan.layers})
+        early = {
+            layer.name: self._place(self._step(layer.step, layer))
+            for layer in network.layers
+            if layer.holds_inputs and layer.step is not None
+        }
+        self.steps = [
+            step
+            for layer in network.layers
+            for step in self._steps_of(layer, early.get(layer.name))
+        ]
+        # A program may read one word past its part of a parameter block.
+        self.end = self._places.end + COLUMN_BYTES
+        self._check_room()
+
+    # Places.
+
+    def _place(self, step: LayerStep) -> LayerStep:
+        """Assign a place for a step's data."""
+        with named(step.layer_name):
+            return replace(step, offset=self._places.take(step.bytes))
+
+    def _life(self, start: int, last: int) -> dict[str, int]:
+        return {} if self._keep else {"start": start, "last": last}
+
+    def _tiles(self, maps: StoredMaps, life: Mapping[str, int]) -> tuple[int, ...]:
+        """Places for the tiles of all rounds."""
+        step = round_up(maps.bytes, COLUMN_BYTES)
+        first = self._places.take(maps.rounds * step, **life)
+        return tuple(first + number * step for number in range(maps.rounds))
+
+    def _last_use(self, name: str) -> int:
+        """Time of the last read of a layer's output."""
+        plan = self.plan
+        return max(
+            (
+                self._times[use.name] - (use not in plan.inputs_in_place)
+                for use in plan.network.users(name)
+            ),
+            default=ALWAYS,
+        )
+
+    def _place_inputs(self, plan: LayerPlan) -> None:
+        name = plan.layer.name
+        for number, source in enumerate(self.plan.network.sources[name]):
+            use = LayerInput(name, number)
+            if use in self.plan.inputs_in_place:
+                continue
+            start, last = self._times[name] - 1, self._times[name]
+            if source == INPUT:
+                start = 0
+            elif self.plan.outputs_written_in_place.get(source) == use:
+                start, last = self._times[source], max(last, self._last_use(source))
+            maps = StoredMaps(
+                ring=self.plan.ring,
+                size=plan.inputs[number],
+                batch=self.plan.batch,
+                cut=plan.cut,
+                depth=plan.depth,
+                offsets=(0,),
+                windows=plan.windows[number],
+                strips=plan.strips,
+            )
+            # Pixels around a map are written once, before the first launch.
+            life = {} if maps.surrounded and source != INPUT else self._life(start, last)
+            self.inputs[use] = replace(maps, offsets=self._tiles(maps, life))
+
+    def _place_output(self, plan: LayerPlan) -> None:
+        name = plan.layer.name
+        reader = self.plan.outputs_written_in_place.get(name)
+        maps = StoredMaps(
+            ring=self.plan.ring,
+            size=plan.output,
+            batch=self.plan.batch,
+            cut=plan.cut,
+            depth=plan.out_depth,
+            offsets=(0,),
+            inside=self.inputs[reader] if reader is not None else None,
+        )
+        if reader is None:
+            start = plan.layer.written_from(self._times[name])
+            life = self._life(start, self._last_use(name))
+            maps = replace(maps, offsets=self._tiles(maps, life))
+        self.outputs[name] = maps
+
+    def _check_room(self) -> None:
+        room = 1 << self.plan.ring.address_bits
+        if self.end <= room:
+            return
+        needed = self.plan.ring.vaults * self.end
+        raise KernelError(
+            f"the network needs {_amount(self.end)} in each vault "
+            f"({counted(self.plan.ring.vaults, 'vault')}), {_amount(self.end - room)} more than it "
+            "has; weights and maps of a vault shrink "
+            f"with more vaults: {-(-needed // room)} or more may do"
+        )
+
+    # Steps.
+
+    def _placed(self, name: str) -> LayerPlan:
+        """A layer's plan, including what depends on places."""
+        network, plan = self.plan.network, self.plan.layers[name]
+        sources = [self.outputs.get(source) for source in network.sources[name]]
+        with named(name):
+            return plan.layer.placed(plan, sources, ChipWork(self.plan.batch, self.plan.engines))
+
+    def _step(self, kind: type[StepT], layer: Layer) -> StepT:
+        """A step of this kind with the maps of a layer, without a place."""
+        sources = self.plan.network.sources[layer.name]
+        return kind(
+            plan=self.plan.layers[layer.name],
+            engines=self.plan.engines,
+            sources=[self.outputs.get(source) for source in sources],
+            inputs=[
+                self.inputs.get(LayerInput(layer.name, number)) for number in range(len(sources))
+            ],
+            target=self.outputs[layer.name],
+            constants=(self._constants, self._constants + _CONSTANT_BYTES),
+        )
+
+    def _steps_of(self, layer: Layer, placed: LayerStep | None) -> Iterator[LayerStep]:
+        """A layer's steps.
+
+        Parameters:
+            placed: its step, if it has a place.
+        """
+        step = placed or self._step(layer.step or MoveStep, layer)
+        moves = [layer.moves(step, vault) for vault in range(self.plan.ring.vaults)]
+        if any(moves):
+            yield self._place(replace(self._step(MoveStep, layer), moves=moves))
+        if placed is not None:
+            yield placed
+        elif layer.step is not None:
+            yield self._place(step)
+
+    def launches_of(self, layer: str) -> tuple[Launch, ...]:
+        """A layer's launches, by the layer's name."""
+        return tuple(_launch(step) for step in self.steps if step.layer_name == layer)
+
+    @property
+    def launch_steps(self) -> Mapping[str, LayerStep]:
+        """Name of each launch -> its step."""
+        return {step.name: step for step in self.steps}
+
+    @property
+    def declared(self) -> Mapping[str, Declared]:
+        """Name of each launch -> what is fixed by the network when it runs in the first vault;
+        everything else, including weights, is data."""
+        return {step.name: step.declared for step in self.steps}
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """All launches, in order."""
+        return tuple(map(_launch, self.steps))
+
+    @property
+    def results(self) -> Mapping[str, StoredMaps]:
+        """Maps that remain at the end, by layer name: all outputs, or those that no layer uses; not
+        those that the host writes."""
+        network = self.plan.network
+        return {
+            layer.name: self.outputs[layer.name]
+            for layer in network.layers
+            if layer.computed and (self._keep or not network.users(layer.name))
+        }
+
+    # Contents.
+
+    def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
+        """Write everything except the images to ``memory``."""
+        constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
+        for vault in range(self.plan.ring.vaults):
+            memory.write(self.plan.ring.address(vault, self._constants), constants)
+        for use, maps in self.inputs.items():
+            source = self.plan.network.sources[use.name][use.number]
+            if source != INPUT and maps.surrounded:
+                maps.surround(memory)
+        for step in self.steps:
+            step.write(memory, weights.get(step.layer_name))
+
+    def store_images(
+        self, memory: Writable, images: Elements, further: Mapping[str, Elements] | None = None
+    ) -> None:
+        """Write batch x height x width x channels elements to ``memory``, for all layers that read
+        the network's input, and likewise those of :class:`microkernels.networks.network.Source`
+        layers, by name."""
+        bits = self.plan.network.bits
+        for name, values in (further or {}).items():
+            self.outputs[name].store(memory, in_memory(values, bits[name]))
+        elements = in_memory(images, bits[INPUT])
+        for use in self.plan.network.users(INPUT):
+            if use in self.inputs:
+                self.inputs[use].store(memory, elements)
+        for step in self.steps:
+            layer = step.plan.layer
+            if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
+                step.store_input(memory, elements)
+
+    def load(self, memory: Readable, name: str) -> Elements:
+        """The batch x height x width x channels numbers that a layer has written to ``memory``."""
+        network = self.plan.network
+        elements = self.outputs[name].load(memory)
+        return from_memory(elements, network.bits[name], network.sizes[name].channels)
 
 
 def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
@@ -47,54 +388,6 @@ def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str,
         )
         for name, shape in shapes.items()
     }
-
-
-def activations(
-    plan: NetworkPlan,
-    weights: Mapping[str, Weights],
-    images: Elements,
-    progress: Callable[[str], None] | None = None,
-    further: Mapping[str, Elements] | None = None,
-) -> dict[str, Elements]:
-    """Outputs of all layers, bit-exact, with sums in the order given by ``plan``.
-
-    Parameters:
-        plan: of a layout (:attr:`microkernels.networks.layout.NetworkLayout.plan`).
-        weights: by layer.
-        images: batch x height x width x channels elements.
-        progress: called with the name of each layer before it is computed.
-        further: values of :class:`microkernels.networks.network.Source` layers, by name.
-
-    Returns:
-        batch x height x width x channels elements of each computed layer.
-
-    Raises:
-        KernelError: arrays of another shape, or values beyond 16 bits.
-    """
-    network = plan.network
-    maps = {INPUT: images, **(further or {})}
-    computed = [layer for layer in network.layers if layer.computed]
-    for layer in computed:
-        if progress is not None:
-            progress(layer.name)
-        sources = [maps[source] for source in network.sources[layer.name]]
-        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
-    return {layer.name: maps[layer.name] for layer in computed}
-
-
-def activation(
-    plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
-) -> Elements:
-    """Output of one layer computed from those of its sources; parameters and result as for
-    :func:`activations`.
-
-    Parameters:
-        layer: of the plan's network, but possibly with other fraction bits and constants.
-        weights: of the layer; None: it has no weights.
-    """
-    size = plan.network.sizes[layer.name]
-    outputs = layer.integer(plan.layers[layer.name], sources, weights)
-    return outputs.reshape(-1, size.height, size.width, size.channels)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

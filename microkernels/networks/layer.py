@@ -24,10 +24,9 @@ from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
 from .curves import Function
+from .maps import MapCut, MapSize, StoredMaps, Windows, cuts
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
-from .sizes import MapCut, MapSize, cuts
-from .stored import StoredMaps, Windows
 
 #: Converts items to a tuple.
 Constructor = Callable[..., Sequence[Any]]

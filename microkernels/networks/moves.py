@@ -1,6 +1,6 @@
 """Moves of memory so that every vault has the inputs of its next layer.
 
-A vault reads from the owners (:mod:`microkernels.networks.sizes`) and writes only to its own
+A vault reads from the owners (:mod:`microkernels.networks.maps`) and writes only to its own
 memory, so the moves of one layer, on all vaults at once, do not race. A vault's engines share its
 moves; each has a part of the parameter block.
 """
@@ -9,9 +9,6 @@ import heapq
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from isa.program import Program
 from isa.timing import RANGE_BYTES
@@ -22,12 +19,11 @@ from microkernels.common.builder import (
     launch_registers,
 )
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
+from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.parameter_block import block_bytes
 
-from .sizes import MapRegion
-from .stored import StoredMaps
+from .maps import MapRegion, StoredMaps
 
 #: Maximum elements per piece.
 PIECE_ELEMENTS = 128
@@ -66,10 +62,11 @@ class Move(NamedTuple):
         )
 
 
-def _moves(
+def moves_of(
     source: int, target: int, source_step: int, target_step: int, elements: int, count: int
 ) -> Iterator[Move]:
-    """Moves of ``count`` items, each of which may exceed the maximum piece."""
+    """Moves of ``count`` items of ``elements`` elements, which may exceed the maximum piece; the
+    other parameters are those of :class:`Move`."""
     size = elements * ELEMENT_BYTES
     if source_step == target_step == size and count > 1:
         elements, count, size = elements * count, 1, size * count
@@ -134,19 +131,14 @@ def map_moves(source: StoredMaps, target: StoredMaps, vault: int) -> list[Move]:
             for piece in pieces:
                 copied = _copy(source.map(holder, tile_round), tile, into, region, piece)
                 moves += ((holder, move) for move in copied)
-    return _from_all(moves, vault)
+    return from_all(moves, vault)
 
 
-def _from_all(moves: Sequence[tuple[int, Move]], vault: int) -> list[Move]:
+def from_all(moves: Sequence[tuple[int, Move]], vault: int) -> list[Move]:
     """``vault``'s moves, each with the vault that it reads from, beginning with the next vault: if
     all began with the same one, it would serve all of them."""
     first = next((at for at, (holder, _) in enumerate(moves) if holder > vault), 0)
     return [move for _, move in (*moves[first:], *moves[:first])]
-
-
-def _slices(first: int, channels: int, depth: int) -> range:
-    """First channel of each slice of a tile's channels, counted in the map."""
-    return range(first, first + channels, depth)
 
 
 def _copy(
@@ -160,68 +152,18 @@ def _copy(
             target.address(column - region.x, piece.y - region.y, channel - region.channel),
         )
 
-    channels = _slices(piece.channel, piece.channels, depth)
+    channels = range(piece.channel, piece.channel + piece.channels, depth)
     columns = range(piece.x, piece.x + piece.width)
     elements = piece.height * depth
     if len(columns) >= len(channels):
         for channel in channels:
             at, to = ends(piece.x, channel)
-            yield from _moves(at, to, source.x_step, target.x_step, elements, piece.width)
+            yield from moves_of(at, to, source.x_step, target.x_step, elements, piece.width)
         return
     steps = source.slice_step, target.slice_step
     for column in columns:
         at, to = ends(column, piece.channel)
-        yield from _moves(at, to, *steps, elements, len(channels))
-
-
-def flat_order(source: StoredMaps, *, in_place: bool) -> NDArray[np.int64]:
-    """The order in which :func:`flat_moves` stores an image's elements: for each place in the
-    vector the index of its element, channel by channel and row by row; -1: empty.
-
-    Parameters:
-        in_place: the order in which the only vault with a part of the map has written it.
-    """
-    size = source.size
-    index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
-    index = index.transpose(1, 2, 0)
-    order: list[NDArray[np.int64]] = []
-    for _, _, owned in source.holders(0):
-        for channel in _slices(owned.channel, owned.channels, source.depth):
-            last = min(channel + source.depth, owned.channel + owned.channels)
-            part = index[
-                owned.y : owned.y + owned.height, owned.x : owned.x + owned.width, channel:last
-            ]
-            fill = source.depth - (last - channel)
-            part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
-            if in_place and order:
-                gap = -len(order[-1]) % (COLUMN_BYTES // ELEMENT_BYTES)
-                order.append(np.full(gap, -1))
-            order.append(part.transpose(1, 0, 2).ravel())
-    return np.concatenate(order)
-
-
-def flat_moves(source: StoredMaps, target: FeatureMap, vault: int) -> list[Move]:
-    """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
-    of :func:`flat_order`.
-
-    Parameters:
-        target: chip addresses in ``vault``.
-    """
-    moves: list[tuple[int, Move]] = []
-    for image in range(source.batch):
-        to = target.address(image, 0)
-        for holder, round_, owned in source.holders(image):
-            tile = source.tile(holder)
-            assert tile is not None
-            tile_map = source.map(holder, round_)
-            for channel in _slices(owned.channel, owned.channels, source.depth):
-                at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
-                column = owned.height * source.depth
-                step = column * ELEMENT_BYTES
-                pieces = _moves(at, to, tile_map.x_step, step, column, owned.width)
-                moves += ((holder, move) for move in pieces)
-                to += owned.width * step
-    return _from_all(moves, vault)
+        yield from moves_of(at, to, *steps, elements, len(channels))
 
 
 #: Bytes per slot of the scratchpad.

@@ -12,11 +12,11 @@ from .conv import Conv, Depthwise
 from .dense import Dense
 from .elements import ElementWise
 from .layer import INPUT, Layer
+from .maps import MapSize
 from .pool import Pool
 from .rearrange import Rearrange, Source
 from .recurrent import Recurrent
 from .rows import Normalize, Product
-from .sizes import MapSize
 
 __all__ = [
     "INPUT",

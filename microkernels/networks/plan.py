@@ -6,11 +6,12 @@ depthwise and element-wise layers leave slices unchanged. Layers that work on ro
 slice. A layer's maps thus always have the same slices as its sources, and are moved as they are in
 memory.
 
-The cuts are chosen by predicted cycles: of the layers, and of the moves between them.
+The cuts are chosen by predicted cycles: of the layers, and of the moves between them. The plan also
+gives the order of additions, so the golden model is that of a plan.
 """
 
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -19,13 +20,14 @@ from isa.table import MAX_VL
 from isa.timing import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.errors import counted
 
 from .layer import CYCLE_BYTES, LAUNCH_CYCLES, ChipWork, LayerPlan
+from .maps import MapCut
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
-from .sizes import MapCut
+from .parameters import Weights
 
 #: Channels per slice with which the choice begins.
 _DEPTH = 16
@@ -384,3 +386,51 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
         for name, plan in chosen.items()
     }
     return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen, moves=moves)
+
+
+def activations(
+    plan: NetworkPlan,
+    weights: Mapping[str, Weights],
+    images: Elements,
+    progress: Callable[[str], None] | None = None,
+    further: Mapping[str, Elements] | None = None,
+) -> dict[str, Elements]:
+    """Outputs of all layers, bit-exact, with sums in the order given by ``plan``.
+
+    Parameters:
+        plan: of a layout (:attr:`microkernels.networks.jobs.NetworkLayout.plan`).
+        weights: by layer.
+        images: batch x height x width x channels elements.
+        progress: called with the name of each layer before it is computed.
+        further: values of :class:`microkernels.networks.network.Source` layers, by name.
+
+    Returns:
+        batch x height x width x channels elements of each computed layer.
+
+    Raises:
+        KernelError: arrays of another shape, or values beyond 16 bits.
+    """
+    network = plan.network
+    maps = {INPUT: images, **(further or {})}
+    computed = [layer for layer in network.layers if layer.computed]
+    for layer in computed:
+        if progress is not None:
+            progress(layer.name)
+        sources = [maps[source] for source in network.sources[layer.name]]
+        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
+    return {layer.name: maps[layer.name] for layer in computed}
+
+
+def activation(
+    plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
+) -> Elements:
+    """Output of one layer computed from those of its sources; parameters and result as for
+    :func:`activations`.
+
+    Parameters:
+        layer: of the plan's network, but possibly with other fraction bits and constants.
+        weights: of the layer; None: it has no weights.
+    """
+    size = plan.network.sizes[layer.name]
+    outputs = layer.integer(plan.layers[layer.name], sources, weights)
+    return outputs.reshape(-1, size.height, size.width, size.channels)

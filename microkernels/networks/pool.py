@@ -14,9 +14,8 @@ from microkernels.runtime.ring import ChipEngines
 
 from .families import WindowLayer, surrounded
 from .layer import ChipWork, Constructor, LayerPlan
+from .maps import MapSize, Size2, Windows, from_memory, in_memory
 from .parameters import Peaks, RealParameters, Reals, Weights
-from .sizes import MapSize, Size2
-from .stored import Windows, from_memory, in_memory
 
 #: For estimates: an engine's cycles per output and per column of a window; bytes per cycle of its
 #: vault's memory.

@@ -21,11 +21,10 @@ from microkernels.nn.recurrent_layout import RecurrentLayout, RecurrentPlan
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Layer, LayerPlan, LayerStep
+from .maps import MapSize, StoredMaps
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .rearrange import moves_between, owned_addresses
-from .sizes import MapSize
-from .stored import StoredMaps
 
 #: Fraction bits of the gates' parts of the input, and of states.
 _GATE_BITS = (8, 12)

@@ -18,9 +18,8 @@ from microkernels.nn.rows_shape import NormalizeShape, normalize
 
 from .families import MapLayer, PixelLayer
 from .layer import ChipWork, Layer, LayerPlan
+from .maps import MapSize, Size2, Windows
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
-from .sizes import MapSize, Size2
-from .stored import Windows
 
 #: Fraction bits of softmax's operands; of other normalisations' operands and their rows' factors;
 #: of results.

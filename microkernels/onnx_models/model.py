@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import ELEMENT, Elements
+from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
 from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
-from microkernels.networks.stored import BYTE_BITS
 
 from .errors import ModelError
 

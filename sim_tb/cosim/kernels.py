@@ -10,7 +10,6 @@ from microkernels.bp.problem import BpProblem
 from microkernels.runtime.job import KernelJob, KernelOutcome
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from support.errors import counted
 
@@ -141,17 +140,22 @@ def chip_engines(design: Configuration) -> ChipEngines:
     )
 
 
-def chip_bp_job(
-    problem: BpProblem, iterations: int, config: ChipConfig, *, cut: tuple[int, int] | None = None
+def bp_job_on(
+    problem: BpProblem,
+    iterations: int,
+    design: Configuration,
+    *,
+    pes: int | None = None,
+    **options: Any,
 ) -> KernelJob:
-    """Belief propagation on all engines of a chip; parameters and errors as of
-    :func:`microkernels.bp.jobs.bp_job`."""
+    """Belief propagation on the engines of a design; ``pes`` of each vault, None: all. Other
+    parameters and errors as of :func:`microkernels.bp.jobs.bp_job`."""
     return bp_job(
         problem,
         iterations,
-        ring=chip_ring(config),
-        pes=config.tile.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        cut=cut,
+        ring=chip_ring(design) if design.kind == "chip" else None,
+        pes=design.slots if pes is None else pes,
+        scratchpad_bytes=design.pe.scratchpad_bytes,
+        instruction_words=design.pe.instruction_words,
+        **options,
     )

@@ -14,7 +14,7 @@ from microkernels.suite import suite
 from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, chip_ring, run_on
 from sim_tb.cosim.machine import MachineOptions, Timed
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
@@ -254,10 +254,10 @@ def _chip_runs() -> Iterator[CertifiedRun]:
             pes=config.tile.pes,
             scratchpad_bytes=config.pe.scratchpad_bytes,
         )
-        for kernel, job in (("bp_m", chip_bp_job(problem, 2, config)), ("levels", levels)):
+        for kernel, job in (("bp_m", bp_job_on(problem, 2, config)), ("levels", levels)):
             yield CertifiedRun(kind="chip", name=f"{name}_{kernel}", config=config, jobs=(job,))
         if name in _PORTS:
-            jobs = (chip_bp_job(problem, 1, config),)
+            jobs = (bp_job_on(problem, 1, config),)
             yield CertifiedRun(
                 kind="chip", name=f"{name}_data_port", config=config, jobs=jobs, port=True
             )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from isa.assembly.assembler import AssemblyError, assemble
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
@@ -56,6 +57,41 @@ def test_the_example_of_the_docstring_adds_two_vectors() -> None:
         assert Simulator(program, memory, parameters=1024).run().state == "halted"
         found_sum = np.frombuffer(memory.read(1024 + 256, 128), "<i2")
     assert np.array_equal(found_sum, add(values[0], values[1]))
+
+
+def test_a_program_is_what_the_assembler_makes_of_its_text() -> None:
+    k = KernelBuilder("Many forms.", launch=("parameters",))
+    count = k.constant("count", 1 << 40, "more than an immediate")
+    left = k.register("left", "turns")
+    k.set_constants()
+    k.note("A note that ends like a label:")
+    k.op("mov", left, 3)
+    with k.loop("turn", left), k.unless("beq", left, k.zero):
+        k.op("add", count, count, left, note="a note")
+        k.seldom("bge", count, left, lambda: k.op("srl", count, count, 63))
+    k.op("halt")
+    k.emit_detours()
+    program = k.program("forms.s")
+    assert program == assemble(k.text(), name="forms.s")
+    assert {"turn", "skip_1"} < program.symbols.keys()
+    assert len(program.words) > len({line.line for line in program.source.values()})
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        (("v.q.add [16-bit]", "zero", "zero"), r"a\.s:5:5: unknown instruction 'v\.q\.add'"),
+        (("add", "zero", "zero", 1 << 20), "must be from -8192 to 8191, not 1048576"),
+        (("jmp", "nowhere"), "label 'nowhere' is not defined"),
+        (("set.vl", "nobody"), "'nobody' is not a register"),
+    ],
+)
+def test_the_assembler_names_mistakes(operation: tuple[Any, ...], message: str) -> None:
+    k = KernelBuilder("Wrong.")
+    k.label("here")
+    k.op(*operation)
+    with pytest.raises(AssemblyError, match=message):
+        k.program("a.s")
 
 
 def test_an_error_lists_who_holds_the_registers() -> None:

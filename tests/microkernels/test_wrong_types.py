@@ -30,10 +30,10 @@ from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
+from microkernels.networks.maps import MapCut
 from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout

@@ -13,8 +13,8 @@ from microkernels.networks import network
 from microkernels.networks.families import PixelLayer
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
+from microkernels.networks.maps import MapSize
 from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
-from microkernels.networks.sizes import MapSize
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
 from microkernels.onnx_models.importer import Importer
@@ -81,7 +81,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     result = calibrated(coverage.model, x, SEVERAL)
     (port,), (end,) = coverage.model.inputs, coverage.model.outputs
     images = port.maps(x, 2)
-    elements = as_elements(images, result.formats.maps[port.layer])
+    elements = as_elements(images, result.formats[port.layer].output)
     job = network_job(result.network, result.weights, elements, engines=SEVERAL)
     run = execute(job)
     assert run.match
@@ -90,6 +90,6 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     real = {layer.name: values for layer, values in real_layers(coverage.model, {INPUT: images})}[
         end.layer
     ]
-    values = real_of(maps[end.layer], result.formats.maps[end.layer])
+    values = real_of(maps[end.layer], result.formats[end.layer].output)
     assert np.abs(values - real).max() < 2e-3 * np.abs(real).max()
     assert network_from_json(network_to_json(result.network)) == result.network

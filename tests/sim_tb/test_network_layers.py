@@ -5,6 +5,7 @@ import pytest
 
 from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import (
     INPUT,
     KINDS,
@@ -23,11 +24,10 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.networks.recurrent import Recurrent
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS, OPERATIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.configurations import design
+from soc.generate.presets import design
 from vip.models.check import model_engines
 from vip.models.layers import _pace
 

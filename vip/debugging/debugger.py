@@ -13,9 +13,9 @@ from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import EngineEnd
+from soc.generate.presets import Design, advised, engine
 from support.checks import Checks
 from support.errors import suggestion
-from vip.configurations import Design, advised, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 

@@ -13,8 +13,7 @@ from onnx import ModelProto, TensorProto
 from onnx.backend.base import Backend, BackendRep
 from onnx.numpy_helper import to_array
 
-from microkernels.networks.jobs import network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
@@ -27,7 +26,7 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
-from vip.configurations import design
+from soc.generate.presets import design
 
 from .check import model_engines
 
@@ -65,7 +64,7 @@ class VipRep(BackendRep):
         plan = plan_network(model.network, batch=model.batch, engines=engines)
         done = calibrate(model, NetworkLayout(plan), maps)
         elements = {
-            name: as_elements(values, done.formats.maps[name], done.network.bits[name])
+            name: as_elements(values, done.formats[name].output, done.network.bits[name])
             for name, values in maps.items()
         }
         job = network_job(
@@ -81,7 +80,7 @@ class VipRep(BackendRep):
         layers = job.of_layers(run.outputs)
         results = []
         for port, value in zip(model.outputs, self._model.graph.output, strict=True):
-            values = real_of(layers[port.layer], done.formats.maps[port.layer])
+            values = real_of(layers[port.layer], done.formats[port.layer].output)
             flat = port.images(values).reshape(port.shape)
             kind = _type(value.type.tensor_type.elem_type)
             if port.integers:

@@ -16,20 +16,19 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
+from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
 from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
-from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
-from microkernels.onnx_models.steps import requantised
+from microkernels.onnx_models.rewrite import requantised
 from pe.config import PAIRS
+from soc.generate.presets import design
 from support.errors import Shown
 from support.files import read_bytes
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .check import for_machine, long_program, model_engines, part_of, read_model
@@ -431,7 +430,7 @@ class _Compiler:
             network=calibrated.network,
             weights=calibrated.weights,
             constants=calibrated.constants,
-            fractions=dict(calibrated.formats.maps),
+            fractions={name: one.output for name, one in calibrated.formats.items()},
             inputs=model.inputs,
             outputs=model.outputs,
             maps=calibrated.maps,
@@ -514,7 +513,7 @@ def _compared(
         output_error(
             port.tensor,
             port.images(
-                real_of(calibrated.outputs[port.layer], calibrated.formats.maps[port.layer])
+                real_of(calibrated.outputs[port.layer], calibrated.formats[port.layer].output)
             ).reshape(len(chosen), -1),
             exact[port.tensor],
         )

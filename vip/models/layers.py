@@ -14,9 +14,9 @@ import numpy as np
 
 from isa.run import RunResult
 from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.networks.jobs import MoveStep, NetworkLayout
 from microkernels.networks.layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, LayerPlan
-from microkernels.networks.layout import MoveStep, NetworkLayout
-from microkernels.networks.sizes import MapSize
+from microkernels.networks.maps import MapSize
 from microkernels.nn.conv_plan import ConvPlan
 from pe.interface import PeCounter
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from isa.run import Launch, RunResult
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
-from microkernels.networks.jobs import NetworkJob, activations, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import Reals, as_elements, real_of
-from microkernels.networks.plan import plan_network
+from microkernels.networks.plan import activations, plan_network
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import (
     carried_elements,
@@ -29,8 +28,8 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import On, Place
 from soc.generate.designs import Configuration
+from soc.generate.presets import design
 from support.errors import Shown, counted
-from vip.configurations import design
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 

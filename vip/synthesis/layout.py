@@ -1,4 +1,4 @@
-"""The verb ``layout``: an engine of standard cells, placed, with buffers for its long wires.
+"""The verb ``layout``: an engine of standard cells, placed, with buffers and sizes for its wires.
 
 Wires are half the perimeters of the boxes around their pins, made longer by :data:`DETOUR`; clocks
 are ideal. Memories are blocks of the areas and times of :mod:`synth.sram`.
@@ -13,7 +13,8 @@ import numpy as np
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json, verilog
+from soc.generate.generate import verilog
+from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from support.picture import COLOURS, check_picture, tint
@@ -22,7 +23,7 @@ from synth.errors import SynthesisError
 from synth.layout.floorplan import Floorplan, check_density
 from synth.layout.lef import Lef
 from synth.layout.placement import PlacedCells, need_placer, place
-from synth.layout.repair import buffered
+from synth.layout.repair import repaired, without_buffers
 from synth.netlist import Netlist
 from synth.physical.area import AreaRow
 from synth.physical.asic import LIBERTY_PREFIX, need_nangate
@@ -31,16 +32,12 @@ from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path
-from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
-#: Load in fF that a cell may drive before buffers are added. Of 15 to 50 the whole engine is
-#: fastest with 40 (667 MHz; 649 with 25, 602 with 50).
-MOST_FF = 40.0
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
 #: Files of cells and layers beside the library of ``nangate45``.
@@ -56,9 +53,10 @@ class Layout(Shown):
         config: of the engine. target: what it is mapped to.
         wire: fF and ohm of a micrometre of wire.
         mm2: area of the die.
-        steps: ``placed``, and ``buffered``, with buffers and placed again: each with ``logic_ge``
-            of its cells, ``cells``, ``wire_mm`` in all, ``loads_mhz``, the clock with the load of
-            wires, and ``delays_mhz`` and its path, with their resistance, too.
+        steps: ``placed``, without buffers, and ``repaired``, with buffers, other sizes of cells and
+            placed again: each with ``logic_ge`` of its cells, ``cells``, ``wire_mm`` in all,
+            ``loads_mhz``, the clock with the load of wires, and ``delays_mhz`` and its path, with
+            their resistance, too.
     """
 
     config: PeConfig
@@ -91,7 +89,7 @@ def layout(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Layout:
-    """Place an engine, and add buffers to its long wires.
+    """Place an engine, and choose buffers and sizes of cells for its wires.
 
     ``layout("pe").steps[-1].values["loads_mhz"]`` is its clock with the load of placed wires.
     Mapped units and placements are cached.
@@ -132,10 +130,11 @@ def layout(
     netlist = _with_ideal_clocks(mapped, library)
     die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
     progress("layout", 0, 2, "placement")
-    placed = place(netlist, die, density=density, seed=seed)
-    progress("layout", 1, 2, "buffers")
-    longer, start = buffered(placed, library, ff=DETOUR * wire.ff, most=MOST_FF)
-    last = place(longer, die, density=density, seed=seed, start=start)
+    placed = place(without_buffers(netlist, library), die, density=density, seed=seed)
+    progress("layout", 1, 2, "buffers and sizes")
+    routed = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
+    better, start = repaired(placed, library, routed, cells.aim_ns)
+    last = place(better, die, density=density, seed=seed, start=start)
     if file is not None:
         _draw(last, file)
     return Layout(
@@ -143,7 +142,7 @@ def layout(
         target=target,
         wire=wire,
         mm2=round(die.mm2, 4),
-        steps=[_step("placed", placed, library, wire), _step("buffered", last, library, wire)],
+        steps=[_step("placed", placed, library, wire), _step("repaired", last, library, wire)],
     )
 
 

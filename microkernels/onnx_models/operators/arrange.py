@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import Array, evaluate
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged

@@ -8,9 +8,9 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.curves import Function
+from microkernels.networks.maps import Size2
 from microkernels.networks.network import Depthwise, ElementWise, Normalize
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.networks.sizes import Size2
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import (
     Importer,

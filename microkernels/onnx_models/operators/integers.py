@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.parameters import Reals
-from microkernels.networks.stored import BYTE_BITS
 from microkernels.onnx_models.importer import Importer, Value
 from microkernels.onnx_models.read import GraphNode, attribute
 

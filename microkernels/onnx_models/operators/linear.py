@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted

@@ -13,8 +13,8 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import MoveStep
+from microkernels.networks.jobs import MoveStep, NetworkJob, Places, network_job
+from microkernels.networks.maps import MapCut, MapRegion, Size2
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import (
     INPUT,
@@ -26,8 +26,6 @@ from microkernels.networks.network import (
     Pool,
     Recurrent,
 )
-from microkernels.networks.sizes import MapCut, MapRegion, Size2
-from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.recurrent import CELLS

@@ -92,7 +92,7 @@ def test_engines_know_themselves_and_share_the_memory(image: DramImage) -> None:
         assert found == [index, 0, index, SMALL.pes, index + SMALL.pes]
     served = result.vaults[0]["READS"] + result.vaults[0]["WRITES"]
     kinds = [result.vaults[0][f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
-    assert served == sum(kinds) == sum(result.latencies) == 2 * 7
+    assert served == sum(kinds) == sum(result.latencies.values()) == 2 * 7
     assert (result.commands["read"], result.commands["write"]) == (4, 10)
     assert result.vaults[0]["BUS_BUSY"] == 4 * served
     assert result.bytes_moved == 32 * served

@@ -118,9 +118,9 @@ def layout(
 ) -> None:
     """Place the mapped engine, and time it with its wires.
 
-    Memories are blocks at the edges, cells stand in rows between them. Where a cell would have to
-    drive too much wire, buffers are added and the cells placed again. Clocks are ideal, and wires
-    are not routed: their lengths are estimated from the places of pins.
+    Memories are blocks at the edges, cells stand in rows between them. Buffers and sizes of cells
+    follow the wires, and the cells are placed again. Clocks are ideal, and wires are not routed:
+    their lengths are estimated from the places of pins.
 
     Example: vip layout --wire-ff 0.105 --picture layout.png
     """
