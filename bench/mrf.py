@@ -17,7 +17,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Edge, Graph
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 
@@ -54,15 +54,7 @@ def full_hd_shifts_job(
     Raises:
         KernelError: tiles that don't fit their vault.
     """
-    return bp_job(
-        _full_hd_problem(bits, width, height),
-        1,
-        ring=chip_ring(config),
-        pes=config.tile.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        form="shifts",
-    )
+    return bp_job_on(_full_hd_problem(bits, width, height), 1, config, form="shifts")
 
 
 @lru_cache(maxsize=4)

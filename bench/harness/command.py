@@ -196,7 +196,9 @@ def _command(name: str) -> Callable[..., None]:
         ]
     )
     command.__annotations__ = kinds
-    command.__doc__ = experiment.run.__doc__
+    text = inspect.cleandoc(experiment.run.__doc__ or "")
+    example = "" if "Example:" in text else f"\n\nExample: vip bench {name} --json {name}.json"
+    command.__doc__ = text + example
     return command
 
 

@@ -46,6 +46,7 @@ which are in different banks (:mod:`microkernels.bp.layout`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from microkernels.common import parameter_block
 from microkernels.common.errors import KernelError
@@ -203,22 +204,7 @@ def share_sweep(
     if not updates:
         return [[] for _ in team]
 
-    def uncut(groups: range, lanes: int = PAIR) -> list[SweepRun[int]]:
-        """The run of groups of lines, by number."""
-        first, lane_pitch = (
-            lanes * number * tile.line_pitch for number in (groups.start, groups.step)
-        )
-        run = replace(
-            tile,
-            lanes=lanes,
-            load_start=tile.load_start + first,
-            first_message=tile.first_message + first,
-            line_wrap=_wrap(tile, lane_pitch),
-            lane_pitch=lane_pitch,
-            groups=len(groups),
-        )
-        return [run] if groups else []
-
+    uncut = partial(_uncut, tile)
     if lines <= sharers:
         return [uncut(range(pe, min(pe + 1, lines)), 1) for pe in range(sharers)]
     pairs = lines // PAIR
@@ -248,6 +234,21 @@ def share_sweep(
         [*uncut(turn), *(last_line if pe == pairs % sharers else [])]
         for pe, turn in enumerate(turns)
     ]
+
+
+def _uncut(tile: SweepRun[int], groups: range, lanes: int = PAIR) -> list[SweepRun[int]]:
+    """The run of groups of whole lines of a tile, by number, if there are any."""
+    first, lane_pitch = (lanes * number * tile.line_pitch for number in (groups.start, groups.step))
+    run = replace(
+        tile,
+        lanes=lanes,
+        load_start=tile.load_start + first,
+        first_message=tile.first_message + first,
+        line_wrap=_wrap(tile, lane_pitch),
+        lane_pitch=lane_pitch,
+        groups=len(groups),
+    )
+    return [run] if groups else []
 
 
 def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[tuple[int, int]]:

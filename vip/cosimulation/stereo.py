@@ -13,8 +13,6 @@ from isa.run import RunResult
 from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.golden import percent_wrong
-from microkernels.bp.jobs import bp_job
-from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
@@ -22,9 +20,9 @@ from microkernels.data.stereo import (
     draw,
     motorcycle,
 )
-from microkernels.runtime.job import KernelJob, KernelOutcome
+from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
 from soc.generate.presets import Design, configuration_json, design
@@ -220,8 +218,10 @@ def cosim_bp(
     chosen = design(config)
     if scene is None:
         scene = stereo_pair(config=chosen)
-    job = _job(scene.problem, iterations, chosen, pes)
-    cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
+    problem = scene.problem
+    cut = fastest_cut(problem.width, problem.height, vaults=chosen.vaults, pes=chosen.slots)
+    job = bp_job_on(problem, iterations, chosen, pes=pes, cut=cut)
+    cycles = _CYCLES_PER_UPDATE * problem.updates * iterations / (job.pes * job.vaults)
     preload = on != "rtl" if preload is None else preload
     chosen, netlist = netlist_of(chosen, on, target, progress, trace=pipeline or trace)
 
@@ -247,20 +247,4 @@ def cosim_bp(
         iterations=iterations,
         outcome=outcome,
         activity=activity,
-    )
-
-
-def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | None) -> KernelJob:
-    ring = cut = None
-    if config.kind == "chip":
-        ring = chip_ring(config)
-        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.slots)
-    return bp_job(
-        problem,
-        iterations,
-        ring=ring,
-        pes=config.slots if pes is None else pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        cut=cut,
     )

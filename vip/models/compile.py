@@ -24,7 +24,7 @@ from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
-from microkernels.onnx_models.steps import requantised
+from microkernels.onnx_models.rewrite import requantised
 from pe.config import PAIRS
 from soc.generate.presets import design
 from support.errors import Shown
@@ -430,7 +430,7 @@ class _Compiler:
             network=calibrated.network,
             weights=calibrated.weights,
             constants=calibrated.constants,
-            fractions=dict(calibrated.formats.maps),
+            fractions={name: one.output for name, one in calibrated.formats.items()},
             inputs=model.inputs,
             outputs=model.outputs,
             maps=calibrated.maps,
@@ -513,7 +513,7 @@ def _compared(
         output_error(
             port.tensor,
             port.images(
-                real_of(calibrated.outputs[port.layer], calibrated.formats.maps[port.layer])
+                real_of(calibrated.outputs[port.layer], calibrated.formats[port.layer].output)
             ).reshape(len(chosen), -1),
             exact[port.tensor],
         )

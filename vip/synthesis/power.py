@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
-from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
 from pe.config import PeConfig
+from sim_tb.cosim.kernels import bp_job_on
 from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import verilog
@@ -43,11 +43,7 @@ KERNELS: Mapping[str, str] = {
 def record(kernel: str, config: PeConfig) -> RecordedRun:
     """Run a kernel of :data:`KERNELS` with the ports recorded."""
     if kernel == "bp":
-        job = bp_job(
-            motorcycle(*_BP_SIZE).problem,
-            scratchpad_bytes=config.scratchpad_bytes,
-            instruction_words=config.instruction_words,
-        )
+        job = bp_job_on(motorcycle(*_BP_SIZE).problem, 1, config)
         return record_job(job, config, {"message update": job.updates or 0})
     job = conv_loop_job(*conv_loop_data(CONVOLUTION_POSITIONS))
     return record_job(job, config, {"multiply-accumulate": job.operations // 2})

@@ -14,7 +14,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import On, open_machine
 from soc.generate.presets import PRESETS, chip_preset
 
@@ -100,7 +100,7 @@ def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> Non
 
 def test_a_kernel_on_the_simulators_of_a_chip() -> None:
     tiny = chip_preset("tiny")
-    job = chip_bp_job(PROBLEM, 1, tiny)
+    job = bp_job_on(PROBLEM, 1, tiny)
     assert run_on(job, tiny, on="iss").match
 
 
