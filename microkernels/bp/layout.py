@@ -408,8 +408,8 @@ class BpLayout:
         lanes = (self.place(direction.opposite) - COST_PLACE) * vector if second else PAIR
         load = (SUM_PLACE - COST_PLACE) * vector
         if self.in_blocks:
-            sums, begin, made = sums_made(direction, vector)
-            lanes, load = (made - begin, 0) if second else (PAIR, sums - begin)
+            sums, begin, result = sums_made(direction, vector)
+            lanes, load = (result - begin, 0) if second else (PAIR, sums - begin)
             runs = [replace(run, load_start=run.load_start + load) for run in runs]
         return [
             replace(run, load_start=run.load_start + load)

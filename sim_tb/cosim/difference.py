@@ -301,11 +301,11 @@ def first_difference(
         low, executed, high = high, state.executed, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        found = at(middle)
-        if found.equal:
-            low, executed = middle, found.executed
+        middle_state = at(middle)
+        if middle_state.equal:
+            low, executed = middle, middle_state.executed
         else:
-            high, state = middle, found
+            high, state = middle, middle_state
     number = executed + 1 if state.broken else max(1, state.executed)
     return _described(search, state, number, high, commits)
 

@@ -195,6 +195,13 @@ def timer_of(placement: PlacedCells, library: CellLibrary) -> Timer:
     return Timer(placement.netlist, library, SramTimes(45), wire)
 
 
+def touching(placement: PlacedCells) -> float:
+    """The share of cells that end where another one begins."""
+    boxes = [placement.box(gate) for gate in placement.netlist.gates if gate.kind != MEMORY]
+    starts = {(box.x, box.y) for box in boxes}
+    return sum((box.x + box.width, box.y) in starts for box in boxes) / len(boxes)
+
+
 def test_repair_is_faster_legal_and_changes_no_function(
     placed: PlacedCells, library: CellLibrary
 ) -> None:
@@ -204,6 +211,7 @@ def test_repair_is_faster_legal_and_changes_no_function(
     netlist, places = repaired(placed, library, WIRE, aim)
     legal = place(netlist, placed.floorplan, density=0.6, start=places)
     assert timer_of(legal, library).end_ns.max() < 1.2 * aim
+    assert touching(legal) < 0.1
     added = netlist.gates[len(before.gates) :]
     assert added
     entries = {gate.pins["Z"]: gate.pins["A"] for gate in added}

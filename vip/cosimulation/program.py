@@ -371,11 +371,11 @@ def _explained(
     result: RunResult, program: Program, config: Configuration, comparison: Comparison | None
 ) -> RunResult:
     """``result`` with a line about each fault; the operands come from the simulator."""
-    known = comparison.fault if comparison is not None and comparison.match else ""
+    with_operands = comparison.fault if comparison is not None and comparison.match else ""
     ends = []
     for end in result.engines:
         if end.fault:
-            fault = advised(known or end.fault, program, end.cause, end.pc, config)
+            fault = advised(with_operands or end.fault, program, end.cause, end.pc, config)
             end = replace(end, fault=fault)
         ends.append(end)
     return replace(result, engines=tuple(ends))

@@ -106,15 +106,15 @@ def check_room(
             size = sum(_BYTES[ending][:2]) // 3 * max_cycles * config.engines
         room = shutil.disk_usage(path.parent).free
         name = made_for.get(path, path)
-        what = "the file" if name == path else "the waveforms that it is made from"
+        file = "the file" if name == path else "the waveforms that it is made from"
         if size > room:
             raise TraceError(
-                f"{name}: {what} would take about {_amount(size)}, and {path.parent.resolve()} "
+                f"{name}: {file} would take about {_amount(size)}, and {path.parent.resolve()} "
                 f"has {_amount(room)} free: run a smaller problem{_LIMIT if max_cycles else ''}"
             )
         if size > LARGE:
             warnings.warn(
-                f"{name}: {what} will take about {_amount(size)}; a smaller problem takes less",
+                f"{name}: {file} will take about {_amount(size)}; a smaller problem takes less",
                 stacklevel=2,
             )
 

@@ -196,7 +196,7 @@ class _BpSolver:
         levels = self._options.problems(self._problem)
         runs, cycles = self._options.run_levels(levels, job_of, progress)
         pairs = zip(runs, golden()[0], strict=True)
-        differing = sum(int(np.count_nonzero(own != right)) for own, right in pairs)
+        differing = sum(int(np.count_nonzero(result != right)) for result, right in pairs)
         return runs[-1], differing, cycles
 
     def _job(

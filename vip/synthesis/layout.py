@@ -38,6 +38,9 @@ from .clocks import logic_ge
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
+#: Share of the rows that cells fill where they are closest, before there are buffers, and after:
+#: wires need room as well.
+_ROOMY, _CLOSE = 0.8, 0.9
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
 #: Files of cells and layers beside the library of ``nangate45``.
@@ -130,11 +133,11 @@ def layout(
     netlist = _with_ideal_clocks(mapped, library)
     die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
     progress("layout", 0, 2, "placement")
-    placed = place(without_buffers(netlist, library), die, density=density, seed=seed)
+    placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
     progress("layout", 1, 2, "buffers and sizes")
     routed = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
     better, start = repaired(placed, library, routed, cells.aim_ns)
-    last = place(better, die, density=density, seed=seed, start=start)
+    last = place(better, die, density=_CLOSE, seed=seed, start=start)
     if file is not None:
         _draw(last, file)
     return Layout(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.sequences import SEQUENCES, pruned, sequence_job
 from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
@@ -259,6 +260,19 @@ def test_vaults_read_different_chunks_at_a_time(chunks: int) -> None:
         ]
         assert max(busiest) == 2
         assert all(one + other <= 3 for one, other in pairwise(busiest))
+
+
+def test_pruned_products_and_loads_are_shorter() -> None:
+    """A quarter of a row of 32; and of its bytes three eighths, as an index comes to each."""
+    job = sequence_job("little", SEQUENCES["little"].machine(chip_preset("tiny")))
+
+    def sizes(percent: int) -> list[int]:
+        (dense,), (left,) = job.launches, pruned(job, percent).launches
+        programs = zip(dense.program.words, left.program.words, strict=True)
+        return [(old & 0xFFFF, new & 0xFFFF) for old, new in programs if old != new]
+
+    assert sizes(100) == []
+    assert sizes(25)[:2] == [(32, 8), (128, 48)]
 
 
 def test_flags_of_a_chunk_that_more_parts_compute_than_are_asked_at_a_time() -> None:
