@@ -58,8 +58,9 @@ _At = tuple[float, float]
 _Sink = tuple[_At, float, float, What]
 #: What a net drives: pins, and buffers with what is behind them.
 _Tree = tuple["What | _Behind", ...]
-#: One way to drive some pins: the load of its root in fF, the ns left there, its um2, the tree.
-_Option = tuple[float, float, float, _Tree]
+#: One way to drive some pins: the load of its root in fF, the ns left there were the wire without
+#: resistance, its um2, the tree, and the um from the root to the farthest pin or buffer.
+_Option = tuple[float, float, float, _Tree, float]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ class _Trees:
 
     def __init__(self, library: CellLibrary, wire: Wires) -> None:
         self.smallest, *_ = self._buffers = _buffers(library)
-        self._wire = wire
+        #: fF of a um of wire, and ns for a um and fF.
+        self._ff, self._delay = wire.ff, RC_NS * wire.ohm
         small = self.smallest
         #: Time of the smallest buffer.
         self.unit = small.ns + small.slope * small.ff * _LOADS[0]
@@ -167,18 +169,22 @@ class _Trees:
             ways.append(self._joined(source, order[:cut], order[cut:]))
         options = [option for at, part in ways for option in self._moved(part, at, source)]
         most = _MOST_NS * self.unit
-        ff, ns, _, tree = max(options, key=lambda option: self._worth(option, slope, most))
-        return ns - slope * ff, tree
+        best = max(options, key=lambda option: self._worth(option, slope, most))
+        return self._left(best) - slope * best[0], best[3]
+
+    def _left(self, option: _Option) -> float:
+        """The ns left at the root, behind which all of the load passes the resistance."""
+        return option[1] - self._delay * option[4] * option[0]
 
     def _worth(self, option: _Option, slope: float, most: float) -> float:
-        ff, ns, um2, _ = option
-        return ns - slope * ff - self._price * um2 - _OVER * max(0.0, slope * ff - most)
+        later = slope * option[0]
+        return self._left(option) - later - self._price * option[2] - _OVER * max(0.0, later - most)
 
     def _halved(self, source: _At, sinks: Sequence[_Sink]) -> tuple[_At, list[_Option]]:
         """Where the box around ``sinks`` is nearest to ``source``, and the options there."""
         if len(sinks) == 1:
             ((at, ff, ns, what),) = sinks
-            return at, [(ff, ns, 0.0, (what,))]
+            return at, [(ff, ns, 0.0, (what,), 0.0)]
         xs, ys = zip(*(sink[0] for sink in sinks), strict=True)
         side = int(max(ys) - min(ys) > max(xs) - min(xs))
         order = sorted(sinks, key=lambda sink: sink[0][side])
@@ -198,9 +204,9 @@ class _Trees:
             at, options = self._halved(source, part)
             parts.append(self._moved(options, at, (x, y)))
         both = [
-            (a + b, min(left, right), um2 + more, tree + further)
-            for a, left, um2, tree in parts[0]
-            for b, right, more, further in parts[1]
+            (a + b, min(left, right), um2 + more, tree + further, max(um, far))
+            for a, left, um2, tree, um in parts[0]
+            for b, right, more, further, far in parts[1]
         ]
         return (x, y), self._buffered(self._useful(both), (x, y))
 
@@ -210,11 +216,11 @@ class _Trees:
         if not um:
             return options
         steps = max(1, ceil(um / self._step))
-        own = self._wire.ff * um / steps
-        delay = RC_NS * self._wire.ohm * um / steps
+        own = um / steps
+        ff = self._ff * own
         for step in range(1, steps + 1):
             options = [
-                (ff + own, ns - delay * (ff + own / 2), um2, tree) for ff, ns, um2, tree in options
+                (load + ff, ns, um2, tree, far + own) for load, ns, um2, tree, far in options
             ]
             if um / steps >= self._step / 2:
                 share = step / steps
@@ -229,19 +235,19 @@ class _Trees:
         for buffer in self._buffers:
             slope = buffer.slope
             best = max(options, key=lambda option: self._worth(option, slope, most))
-            ff, ns, um2, tree = best
-            behind = (_Behind(buffer, at, tree),)
-            more.append((buffer.ff, ns - buffer.ns - slope * ff, um2 + buffer.cell.area, behind))
+            ns = self._left(best) - buffer.ns - slope * best[0]
+            behind = (_Behind(buffer, at, best[3]),)
+            more.append((buffer.ff, ns, best[2] + buffer.cell.area, behind, 0.0))
         return self._useful([*options, *more])
 
     def _useful(self, options: list[_Option]) -> list[_Option]:
         """Some of those that are better than all with less load."""
         price = self._price
-        options.sort(key=lambda option: (option[0], price * option[2] - option[1]))
+        order = [(option[0], price * option[2] - self._left(option)) for option in options]
         useful: list[_Option] = []
         best = float("-inf")
-        for option in options:
-            worth = option[1] - price * option[2]
+        for number in sorted(range(len(options)), key=order.__getitem__):
+            option, worth = options[number], -order[number][1]
             if worth > best:
                 useful.append(option)
                 best = worth

@@ -39,8 +39,7 @@ from .clocks import logic_ge
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
 #: Share of the rows that cells fill where they are closest, before there are buffers, and after:
-#: wires need room as well. Closer cells make a faster clock (1004 MHz if they touch) that can't be
-#: routed.
+#: wires need room as well.
 _ROOMY, _CLOSE = 0.8, 0.9
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
