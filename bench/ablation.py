@@ -9,8 +9,7 @@ from hdl.sram_macro import SramGeometry
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.table import Instruction, Role
-from isa.timing import VECTOR_LATENCY
-from isa.vector_operation import VectorOperation
+from isa.timing import VECTOR_LATENCY, VectorOperation
 from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite

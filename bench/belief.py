@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from isa.image import MAX_IMAGE_BYTES
-from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring
+from sim_tb.cosim.kernels import bp_job_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
@@ -47,14 +46,8 @@ def full_hd_job(
         KernelError: the tiles don't fit their vaults.
     """
     coarse, fine = RUNS[name]
-    make = bp_job if coarse is None else partial(bp_levels_job, coarse_iterations=coarse)
-    return make(
-        motorcycle(width, height, _LABELS).problem,
-        iterations=fine,
-        ring=chip_ring(config),
-        pes=config.tile.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-    )
+    problem = motorcycle(width, height, _LABELS).problem
+    return bp_job_on(problem, fine, config, coarse_iterations=coarse)
 
 
 def measure_full_hd(
@@ -152,7 +145,7 @@ def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> K
     if config.vaults == 1:
         return bp_job(problem, pes=config.tile.pes)
     chosen = fastest_cut(width, height, vaults=config.vaults, pes=config.tile.pes) if cut else None
-    return chip_bp_job(problem, 1, config, cut=chosen)
+    return bp_job_on(problem, 1, config, cut=chosen)
 
 
 _INCHES = (10.0, 9.0)

@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from memory.axi.layout import AxiConfig
-from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import chip_bp_job
+from sim_tb.cosim.kernels import bp_job_on
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.workloads.campaigns import (
     Campaign,
@@ -49,18 +48,12 @@ def on_axi(line_buffer: int) -> ChipConfig:
 
 
 def _on_vault() -> KernelJob:
-    return bp_job(
-        motorcycle(4, 4, 8).problem,
-        pes=_VAULT.pes,
-        scratchpad_bytes=_VAULT.pe.scratchpad_bytes,
-        instruction_words=_VAULT.pe.instruction_words,
-        sums=False,
-    )
+    return bp_job_on(motorcycle(4, 4, 8).problem, 1, _VAULT, sums=False)
 
 
 def on_chip() -> KernelJob:
     """Belief propagation on :data:`TINY`."""
-    return chip_bp_job(motorcycle(2, 2, 2).problem, 1, TINY)
+    return bp_job_on(motorcycle(2, 2, 2).problem, 1, TINY)
 
 
 def _on_board(points: int, seed: int) -> Campaign:

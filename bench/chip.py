@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.build import build
 from soc.chip.config import ChipConfig
@@ -60,7 +60,7 @@ def chip() -> Iterator[Measurement]:
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
             before = child_seconds()
-            job = chip_bp_job(problem, iterations, config)
+            job = bp_job_on(problem, iterations, config)
             outcome = run_on(job, config, counters=name != "thesis", preload=preload)
             seconds = child_seconds() - before
             result = exact(outcome, name).result

@@ -124,7 +124,7 @@ def standard_cells() -> Iterator[Measurement]:
 def placed_cells() -> Iterator[Measurement]:
     """Clock and area of one engine in Nangate 45 nm, placed, with the wires of its placement.
 
-    Wires of 0.105 fF per um, without and with their resistance, before and after buffers.
+    Wires of 0.105 fF per um, without and with their resistance, before and after repair.
     """
     result = layout(preset("pe"), wire_ff=_WIRE_FF)
     yield Measurement("die_mm2", result.mm2, "mm2", 0.02)

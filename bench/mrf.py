@@ -10,14 +10,14 @@ from microkernels.bp.choice import Form
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Edge, Graph
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 
@@ -54,15 +54,7 @@ def full_hd_shifts_job(
     Raises:
         KernelError: tiles that don't fit their vault.
     """
-    return bp_job(
-        _full_hd_problem(bits, width, height),
-        1,
-        ring=chip_ring(config),
-        pes=config.tile.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        form="shifts",
-    )
+    return bp_job_on(_full_hd_problem(bits, width, height), 1, config, form="shifts")
 
 
 @lru_cache(maxsize=4)

@@ -6,9 +6,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from microkernels.bp.golden import labels
+from microkernels.bp.golden import labels, percent_wrong
 from microkernels.bp.jobs import bp_levels_job
-from microkernels.data.stereo import draw, motorcycle, percent_wrong
+from microkernels.data.stereo import draw, motorcycle
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator

@@ -160,7 +160,8 @@ def memory_variants(
         machine = replace(tile, vault=variant.config)
         outcome = exact(run_on(belief, machine, on=on), variant.name)
         result, cycles = outcome.result, outcome.cycles_per_update
-        late = sum(result.latencies[LATENCY_LIMITS.index(_LATE) + 1 :]) / sum(result.latencies)
+        served = list(result.latencies.values())
+        late = sum(served[LATENCY_LIMITS.index(_LATE) + 1 :]) / sum(served)
         blocked = round(result.vaults[0]["REFRESH_BLOCKED"] / result.cycles, 4)
         key = figure(variant.name)
         yield Measurement(f"bp_{key}_gbs", round(result.gbs, 3), "GB/s", 0.01, True)

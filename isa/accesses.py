@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from isa.iss.operations import ProcessorState
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Unit
-from isa.vector_operation import VectorOperation
+from isa.timing import VectorOperation
 
 #: Where bytes lie; for a register, its number stands for the address.
 Space = Literal["scratchpad", "memory", "register"]

@@ -26,8 +26,7 @@ from isa.iss.simulator import Observer
 from .declared import Span
 from .program import SourceLine
 from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
-from .timing import VECTOR_HELD, VECTOR_LATENCY
-from .vector_operation import Extents, VectorOperation
+from .timing import VECTOR_HELD, VECTOR_LATENCY, Extents, VectorOperation
 
 
 class HazardKind(StrEnum):
@@ -363,7 +362,7 @@ def _then(operation: Operation, note: Callable[[], None]) -> Operation:
 
 
 def _may_read_itself(operation: VectorOperation) -> bool:
-    """A quick bound of :attr:`isa.vector_operation.VectorOperation.reads_itself`."""
+    """A quick bound of :attr:`isa.timing.VectorOperation.reads_itself`."""
     start, touched = operation.result, operation.extents
     end = start + touched.result
     first, sizes = operation.first, touched.operands

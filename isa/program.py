@@ -22,6 +22,9 @@ from .table import ISA_VERSION
 #: Names of labels and constants; ``r`` followed by digits is a register, not a name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 
+#: Most characters of a line of assembly.
+MAX_LINE = 4096
+_LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _MAGIC = "vip-program"
 _HEADER = re.compile(_MAGIC + r" isa=(\d{1,9}) bytes=(\d{1,9}) sha256=([0-9a-f]{64})")
 #: Most bytes of a program file.
@@ -231,3 +234,44 @@ def still_running(place: str, count: int, noun: str) -> str:
         f"{place}: still running after {counted(count, noun)}, perhaps in an endless loop; a "
         "higher limit allows more"
     )
+
+
+def leading_labels(text: str) -> list[str]:
+    """Labels at the start of a line of assembly, even if the rest is malformed."""
+    labels = []
+    place = 0
+    while match := _LEADING_LABEL.match(text, place, MAX_LINE):
+        labels.append(match[1])
+        place = match.end()
+    return labels
+
+
+#: Up to the column of the source.
+_INDENT = " " * 22
+
+
+def listing(program: Program) -> str:
+    """A table of word address (decimal), word (hexadecimal), line number and source line.
+
+    A line that assembles to several words stands next to the first of them. Words without a source
+    line show their labels alone.
+    """
+    labels: dict[int, list[str]] = {}
+    for name, address in program.symbols.items():
+        labels.setdefault(address, []).append(name)
+    lines = []
+    previous = None
+    for address, word in enumerate(program.words):
+        source = program.source.get(address)
+        row = f"{address:5}  {word:08x}"
+        for name in labels.get(address, []):
+            # A label on its instruction's line is part of the source text.
+            if source is None or name not in leading_labels(source.text):
+                lines.append(f"{_INDENT}{name}:")
+        if source is not None and source != previous:
+            row += f"  {source.line:5}  {source.text.rstrip()}"
+        previous = source
+        lines.append(row)
+    for name in labels.get(len(program.words), []):
+        lines.append(f"{_INDENT}{name}:")
+    return "".join(f"{line}\n" for line in lines)

@@ -12,6 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from support.errors import Shown, VipError
 
 from .faults import FaultCause
@@ -21,6 +24,8 @@ from .program import Program
 #: A launch that takes more cycles counts as hung; as many are hours of simulation.
 _MAX_CYCLES = 1 << 36
 _COLUMN_BYTES = 32
+#: Most intervals that a picture can resolve.
+_MOST_INTERVALS = 400
 _LINKS = ("EAST_FLITS", "WEST_FLITS", "NORTH_FLITS", "SOUTH_FLITS")
 
 
@@ -117,11 +122,11 @@ class RunResult(Shown):
             ``CYCLES`` and ``REFRESHES`` give a time each to within that.
         network: of each vault's node, by name of :class:`noc.node.counters.NetworkCounter`, from
             the launch to the end.
-        latencies: of a vault, requests by cycles from arrival to column command: those below each
-            of :data:`memory.controller.counters.LATENCY_LIMITS`, and those beyond.
+        latencies: of a vault, requests by cycles from arrival to column command: ``<16``: those
+            below 16, for each of :data:`memory.controller.counters.LATENCY_LIMITS`, and ``more``.
         commands: given to the DRAM of a vault since reset, by name, and ``cycles``.
-        windows: columns that a vault read and wrote in each interval from launch on, by the cycle
-            of their command; the last ones lie after the end.
+        windows: columns that a vault read and wrote in each ``window_cycles`` from launch on, by
+            the cycle of their command; the last ones lie after the end.
         host_cycles: from before the launch until the host of a chip has found that none runs.
         loading: cycles before that, in which the host loads the program.
         tck_ns: clock period.
@@ -132,9 +137,10 @@ class RunResult(Shown):
     seconds: float
     vaults: tuple[Mapping[str, int], ...] = ()
     network: tuple[Mapping[str, int], ...] = ()
-    latencies: tuple[int, ...] = ()
+    latencies: Mapping[str, int] = field(default_factory=dict)
     commands: Mapping[str, int] = field(default_factory=dict)
     windows: tuple[tuple[int, int], ...] = ()
+    window_cycles: int = 0
     host_cycles: int = 0
     loading: int = 0
     tck_ns: float = 1.0
@@ -202,6 +208,68 @@ class RunResult(Shown):
     def flits(self) -> int:
         """Flits that crossed a link; one that crosses several counts for each."""
         return sum(node[name] for node in self.network for name in _LINKS)
+
+    def bandwidth(self) -> tuple[float, NDArray[np.float64]]:
+        """Bandwidth of a vault's DRAM from the launch to the end of the last engine.
+
+        Returns:
+            The length of an interval in us, and GB/s read and written as ``[2, intervals]``.
+            Intervals are :attr:`window_cycles` or a multiple of it; the last may reach beyond the
+            end of the run.
+        """
+        count = max(1, -(-self.elapsed_cycles // self.window_cycles))
+        merged = -(-count // _MOST_INTERVALS)
+        intervals = -(-count // merged)
+        columns = np.zeros((intervals * merged, 2))
+        recorded = np.array(self.windows[:count]).reshape(-1, 2)
+        columns[: len(recorded)] = recorded
+        nanoseconds = merged * self.window_cycles * self.tck_ns
+        moved = columns.reshape(intervals, merged, 2).sum(axis=1).T * _COLUMN_BYTES
+        return nanoseconds / 1000, moved / nanoseconds
+
+    def numbers(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        numbers: dict[str, object] = {
+            "faults": [
+                {
+                    "pe": end.pe,
+                    "vault": end.vault,
+                    "cause": end.cause.name,
+                    "pc": end.pc,
+                    "fault": end.fault,
+                    "memory_error": end.memory_error,
+                }
+                for end in self.faults
+            ],
+            "cycles": self.cycles,
+            "counters": list(self.counters),
+            "simulation_seconds": round(self.seconds, 3),
+            "simulated_cycles_per_second": round(self.cycles_per_second),
+        }
+        if self.vaults:
+            numbers["bandwidth_gbs"] = round(self.gbs, 3)
+        if self.network:
+            numbers |= {
+                "remote_request_share": round(self.remote_share, 6),
+                "flits": self.flits,
+                "vault_counters": list(self.vaults),
+                "network_counters": list(self.network),
+            }
+        if self.windows:
+            length, (read, written) = self.bandwidth()
+            numbers |= {
+                "row_hit_rate": round(self.row_hits, 4),
+                "bytes": self.bytes_moved,
+                "vault_counters": self.vaults[0],
+                "latencies": self.latencies,
+                # GB/s in each interval from launch to the end of the last engine.
+                "bandwidth": {
+                    "interval_us": round(length, 4),
+                    "read_gbs": [round(float(value), 3) for value in read],
+                    "written_gbs": [round(float(value), 3) for value in written],
+                },
+            }
+        return numbers
 
 
 class RunError(VipError):

@@ -37,7 +37,6 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.pictures import photograph
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.pool_shape import PoolShape
@@ -268,15 +267,13 @@ def vgg_pooling() -> tuple[KernelJob, ...]:
 @_application("fully-connected", "256 inputs, 48 outputs")
 def fully_connected() -> tuple[KernelJob, ...]:
     """A fully connected layer of 256 inputs and 48 outputs, with the sums of another vault."""
-    shape = DenseShape(inputs=256, outputs=48)
     return (
         dense_job(
-            shape,
-            _values(shape.batch, shape.inputs),
-            _values(shape.outputs, shape.inputs, limit=100),
-            _values(shape.outputs),
+            _values(1, 256),
+            _values(48, 256, limit=100),
+            _values(48),
             fraction=_FRACTION,
-            others=_values(1, shape.batch, shape.outputs),
+            others=_values(1, 1, 48),
         ),
     )
 

@@ -165,7 +165,9 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(module), name)
+            # From now on it is found without this function.
+            globals()[name] = value = getattr(import_module(module), name)
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

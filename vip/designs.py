@@ -3,11 +3,9 @@
 from pathlib import Path
 
 from hdl.config import SramKind
-from soc.generate.configuration_file import read_about
 from soc.generate.generate import ExportTool, Generated
 from soc.generate.generate import generate as write_verilog
-
-from .configurations import Design, design
+from soc.generate.presets import Design, design, read_about
 
 
 def generate(

@@ -9,7 +9,7 @@ from isa.program import Program
 from microkernels.suite import suite
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError
-from soc.generate.presets import preset
+from soc.generate.presets import Design, engine, preset
 from support.errors import Shown, unknown
 from support.processes import workers
 from synth.analysis.contents import Subject
@@ -18,7 +18,6 @@ from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
 
-from .configurations import Design, engine
 from .programs import load_program
 from .progress import Progress, by_part, silent
 from .trimming.runs import known_launches

@@ -7,8 +7,7 @@ from typing import Any
 from pe.config import PeConfig
 from sim_tb.random.comparison import ENOUGH, RandomReport, check_programs
 from sim_tb.runner.build import need_simulator
-from soc.generate.configuration_file import configuration_as
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_as, configuration_json
 from support.errors import VipError
 from support.scratch import scratch_folder
 from vip.executor.executor import opened

@@ -15,11 +15,11 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator, SimulatorError, every
 from isa.program import Program
 from isa.run import EngineEnd
+from soc.generate.presets import Design, advised, engine
 from support.errors import Shown
 from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
-from .configurations import Design, advised, engine
 from .programs import LIMIT, Dump, fill, load_program, memory_contents
 from .progress import Progress, silent
 

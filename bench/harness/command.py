@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import typer
 
 from sim_tb.runner.build import need_simulator
-from soc.generate.generate import configuration_json
-from soc.generate.presets import any_preset
+from soc.generate.presets import configuration_json, design
 from support.extras import need, together
 from support.picture import check_picture
 from vip.cli.commands.options import JsonOption
@@ -120,9 +119,7 @@ def _measure(
             _show(name, results, recorded)
         raise
     spent = cpu_seconds() - before
-    configurations = {
-        preset: configuration_json(any_preset(preset)) for preset in experiment.presets
-    }
+    configurations = {preset: configuration_json(design(preset)) for preset in experiment.presets}
     figures = {item.name: {"value": item.value, "unit": item.unit} for item in results}
     worse = _show(name, results, recorded)
     if record:
@@ -199,7 +196,9 @@ def _command(name: str) -> Callable[..., None]:
         ]
     )
     command.__annotations__ = kinds
-    command.__doc__ = experiment.run.__doc__
+    text = inspect.cleandoc(experiment.run.__doc__ or "")
+    example = "" if "Example:" in text else f"\n\nExample: vip bench {name} --json {name}.json"
+    command.__doc__ = text + example
     return command
 
 

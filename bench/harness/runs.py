@@ -14,7 +14,7 @@ from sim_tb.dut.engine import configuration_verilog
 from sim_tb.runner.cache import ResultCache, fingerprint
 from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_json
 
 #: Counters of cycles in which an instruction waits for memory, or for another engine's flag in it.
 MEMORY_WAITS = (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isa.program import NAME_PATTERN, Program, SourceLine
+from isa.program import NAME_PATTERN, Program, SourceLine, leading_labels
 from isa.table import BY_KEY, Role, encode, find, operand_range
 from support.errors import VipError, clipped, counted, printable, suggestion
 from support.files import read_bytes
@@ -29,7 +29,6 @@ from .syntax import (
     LineError,
     Name,
     Statement,
-    leading_labels,
     parse_line,
 )
 
@@ -373,34 +372,3 @@ class _Assembler:
 def _undefined(target: Name, labels: Collection[str]) -> LineError:
     near = suggestion(target.text, labels)
     return LineError(f"label {target.text!r} is not defined{near}", target.column)
-
-
-#: Up to the column of the source.
-_INDENT = " " * 22
-
-
-def listing(program: Program) -> str:
-    """A table of word address (decimal), word (hexadecimal), line number and source line.
-
-    A line that assembles to several words stands next to the first of them. Words without a source
-    line show their labels alone.
-    """
-    labels: dict[int, list[str]] = {}
-    for name, address in program.symbols.items():
-        labels.setdefault(address, []).append(name)
-    lines = []
-    previous = None
-    for address, word in enumerate(program.words):
-        source = program.source.get(address)
-        row = f"{address:5}  {word:08x}"
-        for name in labels.get(address, []):
-            # A label on its instruction's line is part of the source text.
-            if source is None or name not in leading_labels(source.text):
-                lines.append(f"{_INDENT}{name}:")
-        if source is not None and source != previous:
-            row += f"  {source.line:5}  {source.text.rstrip()}"
-        previous = source
-        lines.append(row)
-    for name in labels.get(len(program.words), []):
-        lines.append(f"{_INDENT}{name}:")
-    return "".join(f"{line}\n" for line in lines)

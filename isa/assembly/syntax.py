@@ -10,17 +10,14 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
-from isa.program import NAME_PATTERN
+from isa.program import MAX_LINE, NAME_PATTERN
 from support.errors import VipError
 
-_LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
 #: Limit of intermediate results in expressions: without one, products of products would exhaust
 #: memory.
 RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
-#: Most characters of a line.
-_MAX_LINE = 4096
 #: The operation that makes an expression a constant operand.
 IMMEDIATE = "#"
 
@@ -231,16 +228,6 @@ _EXPECTED = {
 }
 
 
-def leading_labels(text: str) -> list[str]:
-    """Labels at the start of a line of assembly, even if the rest is malformed."""
-    labels = []
-    place = 0
-    while match := _LEADING_LABEL.match(text, place, _MAX_LINE):
-        labels.append(match[1])
-        place = match.end()
-    return labels
-
-
 @lru_cache(maxsize=1 << 13)
 def parse_line(text: str) -> Line:
     """The tree of a line of assembly (no line break in ``text``); cached, as programs repeat lines.
@@ -248,8 +235,8 @@ def parse_line(text: str) -> Line:
     Raises:
         LineError: a syntax error.
     """
-    if len(text) > _MAX_LINE:
-        raise LineError(f"a line has at most {_MAX_LINE} characters", _MAX_LINE + 1)
+    if len(text) > MAX_LINE:
+        raise LineError(f"a line has at most {MAX_LINE} characters", MAX_LINE + 1)
     try:
         return _Builder().transform(_parser().parse(text))
     except VisitError as error:

@@ -7,8 +7,8 @@ from isa.hazards import Hazard, HazardKind
 from isa.iss.simulator import Observer
 from isa.table import Instruction
 
-from .library import FoundHazard, Operation
-from .rows import HAZARD_KINDS, follow
+from .library import FoundHazard
+from .rows import CONCERNED, HAZARD_KINDS, SEEN
 from .simulator import CompiledSimulator
 
 
@@ -27,8 +27,10 @@ class CheckingSimulator(CompiledSimulator):
         weakref.finalize(self, self._library.vip_hazards_close, self._log)
         engine = self._engine
         engine.log, engine.followed = self._log, self._program
-        followed = follow(self._decoded)
-        engine.program = (Operation * len(followed))(*(Operation(*word) for word in followed))
+        engine.program = marked = type(self._program).from_buffer_copy(self._program)
+        for operation in marked:
+            if operation.row in CONCERNED:
+                operation.row = SEEN
 
     @property
     def hazards(self) -> list[Hazard]:

@@ -1,12 +1,10 @@
-"""C++ that is generated from the instruction table, and words decoded for it.
+"""C++ that is generated from the instruction table.
 
 Each row of the table becomes an instance of an instruction kind in ``engine.h``, with operations
 named in ``semantics.h``. The compiler reports an operation that lacks a structure there.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable
 
 from isa.faults import FaultCause
 from isa.hazards import HazardKind
@@ -14,16 +12,13 @@ from isa.image import PAGE_BYTES
 from isa.instruction import Extent
 from isa.limits import SCRATCHPAD_BYTES
 from isa.table import (
-    BY_KEY,
     IMM14,
-    IMM20,
     INSTRUCTIONS,
     MAX_FX,
     MAX_MR,
     MAX_VL,
     Instruction,
     Opcode,
-    Role,
     Unit,
     Width,
 )
@@ -42,21 +37,10 @@ FAILED, LIMIT, HALTED, _FOLLOWED = (max(FaultCause) + number for number in (1, 2
 #: Hazard kinds in the order of their numbers in C++.
 HAZARD_KINDS = tuple(HazardKind)
 
-_NUMBERS = {row.key: number for number, row in enumerate(INSTRUCTIONS)}
-
-
-class Decoded(NamedTuple):
-    """A word as the structure ``Operation`` of ``engine.h``."""
-
-    row: int
-    a: int = 0
-    b: int = 0
-    c: int = 0
-    constant: int = 0
-
-
-#: A word that is not an instruction of the engine, and one that the log of hazards must see.
-_ILLEGAL, _SEEN = Decoded(len(INSTRUCTIONS)), Decoded(len(INSTRUCTIONS) + 1)
+#: Row -> its number, by key; then those of a word that is not an instruction of the engine, and of
+#: one that the log of hazards must see.
+NUMBERS = {row.key: number for number, row in enumerate(INSTRUCTIONS)}
+ILLEGAL, SEEN = len(NUMBERS), len(NUMBERS) + 1
 
 
 def constants() -> str:
@@ -64,7 +48,7 @@ def constants() -> str:
     the timing of the vector unit."""
     values = {_camel(cause.name): cause.value for cause in FaultCause}
     values |= {"Failed": FAILED, "Limit": LIMIT, "Halted": HALTED, "Page": PAGE_BYTES}
-    values |= {"Followed": _FOLLOWED, "FollowedRow": _SEEN.row}
+    values |= {"Followed": _FOLLOWED, "FollowedRow": SEEN}
     values |= {
         "MostPixels": MOST_PIXELS,
         "MostKernel": MOST_KERNEL,
@@ -131,7 +115,7 @@ def _kind(row: Instruction) -> str:
         return f"Branch<Branch{_camel(row.branch.name)}>"
     if row.special:
         first = SPECIAL_ROWS.index(row) * FRACTIONS
-        return f"Special<{_type(row)}, {_NUMBERS[row.key]}, {first}>"
+        return f"Special<{_type(row)}, {NUMBERS[row.key]}, {first}>"
     if row.vertical is not None:
         return _vector(row)
     return _OTHERS[Opcode(row.opcode)](row)
@@ -171,61 +155,5 @@ _OTHERS: dict[Opcode, Callable[[Instruction], str]] = {
     Opcode.ST_REG: lambda row: f"RegisterTransfer<{_type(row)}, false>",
 }
 
-#: Role of an operand -> its place in ``Operation``, for rows whose roles decide it; all other rows
-#: use the table's order.
-_PLACES = {
-    Role.DESTINATION: "a",
-    Role.SOURCE: "a",
-    Role.SCRATCHPAD_ADDRESS: "a",
-    Role.DRAM_ADDRESS: "b",
-    Role.LENGTH: "c",
-}
-
-
-@cache
-def _places(key: str) -> tuple[str, ...]:
-    """The place in ``Operation`` of each operand of the row ``key``."""
-    row, places = BY_KEY[key], []
-    # The written operand comes first; a branch and a setting write no register.
-    names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
-    for operand in row.operands:
-        if operand.field in (IMM14, IMM20):
-            places.append("constant")
-        elif row.memory is not None:
-            places.append(_PLACES[operand.role])
-        else:
-            places.append(next(names))
-    return tuple(places)
-
-
-def decode(
-    words: Sequence[int], rows: Sequence[Instruction | None], registers: int
-) -> list[Decoded]:
-    """The words of a program for an engine.
-
-    Parameters:
-        rows: the instruction that each word encodes; None: not one of the engine's.
-        registers: how many the engine has; a word that names another is illegal.
-    """
-    decoded = []
-    for address, (word, row) in enumerate(zip(words, rows, strict=True)):
-        if row is None:
-            decoded.append(_ILLEGAL)
-            continue
-        values = {
-            place: operand.field.extract(word)
-            for place, operand in zip(_places(row.key), row.operands, strict=True)
-        }
-        if any(value >= registers for place, value in values.items() if place != "constant"):
-            decoded.append(_ILLEGAL)
-            continue
-        if row.branch is not None:
-            values["constant"] += address
-        decoded.append(Decoded(_NUMBERS[row.key], **values))
-    return decoded
-
-
-def follow(decoded: Sequence[Decoded]) -> list[Decoded]:
-    """The words of a program, with those that a hazard log must see marked."""
-    concerned = {number for number, row in enumerate(INSTRUCTIONS) if _part(row) != "None"}
-    return [_SEEN if word.row in concerned else word for word in decoded]
+#: Numbers of the rows that a hazard log must see.
+CONCERNED = frozenset(NUMBERS[row.key] for row in INSTRUCTIONS if _part(row) != "None")

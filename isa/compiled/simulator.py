@@ -15,14 +15,68 @@ from isa.faults import FaultCause
 from isa.image import ImageError
 from isa.iss.simulator import Observer, Simulator, SimulatorError
 from isa.run import EngineEnd
-from isa.table import INSTRUCTIONS, Instruction
+from isa.table import BY_KEY, IMM14, IMM20, INSTRUCTIONS, Instruction, Role
 from isa.units import SPECIAL_UNITS
 
 from .library import Engine, Evaluate, Operation, library
-from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, LIMIT, SPECIAL_ROWS, decode
+from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, ILLEGAL, LIMIT, NUMBERS, SPECIAL_ROWS
 
 #: Instructions between two checks for signals.
 _AT_ONCE = 1 << 24
+
+
+#: Role of an operand -> its place in :class:`Operation`, for rows whose roles decide it; all others
+#: use the table's order.
+_PLACES = {
+    Role.DESTINATION: "a",
+    Role.SOURCE: "a",
+    Role.SCRATCHPAD_ADDRESS: "a",
+    Role.DRAM_ADDRESS: "b",
+    Role.LENGTH: "c",
+}
+
+
+@cache
+def _places(key: str) -> tuple[str, ...]:
+    """The place in :class:`Operation` of each operand of the row ``key``."""
+    row, places = BY_KEY[key], []
+    # The written operand comes first; a branch and a setting write no register.
+    names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
+    for operand in row.operands:
+        if operand.field in (IMM14, IMM20):
+            places.append("constant")
+        elif row.memory is not None:
+            places.append(_PLACES[operand.role])
+        else:
+            places.append(next(names))
+    return tuple(places)
+
+
+def decode(
+    words: Sequence[int], rows: Sequence[Instruction | None], registers: int
+) -> "ctypes.Array[Operation]":
+    """The words of a program for an engine.
+
+    Parameters:
+        rows: the instruction that each word encodes; None: not one of the engine's.
+        registers: how many the engine has; a word that names another is illegal.
+    """
+    decoded = (Operation * len(words))()
+    for address, (word, row) in enumerate(zip(words, rows, strict=True)):
+        operation = decoded[address]
+        operation.row = ILLEGAL
+        if row is None:
+            continue
+        values = {
+            place: operand.field.extract(word)
+            for place, operand in zip(_places(row.key), row.operands, strict=True)
+        }
+        if any(value >= registers for place, value in values.items() if place != "constant"):
+            continue
+        if row.branch is not None:
+            values["constant"] += address
+        decoded[address] = Operation(row=NUMBERS[row.key], **values)
+    return decoded
 
 
 @cache
@@ -76,8 +130,7 @@ class CompiledSimulator(Simulator):
         self._results = (POINTER(c_int16) * (FRACTIONS * len(SPECIAL_ROWS)))()
         self._failure: BaseException | None = None
         mapping = state.memory.mapping()
-        self._decoded = decode(words, rows, len(state.registers))
-        self._program = (Operation * count)(*(Operation(*word) for word in self._decoded))
+        self._program = decode(words, rows, len(state.registers))
         self._engine = Engine(
             register_width=state.register_width,
             max_vl=state.max_vl,

@@ -18,7 +18,6 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.parameters import Weights
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
@@ -192,9 +191,7 @@ def _convolution(value: Elements, layer: Weights, *, relu: bool = True) -> Kerne
 
 
 def _connect(vectors: Elements, layer: Weights, *, relu: bool) -> KernelJob:
-    batch, inputs = vectors.shape
     return dense_job(
-        DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),
         vectors,
         to_fixed(layer.weights, WEIGHT_FRACTION),
         to_fixed(layer.bias, ACTIVATION_FRACTION),

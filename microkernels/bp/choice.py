@@ -54,13 +54,13 @@ def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = 
     return len(program.words) <= engines.instruction_words
 
 
-def with_sums(layout: BpLayout, wanted: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
+def with_sums(layout: BpLayout, sums: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
     """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
 
     Raises:
         KernelError: they are wanted, but the program or its vectors don't suit.
     """
-    if wanted is False:
+    if sums is False:
         return layout
     shifts, suits = None, layout.variant.usual
     cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
@@ -72,11 +72,11 @@ def with_sums(layout: BpLayout, wanted: bool | None, engines: ChipEngines = ONE_
             cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
     if (
         suits
-        and (wanted or _faster(layout, cycles, cycles_ahead))
+        and (sums or _faster(layout, cycles, cycles_ahead))
         and (shifts is not None or sums_fit(layout.labels, layout.bits, engines))
     ):
         return replace(layout, shifts=shifts, sums=True)
-    if wanted:
+    if sums:
         raise KernelError(
             "sums one axis ahead need messages by the matrix or by shifts, "
             "without weights and damping, vectors of at least "
@@ -205,9 +205,9 @@ def shifts_of(
         return fastest
     shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(image, engines), fastest.cycles
-    ahead = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
-    if ahead is not None:
-        by_shifts = min(by_shifts, (ahead.shared_cycles(image, engines), ahead.cycles))
+    sum_shifts = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
+    if sum_shifts is not None:
+        by_shifts = min(by_shifts, (sum_shifts.shared_cycles(image, engines), sum_shifts.cycles))
     if blocks and few_fits(problem, variant, engines):
         few = few_cycles(*shape)
         shared = image_cycles(image, engines, PAIR, few, few_bus_cycles(*shape))

@@ -192,6 +192,22 @@ def energy(problem: BpProblem, chosen: NDArray[np.integer]) -> int:
     return int(data + rows.sum() + columns.sum())
 
 
+def percent_wrong(
+    labels: NDArray[np.integer], truth: NDArray[np.integer], *, tolerance: int = 1
+) -> float:
+    """Percentage of pixels with known truth (not -1) that are more than ``tolerance`` labels off.
+
+    Raises:
+        KernelError: different shapes, or no pixel with known truth.
+    """
+    if labels.shape != truth.shape:
+        raise KernelError(f"labels of shape {labels.shape} for a truth of shape {truth.shape}")
+    has_truth = truth >= 0
+    if not has_truth.any():
+        raise KernelError("the true disparity of no pixel is known")
+    return float(100 * (np.abs(labels - truth)[has_truth] > tolerance).mean())
+
+
 def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
     """Smoothness costs of the coarse problem: ``2 V(d / 2)`` for labels ``d`` apart (3.1b).
 

@@ -400,16 +400,16 @@ class BpLayout:
         """The runs of ``member`` for its share of ``lines`` lines; ``second``: second visits."""
         team = sweep_team(direction, self.sharers)
         alone = PAIR * TIME if self.in_blocks or self.sums else TIME_ALONE
-        share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
-        runs = step_runs(words, share, flags, member, end, PAIR if second else self.lanes)
+        share = share_sweep(words, lines, team, flags, alone)[team.index(member)]
+        runs = step_runs(share, end, PAIR if second else self.lanes)
         if not self.sums:
             return runs
         vector = self.vector_bytes
         lanes = (self.place(direction.opposite) - COST_PLACE) * vector if second else PAIR
         load = (SUM_PLACE - COST_PLACE) * vector
         if self.in_blocks:
-            sums, begin, made = sums_made(direction, vector)
-            lanes, load = (made - begin, 0) if second else (PAIR, sums - begin)
+            sums, begin, result = sums_made(direction, vector)
+            lanes, load = (result - begin, 0) if second else (PAIR, sums - begin)
             runs = [replace(run, load_start=run.load_start + load) for run in runs]
         return [
             replace(run, load_start=run.load_start + load)

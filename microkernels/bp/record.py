@@ -158,8 +158,8 @@ def sums_made(direction: MessageDirection, vector: int) -> tuple[int, int, int]:
     it makes."""
     half = _HALF if direction.horizontal else 0
     begin = half + (PART if direction is MessageDirection.UP else 0)
-    made = _HALF - half + _SPARE + (BLOCK if direction.reverse else 0)
-    return (half + _SPARE) * vector, begin * vector, made * vector
+    result = _HALF - half + _SPARE + (BLOCK if direction.reverse else 0)
+    return (half + _SPARE) * vector, begin * vector, result * vector
 
 
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:

@@ -46,6 +46,7 @@ which are in different banks (:mod:`microkernels.bp.layout`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from microkernels.common import parameter_block
 from microkernels.common.errors import KernelError
@@ -173,52 +174,37 @@ def end_words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]
     return words | {"flags_to_wait": gather[0], "flags_end": gather[1]}
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Lines of a sweep that an engine processes without stopping.
-
-    Attributes:
-        groups: numbers of the groups of lines: pairs, or single lines.
-        lanes: lines per group, :data:`PAIR` or 1.
-        first: first update of each line (0: that into the second pixel). If above 0, the piece is a
-            tail, whose head the previous engine computes.
-        updates: number of updates of each line; at least 1. If more of the sweep follows, the piece
-            is a head, whose tail the next engine computes.
-    """
-
-    groups: range
-    lanes: int
-    first: int
-    updates: int
-
-
 def share_sweep(
-    lines: int, updates: int, sharers: int, alone_time: int = TIME_ALONE
-) -> list[list[Piece]]:
-    """The pieces of each engine, in the order in which it computes them. A head is never the only
-    piece: the flag after it is used by the head, and the end of the sweep is signalled after
-    another run.
+    tile: SweepRun[int],
+    lines: int,
+    team: range,
+    flags: FlagTable,
+    alone_time: int = TIME_ALONE,
+) -> list[list[SweepRun[int]]]:
+    """The runs of each engine, in the order in which it makes them, of pairs and of single lines. A
+    head is never the only run: the flag after it is used by the head, and the end of the sweep is
+    signalled after another run.
 
     Parameters:
+        tile: the words that all runs on the tile share (:meth:`.layout.BpLayout.sweep`).
         lines: of the tile; at least 1.
-        updates: per line; 0 or more.
-        sharers: engines; at least 1.
+        team: slots of the engines, at least one.
+        flags: of their vault.
         alone_time: time of an update of a single line, in units of :data:`TIME`.
 
     Raises:
         KernelError: a value out of range.
     """
+    sharers, updates = len(team), tile.updates
     if lines < 1 or updates < 0 or sharers < 1:
         raise KernelError(
             f"{lines} lines of {updates} updates for {sharers} PEs: allowed are at least 1 line, "
             "0 updates and 1 PE"
         )
     if not updates:
-        return [[] for _ in range(sharers)]
+        return [[] for _ in team]
 
-    def uncut(groups: range, lanes: int = PAIR) -> list[Piece]:
-        return [Piece(groups, lanes, 0, updates)] if groups else []
-
+    uncut = partial(_uncut, tile)
     if lines <= sharers:
         return [uncut(range(pe, min(pe + 1, lines)), 1) for pe in range(sharers)]
     pairs = lines // PAIR
@@ -233,21 +219,36 @@ def share_sweep(
             assigned = {pair for turn in pairs_of for pair in turn}
             left = (pair for pair in range(pairs) if pair not in assigned)
             shares = []
-            tail: list[Piece] = []
-            for turn, (_, head) in zip(pairs_of, parts, strict=True):
+            tail: list[SweepRun[int]] = []
+            for slot, turn, (_, head) in zip(team, pairs_of, parts, strict=True):
                 share = [*uncut(turn), *last_line, *tail]
                 last_line, tail = [], []
                 if head:
-                    pair = next(left)
-                    cut = range(pair, pair + 1)
-                    share.insert(0, Piece(cut, PAIR, 0, head))
-                    tail = [Piece(cut, PAIR, head, updates - head)]
+                    pair, flag = next(left), flags.handover(slot)
+                    (run,) = uncut(range(pair, pair + 1))
+                    share.insert(0, replace(part(run, 0, head), signal_1=flag))
+                    tail = [replace(part(run, head, updates - head), wait=flag)]
                 shares.append(share)
             return shares
     return [
         [*uncut(turn), *(last_line if pe == pairs % sharers else [])]
         for pe, turn in enumerate(turns)
     ]
+
+
+def _uncut(tile: SweepRun[int], groups: range, lanes: int = PAIR) -> list[SweepRun[int]]:
+    """The run of groups of whole lines of a tile, by number, if there are any."""
+    first, lane_pitch = (lanes * number * tile.line_pitch for number in (groups.start, groups.step))
+    run = replace(
+        tile,
+        lanes=lanes,
+        load_start=tile.load_start + first,
+        first_message=tile.first_message + first,
+        line_wrap=_wrap(tile, lane_pitch),
+        lane_pitch=lane_pitch,
+        groups=len(groups),
+    )
+    return [run] if groups else []
 
 
 def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[tuple[int, int]]:
@@ -291,74 +292,52 @@ def part(run: SweepRun[int], first: int, updates: int) -> SweepRun[int]:
     )
 
 
+def _wrap(run: SweepRun[int], lane_pitch: int) -> int:
+    """Bytes from a line's last message to the first one written to its lane's next line."""
+    first = run.pixel_pitch if run.updates > 1 else run.last_pitch
+    return lane_pitch - (run.updates - 1) * run.pixel_pitch - run.last_pitch + first
+
+
 def step_runs(
-    tile: SweepRun[int] | None,
-    share: Sequence[Piece],
-    flags: FlagTable,
-    member: int,
-    end: dict[str, int],
-    lanes: int = PAIR,
+    share: list[SweepRun[int]], end: dict[str, int], lanes: int = PAIR
 ) -> list[SweepRun[int]]:
     """One engine's runs in one step.
 
     Parameters:
-        tile: the words that all runs on the tile share (:meth:`.layout.BpLayout.sweep`); None: the
-            vault has no tile in this step.
-        share: the engine's part of it.
-        flags: of its vault.
-        member: its slot.
+        share: the engine's part of the tile; empty: it has none in this step.
         end: words of the last run (:func:`end_words`).
         lanes: lines that the kernel interleaves; with 4, pairs are processed in twos.
     """
-    runs = [] if tile is None else _work(tile, share, flags, member, lanes)
-    runs = runs or [SweepRun[int]()]
-    runs[-1] = replace(runs[-1], **end)
-    return runs
+    runs = share or [SweepRun[int]()]
+    if lanes > PAIR:
+        runs = [run for pairs in runs for run in _in_fours(pairs)]
+    elif lanes < PAIR:
+        # A cut pair's lines are processed one after the other.
+        runs = [replace(run, line_wrap=_wrap(run, run.lane_pitch)) for run in runs]
+    return [*runs[:-1], replace(runs[-1], **end)]
 
 
-def _work(
-    tile: SweepRun[int], share: Sequence[Piece], flags: FlagTable, member: int, most_lanes: int
-) -> list[SweepRun[int]]:
-    def wrap(lane_pitch: int, updates: int, last_pitch: int) -> int:
-        """Bytes from a line's last message to the first one written to its lane's next line."""
-        first = tile.pixel_pitch if updates > 1 else last_pitch
-        return lane_pitch - (updates - 1) * tile.pixel_pitch - last_pitch + first
-
-    def lines(first: int, lanes: int, stride: int, groups: int) -> SweepRun[int]:
-        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. With
-        four lines, the second pair is half as far from the first as the next group."""
-        lane_pitch = lanes * stride * tile.line_pitch
-        return replace(
-            tile,
-            lanes=lanes,
-            load_start=tile.load_start + first * tile.line_pitch,
-            first_message=tile.first_message + first * tile.line_pitch,
-            line_wrap=wrap(lane_pitch, tile.updates, tile.last_pitch),
+def _in_fours(run: SweepRun[int]) -> list[SweepRun[int]]:
+    """The run with its pairs in twos, and the rest. The second pair of four lines is half as far
+    from the first as the next group."""
+    fours, rest = divmod(run.groups, _PAIRS)
+    if run.lanes != PAIR or not fours:
+        return [run]
+    lane_pitch = _PAIRS * run.lane_pitch
+    moved = fours * lane_pitch
+    runs = [
+        replace(
+            run,
+            lanes=_PAIRS * PAIR,
+            line_wrap=_wrap(run, lane_pitch),
             lane_pitch=lane_pitch,
-            groups=groups,
-        )
-
-    def cut(run: SweepRun[int], piece: Piece) -> SweepRun[int]:
-        """The run of a head or tail: it hands over to the next engine, or waits for the previous
-        one."""
-        words = {"signal_1": flags.handover(member)}
-        if piece.first:
-            words = {"wait": flags.handover(member - 1)}
-        run = replace(part(run, piece.first, piece.updates), **words)
-        if most_lanes < PAIR:
-            # The pair's lines are processed one after the other.
-            line_wrap = wrap(run.lane_pitch, piece.updates, run.last_pitch)
-            run = replace(run, line_wrap=line_wrap)
-        return run
-
-    runs = []
-    for piece in share:
-        groups = piece.groups
-        if most_lanes > PAIR and piece.lanes == PAIR and len(groups) >= _PAIRS:
-            twos = len(groups) // _PAIRS
-            runs.append(lines(PAIR * groups.start, _PAIRS * PAIR, groups.step, twos))
-            groups = groups[_PAIRS * twos :]
-        if groups:
-            run = lines(piece.lanes * groups.start, piece.lanes, groups.step, len(groups))
-            runs.append(cut(run, piece) if piece.updates < tile.updates else run)
-    return runs
+            groups=fours,
+        ),
+        replace(
+            run,
+            load_start=run.load_start + moved,
+            first_message=run.first_message + moved,
+            groups=rest,
+        ),
+    ]
+    return runs[: 1 + rest]

@@ -502,8 +502,8 @@ class _Pairs(_Stream):
     def _all_rows(self) -> None:
         p, w = self.kernel, self.writer
         w.op("set.mr", "labels")
-        for own, raw in zip(p.raw, self.raw, strict=True):
-            w.op("mov", own, raw)
+        for result, raw in zip(p.raw, self.raw, strict=True):
+            w.op("mov", result, raw)
 
     def next_line(self) -> None:
         """Begin the next line with the messages in its slots."""

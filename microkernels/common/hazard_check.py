@@ -15,7 +15,7 @@ from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
 from isa.declared import Span
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
-from isa.vector_operation import VectorOperation
+from isa.timing import VectorOperation
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of branches and of instructions that write their first operand.

@@ -16,8 +16,7 @@ from isa.iss.simulator import Simulator
 from isa.program import Program
 from isa.run import EngineEnd
 from isa.table import Instruction, Role, Unit, find
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from isa.vector_operation import VectorOperation
+from isa.timing import VECTOR_LATENCY, WORD_BYTES, VectorOperation
 
 __all__ = ["Hazard", "ScheduleModel", "Watched", "watch"]
 

@@ -20,7 +20,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.bp.golden import percent_wrong
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from support.errors import unknown
 from support.picture import DISPARITIES, picture
@@ -222,7 +224,12 @@ def stereo_scene(
         return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
 
     return StereoScene(
-        problem=BpProblem(enlarged(_data_costs(left, right, cells, edges)), _smoothness(labels)),
+        problem=BpProblem(
+            enlarged(_data_costs(left, right, cells, edges)),
+            smoothness_costs(
+                labels, f"linear:{SMOOTHNESS_TRUNCATION}", round(COST_UNITS * SMOOTHNESS_WEIGHT)
+            ),
+        ),
         picture=enlarged(displayed(cells.cut(left))),
         disparities=(edges[:-1] + edges[1:] - 1) / 2,
         truth=None if truth is None else enlarged(_true_labels(truth, cells, edges)),
@@ -316,12 +323,6 @@ def _data_costs(
     return units.astype(np.int64)
 
 
-def _smoothness(labels: int) -> NDArray[np.int64]:
-    difference = np.abs(np.subtract.outer(np.arange(labels), np.arange(labels)))
-    weight = round(COST_UNITS * SMOOTHNESS_WEIGHT)
-    return weight * np.minimum(difference, SMOOTHNESS_TRUNCATION)
-
-
 def _true_labels(
     truth: NDArray[np.floating], cells: _Cells, edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
@@ -338,22 +339,6 @@ def _true_labels(
     # A label's range of whole disparities extends half a pixel to either side.
     labels = np.searchsorted(edges - 0.5, middle, side="right") - 1
     return np.where(enough, np.clip(labels, 0, len(edges) - 2), -1)
-
-
-def percent_wrong(
-    labels: NDArray[np.integer], truth: NDArray[np.integer], *, tolerance: int = 1
-) -> float:
-    """Percentage of pixels with known truth (not -1) that are more than ``tolerance`` labels off.
-
-    Raises:
-        StereoError: different shapes, or no pixel with known truth.
-    """
-    if labels.shape != truth.shape:
-        raise StereoError(f"labels of shape {labels.shape} for a truth of shape {truth.shape}")
-    has_truth = truth >= 0
-    if not has_truth.any():
-        raise StereoError("the true disparity of no pixel is known")
-    return float(100 * (np.abs(labels - truth)[has_truth] > tolerance).mean())
 
 
 def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption: str) -> None:

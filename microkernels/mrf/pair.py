@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.bp.problem import MOST_WEIGHT, BpProblem, EdgeWeights
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import Photograph, displayed
 from microkernels.data.stereo import read_pair
@@ -17,7 +18,6 @@ from support.extras import need
 
 from .disparities import Disparities, read_mask, read_truth, sampled
 from .matching import Cost, matching_costs
-from .smoothness import smoothness_costs
 
 _MOST_THRESHOLD = 255
 
@@ -75,7 +75,7 @@ class PairOptions:
         cost: kind of data costs. truncation: their largest; None: no limit
             (:func:`microkernels.mrf.matching.matching_costs`).
         smooth: name of the smoothness costs. weight: their factor
-            (:func:`microkernels.mrf.smoothness.smoothness_costs`).
+            (:func:`microkernels.bp.smoothness.smoothness_costs`).
         edges: name of edge weights, which follow the left picture
             (:func:`microkernels.mrf.pair.edge_weights`); None: all are 1.
         bits: element width, 8, 16 or 32.

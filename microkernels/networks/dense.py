@@ -16,7 +16,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense import DenseLayout, dense_program
-from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
+from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
 from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, same_size
@@ -129,7 +129,7 @@ class _DenseStep(LayerStep):
             assert written is not None
             source = vectors(
                 self.ring.address(vault, written.offsets[0]),
-                self.part.plan.shape.inputs,
+                self.part.plan.inputs,
                 len(written.offsets),
                 round_up(written.bytes, COLUMN_BYTES),
             )
@@ -252,9 +252,10 @@ class Dense(SumLayer):
             order = np.arange(plan.input.elements)
         else:
             order = _flat_order(source, in_place=_in_place(source, plan))
-        outputs = plan.tile.channels * self.packed
         part = plan_dense(
-            DenseShape(inputs=len(order), outputs=outputs, batch=work.batch),
+            inputs=len(order),
+            outputs=plan.tile.channels * self.packed,
+            batch=work.batch,
             sharers=work.engines.pes,
             pairs=self.bits == BYTE_BITS,
             narrow=self.narrow,
@@ -289,9 +290,8 @@ class Dense(SumLayer):
         order, part = plan.part
         flat = sources[0].transpose(0, 3, 1, 2).reshape(len(sources[0]), -1)
         inputs, ordered = in_order(flat, order), in_order(weights.weights, order)
-        vectors = DenseShape(inputs=len(order), outputs=self.outputs, batch=len(flat))
         chunk = part.chunk * packed(self.bits)
-        sums = partial_sums(vectors, chunk, inputs, ordered, fraction=self.fraction)
+        sums = partial_sums(chunk, inputs, ordered, fraction=self.fraction)
         return dense(sums[np.newaxis], weights.bias, relu=self.relu, narrow=self.narrow)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:

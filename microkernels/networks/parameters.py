@@ -55,16 +55,16 @@ class Fractions(NamedTuple):
     """A layer's fraction bits.
 
     Attributes:
-        sources, output: of its maps.
+        output, sources: of its maps.
         weights: of its weights; for an affine layer of its factor, and for a layer that normalises
             rows of the rows' factors; otherwise 0.
         ends: smallest and largest argument of a curve, otherwise 0.
     """
 
-    sources: tuple[int, ...]
     output: int
-    weights: int
-    ends: tuple[float, float]
+    sources: tuple[int, ...] = ()
+    weights: int = 0
+    ends: tuple[float, float] = (0.0, 0.0)
 
     @property
     def shift(self) -> int:

@@ -45,35 +45,10 @@ from microkernels.common.fixed_point import (
 from .conv_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
 
 
-@dataclass(frozen=True, kw_only=True)
-class DenseShape:
-    """Sizes of a fully connected layer, or of a vault's part of one.
-
-    Attributes:
-        inputs, outputs: elements per input and output vector, at least 1.
-        batch: number of vectors, at least 1.
-
-    Raises:
-        KernelError: a value out of range.
-    """
-
-    inputs: int
-    outputs: int
-    batch: int = 1
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        for name in ("inputs", "outputs", "batch"):
-            CHECK.at_least(name, getattr(self, name), 1)
-
-
-def partial_sums(
-    shape: DenseShape, chunk: int, inputs: Elements, weights: Elements, *, fraction: int
-) -> Elements:
+def partial_sums(chunk: int, inputs: Elements, weights: Elements, *, fraction: int) -> Elements:
     """Golden model of the products: sums of one segment.
 
     Parameters:
-        shape: of the segment.
         chunk: inputs per chunk, at least 1; of bytes, twice as many as the plan's elements.
         inputs: batch x inputs elements, or bytes.
         weights: outputs x inputs elements, or bytes.
@@ -87,10 +62,11 @@ def partial_sums(
     """
     check_fraction(fraction)
     CHECK.at_least("chunk", chunk, 1)
-    inputs = check_elements("inputs", inputs, (shape.batch, shape.inputs))
-    weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
-    total = np.zeros((shape.batch, shape.outputs), inputs.dtype)
-    for first in range(0, shape.inputs, chunk):
+    weights = check_elements("weights", weights, ("outputs", "inputs"))
+    outputs, length = weights.shape
+    inputs = check_elements("inputs", inputs, ("batch", length))
+    total = np.zeros((len(inputs), outputs), inputs.dtype)
+    for first in range(0, length, chunk):
         part = slice(first, first + chunk)
         total = add(total, dot(inputs[:, part], weights[:, part].T, fraction))
     return total
@@ -144,7 +120,8 @@ class DensePlan:
     """A division of a fully connected layer; see the module's text.
 
     Attributes:
-        shape: of the vault's part of the layer.
+        inputs, outputs: elements per input and output vector of the vault's part, at least 1.
+        batch: number of vectors, at least 1.
         segments: partial sums per output, at least 1.
         sharers: engines per vault, at least 1.
         chunk: inputs per chunk, at most 256.
@@ -156,7 +133,9 @@ class DensePlan:
             outputs are sums.
     """
 
-    shape: DenseShape
+    inputs: int
+    outputs: int
+    batch: int
     segments: int
     sharers: int
     chunk: int
@@ -169,7 +148,7 @@ class DensePlan:
     @property
     def output_elements(self) -> int:
         """Elements per vector of outputs."""
-        return -(-self.shape.outputs // self.packed)
+        return -(-self.outputs // self.packed)
 
     @property
     def packed(self) -> int:
@@ -179,7 +158,7 @@ class DensePlan:
     @property
     def chunks(self) -> int:
         """Number of chunks of the inputs."""
-        return -(-self.shape.inputs // self.chunk)
+        return -(-self.inputs // self.chunk)
 
     @property
     def group(self) -> int:
@@ -189,7 +168,7 @@ class DensePlan:
     @property
     def groups(self) -> int:
         """Row groups per engine."""
-        return -(-self.shape.outputs // (self.sharers * self.group))
+        return -(-self.outputs // (self.sharers * self.group))
 
     @property
     def pe_outputs(self) -> int:
@@ -236,22 +215,22 @@ class DensePlan:
         """Scratchpad address of the sums."""
         if self.segments == 1:
             return self.others
-        return self.others + round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
+        return self.others + round_up(self.batch * self.group_bytes, RANGE_BYTES)
 
     @property
     def products(self) -> int:
         """Scratchpad address of the two sets of products."""
-        return self.sums + round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
+        return self.sums + round_up(self.batch * self.group_bytes, RANGE_BYTES)
 
     @property
-    def inputs(self) -> int:
+    def input_chunks(self) -> int:
         """Scratchpad address of the two chunks of inputs."""
-        return round_up(self.products + 2 * self.shape.batch * self.product_bytes, RANGE_BYTES)
+        return round_up(self.products + 2 * self.batch * self.product_bytes, RANGE_BYTES)
 
     @property
     def ring(self) -> int:
         """Scratchpad address of the ring of weights."""
-        return self.inputs + min(2, self.chunks) * self.shape.batch * self.chunk_bytes
+        return self.input_chunks + min(2, self.chunks) * self.batch * self.chunk_bytes
 
     @property
     def ring_end(self) -> int:
@@ -265,27 +244,29 @@ class DensePlan:
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
 
-def _chunk_of(shape: DenseShape, chunk: int | None, scratchpad_bytes: int) -> int:
+def _chunk_of(inputs: int, batch: int, chunk: int | None, scratchpad_bytes: int) -> int:
     """Inputs per chunk; parameters and errors as for :func:`plan_dense`."""
     if chunk is not None:
         if not 1 <= chunk <= MAX_VL:
             raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
         return chunk
-    share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
+    share = scratchpad_bytes // _INPUT_SHARE // (2 * batch * ELEMENT_BYTES)
     most = min(MAX_VL, share // _LANES * _LANES)
     if most < 1:
         fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _LANES * ELEMENT_BYTES)
         raise KernelError(
-            f"a batch of {shape.batch} vectors does not fit a scratchpad of "
+            f"a batch of {batch} vectors does not fit a scratchpad of "
             f"{scratchpad_bytes} bytes: at most {fitting} at a time"
         )
-    return _best_chunk(shape.inputs, most)
+    return _best_chunk(inputs, most)
 
 
 @CHECK.arguments
 def plan_dense(
-    shape: DenseShape,
     *,
+    inputs: int,
+    outputs: int,
+    batch: int = 1,
     segments: int = 1,
     sharers: int = 1,
     chunk: int | None = None,
@@ -296,6 +277,7 @@ def plan_dense(
     """A plan for a vault's part of a fully connected layer.
 
     Parameters:
+        inputs, outputs, batch: as for :class:`DensePlan`.
         segments: partial sums per output, 1..64.
         sharers: engines per vault, at least 1.
         chunk: inputs per chunk, 1..256; None: choose automatically.
@@ -309,19 +291,23 @@ def plan_dense(
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
     CHECK.at_least("sharers", sharers, 1)
-    chunk = _chunk_of(shape, chunk, scratchpad_bytes)
+    for name, value in (("inputs", inputs), ("outputs", outputs), ("batch", batch)):
+        CHECK.at_least(name, value, 1)
+    chunk = _chunk_of(inputs, batch, chunk, scratchpad_bytes)
     if narrow is not None:
         check_shifts(0, narrow)
     # Outputs of bytes are computed in pairs.
     pair = outputs_per_element(narrow)
-    each = round_up(-(-shape.outputs // sharers), pair)
+    each = round_up(-(-outputs // sharers), pair)
     # Sums of a vector, and another segment's; biases.
-    places = shape.batch * min(2, segments) + 1
+    places = batch * min(2, segments) + 1
     room = max(1, scratchpad_bytes // _SUM_SHARE // (places * ELEMENT_BYTES))
     # Row groups of equal size, of at most as many outputs as one instruction completes.
     group = round_up(-(-each // -(-each // min(room, MAX_VL))), pair)
     ringless = DensePlan(
-        shape=shape,
+        inputs=inputs,
+        outputs=outputs,
+        batch=batch,
         segments=segments,
         sharers=sharers,
         chunk=chunk,
@@ -334,7 +320,7 @@ def plan_dense(
     plans = _with_rings(ringless, scratchpad_bytes)
     if not plans:
         raise KernelError(
-            f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
+            f"a batch of {batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
             f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
         )
     return min(plans, key=_merit)
@@ -344,7 +330,7 @@ def _merit(plan: DensePlan) -> tuple[bool, int, bool, int]:
     """Criteria, the smallest is best: with several vectors, which use a block for longer than it
     takes to load, no drain after each product; little padding of outputs; enough blocks in flight;
     the longest blocks."""
-    drains = plan.shape.batch > 1 and not plan.spaced
+    drains = plan.batch > 1 and not plan.spaced
     return drains, plan.pe_outputs, plan.slots < _GOOD_BLOCKS, -plan.block
 
 

@@ -31,7 +31,7 @@ from .conv_shape import (
     split_pairs,
 )
 from .dense import DenseLayout, dense_program
-from .dense_plan import DenseShape, dense, partial_sums, plan_dense
+from .dense_plan import dense, partial_sums, plan_dense
 from .line import BlockLayout, line_program
 from .lstm_kernel import lstm_program
 from .lstm_layout import LstmLayout
@@ -314,7 +314,6 @@ def pool_job(
 
 @CHECK.arguments
 def dense_job(
-    shape: DenseShape,
     inputs: Elements,
     weights: Elements,
     bias: Elements,
@@ -332,27 +331,31 @@ def dense_job(
     """A vault's part of a fully connected layer.
 
     Parameters:
-        inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`.
+        inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`; with
+            ``pairs`` of bytes.
         bias, relu, narrow: see :func:`microkernels.nn.dense_plan.dense`; ``narrow`` with ``pairs``.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
         chunk: elements of inputs per chunk; None: choose automatically.
-        pairs: inputs and weights are of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
+        pairs: inputs and weights are of bytes; engines need ``m.v.dot.add``.
         sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    size = (shape.batch, shape.outputs)
+    bits = 8 if pairs else 16
+    weights = check_elements("weights", weights, ("outputs", "inputs"), NUMBERS[bits])
+    units, length = weights.shape
+    inputs = check_elements("inputs", inputs, ("batch", length), NUMBERS[bits])
+    size = (len(inputs), units)
     other_sums = np.zeros((0, *size), np.int16) if others is None else np.asarray(others)
     if other_sums.ndim != len(size) + 1:
         raise KernelError(f"others must be segments x batch x outputs, not {other_sums.shape}")
     other_sums = check_elements("others", other_sums, (len(other_sums), *size))
-    bits = 8 if pairs else 16
-    inputs = check_elements("inputs", inputs, (shape.batch, shape.inputs), NUMBERS[bits])
-    weights = check_elements("weights", weights, (shape.outputs, shape.inputs), NUMBERS[bits])
     plan = plan_dense(
-        replace(shape, inputs=-(-shape.inputs // packed(bits))),
+        inputs=-(-length // packed(bits)),
+        outputs=units,
+        batch=len(inputs),
         segments=1 + len(other_sums),
         sharers=sharers,
         chunk=chunk,
@@ -360,11 +363,11 @@ def dense_job(
         narrow=narrow,
         scratchpad_bytes=scratchpad_bytes,
     )
-    target = vectors(base, plan.output_elements, shape.batch)
+    target = vectors(base, plan.output_elements, len(inputs))
     layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
 
     def model() -> Elements:
-        sums = partial_sums(shape, plan.chunk * packed(bits), inputs, weights, fraction=fraction)
+        sums = partial_sums(plan.chunk * packed(bits), inputs, weights, fraction=fraction)
         every = np.concatenate([sums[np.newaxis], other_sums])
         return dense(every, bias, relu=relu, narrow=narrow)
 
@@ -372,14 +375,14 @@ def dense_job(
         elements = (weights, inputs)
         if pairs:
             elements = (pair_bytes(weights), pair_bytes(inputs))
-        layout.store(memory, elements[0], rounding_bias(bias, shape.outputs, narrow), relu=relu)
+        layout.store(memory, elements[0], rounding_bias(bias, units, narrow), relu=relu)
         layout.inputs.store(memory, elements[1][np.newaxis])
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment[np.newaxis])
 
     def outputs(memory: Readable) -> Elements:
         elements = target.load(memory)[0]
-        return elements if narrow is None else split_pairs(elements, shape.outputs)
+        return elements if narrow is None else split_pairs(elements, units)
 
     return layer_job(
         "fully connected of bytes" if pairs else "fully connected",
@@ -388,7 +391,7 @@ def dense_job(
         prepare=prepare,
         outputs=outputs,
         golden=Golden(model),
-        operations=2 * shape.inputs * shape.batch * shape.outputs + other_sums.size,
+        operations=2 * inputs.size * units + other_sums.size,
     )
 
 

@@ -24,6 +24,8 @@ sums stay in the scratchpad until the cells are computed. The scratchpad contain
 """
 
 from dataclasses import dataclass, replace
+from itertools import count
+from math import gcd
 from typing import Protocol
 
 import numpy as np
@@ -166,7 +168,7 @@ class LstmPlan:
     All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
     other; cells and outputs beyond the layer's are 0. Inputs are divided into chunks of equal
     length, and x starts at a chunk boundary. The vaults' first chunks are spread evenly, and each
-    vault goes round from there, so that not all vaults read the same chunk at the same time.
+    vault goes round from there (:meth:`order`).
 
     Attributes:
         shape: of the layer.
@@ -234,11 +236,14 @@ class LstmPlan:
         return -(-self.vaults * self.cells // self.chunk)
 
     def order(self, vault: int, chunks: int) -> list[int]:
-        """The order in which ``vault`` processes ``chunks`` chunks: vaults read different ones at
-        the same time, and in different directions of the torus."""
+        """The order in which ``vault`` processes ``chunks`` chunks: even vaults go round down, odd
+        ones up, in strides of three or the next number that meets them all. So vaults read
+        different chunks at the same time, in both directions of the torus, and after a turn that
+        fills its links comes one that does not."""
         first = vault * chunks // self.vaults
-        places = range(1 << (chunks - 1).bit_length())
-        return [place ^ first for place in places if place ^ first < chunks]
+        stride = next(step for step in count(3) if gcd(step, chunks) == 1)
+        step = stride if vault % 2 else -stride
+        return [(first + step * turn) % chunks for turn in range(chunks)]
 
     def input_order(self, vault: int) -> list[int]:
         """The order in which ``vault`` processes the chunks of x, then those of y, which other

@@ -16,7 +16,7 @@ import numpy as np
 from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
-from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import Fractions, Reals, Weights, as_elements, real_of
 from microkernels.networks.plan import activation
 from microkernels.networks.rows import NORMAL_BITS
 
@@ -88,7 +88,7 @@ class Calibrated(ElementNetwork):
 
     Attributes:
         model: as mapped.
-        formats: of all maps.
+        formats: of all layers, and of the input.
         maps: reports, one per layer in order.
         images: numbers of the images in the reports.
         outputs: elements of the model's outputs for these images, by layer.
@@ -212,12 +212,20 @@ class _Calibration:
         weights = dict(self.weight_limits)
         for _ in range(4 * len(network.layers) + 4):
             maps = {name: self.fractions[self.group[name]] for name in network.sizes}
-            formats = Formats(maps=maps, weights=weights, ranges=self.ranges)
+            formats = {
+                name: Fractions(
+                    output=fraction,
+                    sources=tuple(maps[source] for source in network.sources.get(name, ())),
+                    weights=weights.get(name, 0),
+                    ends=self.ranges.get(name, (0.0, 0.0)),
+                )
+                for name, fraction in maps.items()
+            }
             changed = False
             for layer in network.layers:
                 if not layer.shifts:
                     continue
-                fractions = formats.of(network, layer)
+                fractions = formats[layer.name]
                 shift = layer.shift(fractions)
                 if shift < 0:
                     fewer = fractions._replace(output=fractions.output - 1)
@@ -278,8 +286,10 @@ class _Calibration:
                 MapReport(
                     layer=layer.name,
                     node=model.origins.get(layer.name, layer.name),
-                    fraction=formats.maps[layer.name],
-                    weight_fraction=formats.weights.get(layer.name),
+                    fraction=formats[layer.name].output,
+                    weight_fraction=formats[layer.name].weights
+                    if layer.name in self.weight_limits
+                    else None,
                     largest=float(np.abs(real).max()),
                     error=error,
                     saturated=golden.saturated,
@@ -326,7 +336,7 @@ class _Calibration:
     def _elements(self, maps: Mapping[str, Reals], formats: Formats) -> dict[str, Elements]:
         bits = self.model.network.bits
         return {
-            name: as_elements(real, formats.maps[name], bits[name]) for name, real in maps.items()
+            name: as_elements(real, formats[name].output, bits[name]) for name, real in maps.items()
         }
 
     def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
@@ -353,7 +363,7 @@ class _Calibration:
                 # Another map has no bit to give.
                 break
             earlier = all(
-                tried.maps[source] == formats.maps[source]
+                tried[source].output == formats[source].output
                 for source in self.model.network.sources[layer.name]
             )
             if not earlier:
@@ -381,7 +391,8 @@ class _Calibration:
             self.weight_limits[layer.name] = start + 1
             tried = self.formats()
             trial = error
-            if tried.maps == formats.maps and tried.weights != formats.weights:
+            same = all(tried[name].output == one.output for name, one in formats.items())
+            if same and tried != formats:
                 trial = self._made_error(layer, sources, tried, real)
             if trial >= error:
                 self.weight_limits[layer.name] = start
@@ -396,7 +407,7 @@ class _Calibration:
 
     def _error(self, layer: Layer, elements: Elements, formats: Formats, real: Reals) -> float:
         """Root of the mean squared error, relative to the root of the mean square."""
-        values = real_of(elements, formats.maps[layer.name])
+        values = real_of(elements, formats[layer.name].output)
         if layer.name in self.operands:
             values, real = (
                 np.clip(numbers, -LOGISTIC_LIMIT, LOGISTIC_LIMIT) for numbers in (values, real)
@@ -461,7 +472,7 @@ def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Re
         network=replace(model.network, layers=tuple(layers)),
         weights=weights,
         constants={
-            name: as_elements(values, formats.maps[name], model.network.bits[name])
+            name: as_elements(values, formats[name].output, model.network.bits[name])
             for name, values in model.constants.items()
         },
         formats=formats,

@@ -1,13 +1,14 @@
 """Mapping of a graph onto layers, node by node.
 
-:class:`Importer` has the state: the layers, and each tensor's :class:`Value`. Each function of
+:class:`Importer` has the state: the layers, and each tensor's
+:class:`microkernels.onnx_models.model.Value`. Each function of
 :mod:`microkernels.onnx_models.operators` maps one node.
 """
 
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -22,7 +23,7 @@ from support.errors import clipped, printable
 
 from .errors import ModelError
 from .fold import Array, output_shape
-from .model import ModelPort, Norm, as_map, to_maps
+from .model import Norm, Value, as_map, to_maps
 from .read import GraphNode, OnnxGraph
 
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
@@ -46,25 +47,6 @@ Index = NDArray[np.int64]
 Operator = Callable[["Importer", GraphNode], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Value:
-    """A tensor that depends on the inputs.
-
-    Attributes:
-        layer: that has it, or :data:`microkernels.networks.network.INPUT`.
-        size: of the layer's map.
-        shape: in the ONNX model; elements are in the order of batch, channels, rows, columns.
-        alone: nothing else uses the layer.
-        turned: elements are in the order of batch, columns, rows, channels.
-    """
-
-    layer: str
-    size: MapSize
-    shape: tuple[int, ...]
-    alone: bool
-    turned: bool = False
-
-
 class Importer:
     """A graph during its mapping.
 
@@ -78,6 +60,7 @@ class Importer:
     Attributes:
         graph, batch: the parameters.
         inputs: of the model. values: by name of the tensor.
+        shared: layers whose maps several nodes or tensors use.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, steps,
             approximation: see :class:`microkernels.onnx_models.model.MappedModel`.
@@ -105,17 +88,18 @@ class Importer:
         self.steps: dict[str, tuple[float, float]] = {}
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
+        self.shared: set[str] = set()
         self.approximation = graph.rounding
         self.operators: Mapping[str, Operator] = {}
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
-        self.inputs: list[ModelPort] = []
+        self.inputs: list[Value] = []
         for number, name in enumerate(graph.inputs):
             self._add_input(number, name)
 
     def _add_input(self, number: int, name: str) -> None:
         shape = self.graph.shapes[name]
-        seen, alone = name, self._uses[name] == 1
+        seen = name
         size = self.map_of(shape)
         # The host writes a view of an input to memory.
         while self._uses[seen] == 1:
@@ -137,19 +121,14 @@ class Importer:
             layer = self.unique(name)
             self.layers[layer] = Source(name=layer, size=size)
         self.sizes[layer] = size
-        self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
+        if self._uses[name] != 1:
+            self.shared.add(layer)
+        self.values[name] = Value(layer=layer, size=size, shape=shape, turned=turned)
         self.inputs.append(self.port(name, self.values[name]))
 
-    def port(self, tensor: str, value: Value) -> ModelPort:
+    def port(self, tensor: str, value: Value) -> Value:
         """An input or output of the model: a tensor and its layer."""
-        return ModelPort(
-            tensor=tensor,
-            shape=value.shape,
-            layer=value.layer,
-            size=value.size,
-            turned=value.turned,
-            integers=tensor in self.graph.integers,
-        )
+        return replace(value, tensor=tensor, integers=tensor in self.graph.integers)
 
     def batched(self, shape: tuple[int, ...]) -> bool:
         """Whether the first axis of a tensor of this shape has several images."""
@@ -229,10 +208,6 @@ class Importer:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
 
-    def is_used(self, tensor: str) -> bool:
-        """Whether a node or an output of the model uses a tensor."""
-        return self._uses[tensor] > 0
-
     def is_input(self, value: Value) -> bool:
         """Whether the host writes a value to memory: an input or a constant."""
         return value.layer == INPUT or not self.layers[value.layer].computed
@@ -305,7 +280,7 @@ class Importer:
         self.layers[layer.name] = layer
         self.sizes[layer.name] = size
         self.origins[layer.name] = node.name
-        value = Value(layer=layer.name, size=size, shape=shape, alone=True, turned=turned)
+        value = Value(layer=layer.name, size=size, shape=shape, turned=turned)
         return self.name_output(node, node.outputs[0], value) if last else value
 
     def apply(
@@ -375,9 +350,10 @@ class Importer:
                 f"{list(self.graph.shapes[tensor])}, but its layers make {list(shape)}, which is a "
                 "bug in VIP"
             )
-        named = replace(value, alone=value.alone and self._uses[tensor] == 1)
-        self.values[tensor] = named
-        return named
+        if self._uses[tensor] != 1:
+            self.shared.add(value.layer)
+        self.values[tensor] = value
+        return value
 
     def _true_shape(self, node: GraphNode, tensor: str) -> tuple[int, ...] | None:
         kinds, values = self.graph.integers, self.values
@@ -419,7 +395,7 @@ class Importer:
                 f"its constant of shape {list(shape)} must have the batch of {self.batch} first"
             )
         size = self.rows_of(shape) if turned else self.map_of(shape)
-        like = Value(layer="", size=size, shape=shape, alone=False, turned=turned)
+        like = Value(layer="", size=size, shape=shape, turned=turned)
         return self.constant_map(node, values, like)
 
 
@@ -503,9 +479,8 @@ def rearranged(
         order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
     names, order = _composed(importer, [value.layer for value in sources], order)
     if len(names) == 1 and _same_place(importer, names[0], size, order):
-        result = replace(
-            sources[0], layer=names[0], size=size, shape=shape, alone=False, turned=turned
-        )
+        importer.shared.add(names[0])
+        result = replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
     else:
         layer = Rearrange(
             name=importer.unique(node.name),

@@ -7,7 +7,7 @@ minus that of its output, which must be 0 to 15.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ from .model import LOGISTIC_LIMIT, MappedModel, logistic_operands, real_layers
 
 #: Range of fractions of maps; beyond it, numbers are too small or too large for any scale.
 _LEAST, _MOST = -64, 64
+#: Fraction bits by layer; for :data:`microkernels.networks.network.INPUT` those of the map alone.
+Formats = Mapping[str, Fractions]
 #: Maximum magnitude of a map's numbers.
 MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
 
@@ -50,32 +52,6 @@ def groups(network: Network) -> Mapping[str, str]:
     return group
 
 
-@dataclass(frozen=True, kw_only=True)
-class Formats:
-    """Fraction bits of a model.
-
-    Attributes:
-        maps: of each map, by the name of its layer or
-            :data:`microkernels.networks.network.INPUT`.
-        weights: by layer, of its weights, of the factor of an affine layer, or of the row factors
-            of a normalisation other than softmax.
-        ranges: smallest and largest argument of each layer that is a curve.
-    """
-
-    maps: Mapping[str, int]
-    weights: Mapping[str, int]
-    ranges: Mapping[str, tuple[float, float]]
-
-    def of(self, network: Network, layer: Layer) -> Fractions:
-        """Fraction bits of a layer."""
-        return Fractions(
-            sources=tuple(self.maps[source] for source in network.sources[layer.name]),
-            output=self.maps[layer.name],
-            weights=self.weights.get(layer.name, 0),
-            ends=self.ranges.get(layer.name, (0.0, 0.0)),
-        )
-
-
 def with_fractions(
     model: MappedModel, formats: Formats, layer: Layer
 ) -> tuple[Layer, Weights | None]:
@@ -84,7 +60,7 @@ def with_fractions(
     Raises:
         ModelError: products need a shift by more bits than an engine has.
     """
-    fractions = formats.of(model.network, layer)
+    fractions = formats[layer.name]
     shift = layer.shift(fractions)
     if layer.shifts and not 0 <= shift <= layer.most_shift:
         raise ModelError(f"{layer.name}: products can't be shifted right by {shift} bits")

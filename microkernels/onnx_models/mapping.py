@@ -11,8 +11,8 @@ from microkernels.networks.network import INPUT, Layer, Network
 from support.errors import VipError
 
 from .errors import MixedImagesError, ModelError, RefusedError
-from .importer import Importer, Operator, Value, affine_layer
-from .model import MappedModel, ModelPort
+from .importer import Importer, Operator, affine_layer
+from .model import MappedModel, Value
 from .read import GraphNode, OnnxGraph
 
 ValueT = TypeVar("ValueT")
@@ -171,7 +171,7 @@ def _copy(importer: Importer, tensor: str, value: Value) -> Value:
     layer = affine_layer(importer.unique(tensor), value.layer)
     importer.layers[layer.name] = layer
     importer.affine[layer.name] = (1.0, 0.0)
-    return replace(value, layer=layer.name, alone=False)
+    return replace(value, layer=layer.name)
 
 
 def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
@@ -183,7 +183,7 @@ def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
     return {name: layer for name, layer in importer.layers.items() if name in needed}
 
 
-def _inner(importer: Importer, layers: Collection[str]) -> tuple[ModelPort, ...]:
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
     """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
     ones may lack nodes merged into the layer."""
     graph = importer.graph

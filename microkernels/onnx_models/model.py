@@ -40,23 +40,23 @@ class Norm(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelPort:
-    """An input or output of a model.
+class Value:
+    """A tensor that depends on a model's inputs.
 
     Attributes:
-        tensor: name in the ONNX model. shape: in the ONNX model; an image's elements are ordered by
-            channel, then by row.
+        tensor: name in the ONNX model; "" of one that is not an input, an output or compared.
+        shape: in the ONNX model; elements are in the order of batch, channels, rows, columns.
         layer: that has it, or :data:`microkernels.networks.network.INPUT`.
         size: of its map.
-        turned: an image's elements are ordered by column, then by pixel.
+        turned: elements are in the order of batch, columns, rows, channels.
         integers: it has an integer type.
         step: real number for which 1 in the map stands.
     """
 
-    tensor: str
-    shape: tuple[int, ...]
     layer: str
     size: MapSize
+    shape: tuple[int, ...]
+    tensor: str = ""
     turned: bool = False
     integers: bool = False
     step: float = 1.0
@@ -117,15 +117,15 @@ class MappedModel(RealParameters):
     network: Network
     batch: int
     constants: Mapping[str, Reals]
-    inputs: tuple[ModelPort, ...]
-    outputs: tuple[ModelPort, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
     origins: Mapping[str, str]
     norms: Mapping[str, Norm]
     integers: frozenset[str]
     rounded: frozenset[str]
     steps: Mapping[str, tuple[float, float]]
     exact: Mapping[str, tuple[str, str]]
-    inner: tuple[ModelPort, ...]
+    inner: tuple[Value, ...]
     approximation: float
 
 
@@ -219,7 +219,7 @@ def to_maps(
     Parameters:
         name: of the tensor, for messages.
         values: in ONNX's order, of any shape with as many elements.
-        turned: as for :class:`ModelPort`.
+        turned: as for :class:`Value`.
 
     Raises:
         ModelError: the number of elements is wrong, or they are not finite numbers.
@@ -246,12 +246,12 @@ class Ports(Protocol):
     """A model, mapped or compiled."""
 
     @property
-    def inputs(self) -> tuple[ModelPort, ...]: ...
+    def inputs(self) -> tuple[Value, ...]: ...
     @property
-    def outputs(self) -> tuple[ModelPort, ...]: ...
+    def outputs(self) -> tuple[Value, ...]: ...
 
 
-def _pairs(model: Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
+def _pairs(model: Ports, carry: Mapping[str, str]) -> list[tuple[Value, Value]]:
     outputs = {port.tensor: port for port in model.outputs}
     inputs = {port.tensor: port for port in model.inputs}
     return [(outputs[one], inputs[other]) for one, other in carry.items()]

@@ -378,8 +378,10 @@ def run_launch(
         state = "halted" if chosen is None or pe in chosen else "idle"
         end = ends.get(pe) or EngineEnd(state=state, pe=pe, vault=vault, slot=slot)
         values = _named(run(host.counters(pe))) if pe in counted else {}
-        own = values.get("CYCLES", cycles)
-        engines.append(replace(end, counters=values, cycles=own, elapsed_cycles=own))
+        program_cycles = values.get("CYCLES", cycles)
+        engines.append(
+            replace(end, counters=values, cycles=program_cycles, elapsed_cycles=program_cycles)
+        )
     return RunResult(
         engines=tuple(engines),
         vaults=tuple(_less(one, other) for one, other in zip(after[0], before[0], strict=True)),

@@ -86,16 +86,14 @@ class FirstDifference:
     """The first difference between an engine and the simulator.
 
     Attributes:
-        instruction: the instruction after which the two differ.
         cycle: cycle of its issue since the launch, as the host counts.
         operands: what it reads. differing: where the two differ afterwards, in order.
         end: how the end of the program differs; "" if it does not.
-        commits: the last instructions on the simulator, up to ``instruction``.
+        commits: the last instructions on the simulator, up to :attr:`instruction`.
         runs: engine runs that the search took.
         passages: the last instructions that the engine executed, in order, if waveforms show them.
     """
 
-    instruction: Commit
     cycle: int
     operands: tuple[Content, ...]
     differing: tuple[Content, ...]
@@ -103,6 +101,11 @@ class FirstDifference:
     commits: tuple[Commit, ...]
     runs: int
     passages: tuple[TracedInstruction, ...] = ()
+
+    @property
+    def instruction(self) -> Commit:
+        """The instruction after which the two differ."""
+        return self.commits[-1]
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
@@ -298,11 +301,11 @@ def first_difference(
         low, executed, high = high, state.executed, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        found = at(middle)
-        if found.equal:
-            low, executed = middle, found.executed
+        middle_state = at(middle)
+        if middle_state.equal:
+            low, executed = middle, middle_state.executed
         else:
-            high, state = middle, found
+            high, state = middle, middle_state
     number = executed + 1 if state.broken else max(1, state.executed)
     return _described(search, state, number, high, commits)
 
@@ -334,7 +337,6 @@ def _described(
             simulator.step()
     width = _width(program, last[-1].pc)
     return FirstDifference(
-        instruction=last[-1],
         cycle=cycle,
         operands=operands,
         differing=tuple(_of_elements(place, width) for place in state.places),

@@ -1,16 +1,16 @@
 """Kernels on the Verilog of an engine, a vault or a chip, compared with their golden models."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 
 from isa.image import DramImage
 from isa.run import Machine, RunResult
-from microkernels.bp.jobs import bp_job
+from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.runtime.job import KernelJob, KernelOutcome
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from support.errors import counted
 
@@ -141,17 +141,31 @@ def chip_engines(design: Configuration) -> ChipEngines:
     )
 
 
-def chip_bp_job(
-    problem: BpProblem, iterations: int, config: ChipConfig, *, cut: tuple[int, int] | None = None
+def bp_job_on(
+    problem: BpProblem,
+    iterations: int,
+    design: Configuration,
+    *,
+    coarse_iterations: int | None = None,
+    pes: int | None = None,
+    **options: Any,
 ) -> KernelJob:
-    """Belief propagation on all engines of a chip; parameters and errors as of
-    :func:`microkernels.bp.jobs.bp_job`."""
-    return bp_job(
-        problem,
-        iterations,
-        ring=chip_ring(config),
-        pes=config.tile.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        cut=cut,
-    )
+    """Belief propagation on the engines of a design.
+
+    Parameters:
+        coarse_iterations: of hierarchical BP-M; None: it has one level.
+        pes: engines of each vault that work; None: all.
+        problem, iterations, options, and errors: as of :func:`microkernels.bp.jobs.bp_job` and
+            :func:`microkernels.bp.jobs.bp_levels_job`.
+    """
+    if coarse_iterations is None:
+        make = bp_job
+    else:
+        make = partial(bp_levels_job, coarse_iterations=coarse_iterations)
+    machine = {
+        "ring": chip_ring(design) if design.kind == "chip" else None,
+        "pes": design.slots if pes is None else pes,
+        "scratchpad_bytes": design.pe.scratchpad_bytes,
+        "instruction_words": design.pe.instruction_words,
+    }
+    return make(problem, iterations=iterations, **{**machine, **options})

@@ -177,12 +177,14 @@ def vault_result(
 ) -> RunResult:
     """The result of a vault's run; ``counters`` are those of its memory, by index."""
     first = int(VaultCounter.LATENCY_0)
+    names = [*(f"<{limit}" for limit in LATENCY_LIMITS), "more"]
     return RunResult(
         engines=ends,
         vaults=({item.name: counters[item] for item in _named_counters(config)},),
-        latencies=tuple(counters[first : first + len(LATENCY_LIMITS) + 1]),
+        latencies=dict(zip(names, counters[first:], strict=False)),
         commands=commands,
         windows=windows,
+        window_cycles=WINDOW_CYCLES,
         tck_ns=config.dram.timing.tck_ns,
         simulated_cycles=commands["cycles"],
         seconds=seconds,

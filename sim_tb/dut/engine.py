@@ -14,7 +14,8 @@ from sim_tb.harness.models import MEMORIES
 from sim_tb.runner.build import Design, check_tools
 from sim_tb.runner.cache import cached_verilog
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json, verilog
+from soc.generate.generate import verilog
+from soc.generate.presets import configuration_json
 
 from .top import Top, join, surrounded
 

@@ -44,19 +44,23 @@ class EngineMemories:
 
     def __init__(self, simulator: ctypes.CDLL) -> None:
         self._simulator = simulator
-        found = arrays(simulator)
+        memory_arrays = arrays(simulator)
         memories = {
-            part: [found[each] for each in sorted(found) if f".{part}." in each[0]]
+            part: [
+                memory_arrays[place] for place in sorted(memory_arrays) if f".{part}." in place[0]
+            ]
             for part in ("registers", "scratchpad", "counters.history")
         }
         watched = {
             part: scope.removesuffix(".watch")
-            for scope, _ in found
+            for scope, _ in memory_arrays
             for part in ("arc", "load_store")
             if scope.endswith(f".{part}.watch")
         }
         self._watched = watched
-        self._most = {part: found[f"{scope}.watch", "most"] for part, scope in watched.items()}
+        self._most = {
+            part: memory_arrays[f"{scope}.watch", "most"] for part, scope in watched.items()
+        }
         self._registers = memories["registers"][:1]
         self._history = memories["counters.history"][:1]
         self._banks = memories["scratchpad"] if len(memories["scratchpad"]) == _BANKS else []

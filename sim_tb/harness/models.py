@@ -381,9 +381,9 @@ def arrays(simulator: ctypes.CDLL) -> dict[tuple[str, str], "ctypes.Array[Any]"]
     """The memories of a simulator with :data:`ARRAYS` that its control file makes readable, up to
     64 bits wide, by scope and name."""
     simulator.vip_arrays.restype = c_char_p
-    found = {}
+    memory_arrays = {}
     for line in simulator.vip_arrays().decode().splitlines():
         scope, name, bits, words = line.rsplit(" ", 3)
         if int(bits) <= 64:
-            found[scope, name] = array(simulator, scope, name, int(bits), int(words))
-    return found
+            memory_arrays[scope, name] = array(simulator, scope, name, int(bits), int(words))
+    return memory_arrays

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from isa.table import IMM14, MAX_FX, Opcode, ScalarOp, Unit, find
-from isa.vector_operation import VectorOperation
+from isa.timing import VectorOperation
 
 from .program_builder import ProgramBuilder
 

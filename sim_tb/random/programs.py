@@ -22,7 +22,7 @@ from isa.table import (
     Unit,
     Width,
 )
-from isa.vector_operation import VectorOperation
+from isa.timing import VectorOperation
 from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults

@@ -162,8 +162,8 @@ def vault_resets(
     (launch,) = job.launches
     with VaultSimulation(config) as vault, DramImage(config.memory_bytes) as image:
         job.prepare(image)
-        whole = vault.run(launch, image, engines=job.pes)
-        cycles = len(launch.program.words) + max(end.elapsed_cycles for end in whole.engines)
+        reference = vault.run(launch, image, engines=job.pes)
+        cycles = len(launch.program.words) + max(end.elapsed_cycles for end in reference.engines)
         for _ in range(points):
             after = rng.randrange(cycles)
             wrong = _unless_reset(
@@ -231,9 +231,11 @@ def line_damage(
                 runs += 1
             except HostKilled:
                 host = _new_host(line)
-                now = int.from_bytes(run(host.read(_RUNS, 8)), "little")
-                wrong = None if now in (runs, runs + 1) else CosimError(f"{now} runs, not {runs}")
-                runs = now
+                count = int.from_bytes(run(host.read(_RUNS, 8)), "little")
+                wrong = (
+                    None if count in (runs, runs + 1) else CosimError(f"{count} runs, not {runs}")
+                )
+                runs = count
             yield what, wrong
         if not line.damage.number:
             yield "the line", CosimError("no byte was damaged")
@@ -258,6 +260,6 @@ def _count(host: Host, runs: int, rng: random.Random) -> None:
     if run(host.read(_INPUT + 8, _CONTENT_BYTES)) != content:
         raise CosimError("memory differs")
     left = run(host.read(_RUNS, 16))
-    now, total = (int.from_bytes(left[place : place + 8], "little") for place in (0, 8))
-    if (now, total) != (runs + 1, value + runs + 1):
-        raise CosimError(f"{now} runs and the sum {total}, not {runs + 1} and {value + runs + 1}")
+    count, total = (int.from_bytes(left[place : place + 8], "little") for place in (0, 8))
+    if (count, total) != (runs + 1, value + runs + 1):
+        raise CosimError(f"{count} runs and the sum {total}, not {runs + 1} and {value + runs + 1}")

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 from memory.controller.counters import VaultCounter
-from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
 from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import MachineOptions, Timed
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
@@ -246,18 +245,11 @@ def _chip_runs() -> Iterator[CertifiedRun]:
     for name, (width, height) in _CHIPS.items():
         config = chip_preset(name)
         problem = motorcycle(width, height, _CHIP_LABELS).problem
-        levels = bp_levels_job(
-            problem,
-            1,
-            1,
-            ring=chip_ring(config),
-            pes=config.tile.pes,
-            scratchpad_bytes=config.pe.scratchpad_bytes,
-        )
-        for kernel, job in (("bp_m", chip_bp_job(problem, 2, config)), ("levels", levels)):
+        levels = bp_job_on(problem, 1, config, coarse_iterations=1)
+        for kernel, job in (("bp_m", bp_job_on(problem, 2, config)), ("levels", levels)):
             yield CertifiedRun(kind="chip", name=f"{name}_{kernel}", config=config, jobs=(job,))
         if name in _PORTS:
-            jobs = (chip_bp_job(problem, 1, config),)
+            jobs = (bp_job_on(problem, 1, config),)
             yield CertifiedRun(
                 kind="chip", name=f"{name}_data_port", config=config, jobs=jobs, port=True
             )

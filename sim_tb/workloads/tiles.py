@@ -18,7 +18,6 @@ from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import (
     conv_job,
     conv_layout,
@@ -49,7 +48,8 @@ class TileLayer:
 
     Attributes:
         name: as in thesis Table 7.3.
-        conv, pool, dense: steps of a vault, one after the other; None: no such step.
+        conv, pool, dense: steps of a vault, one after the other, the last with its inputs and
+            outputs; None: no such step.
         first: the image comes from the host, in strips.
         last: without ReLU.
     """
@@ -57,7 +57,7 @@ class TileLayer:
     name: str
     conv: ConvShape | None = None
     pool: PoolShape | None = None
-    dense: DenseShape | None = None
+    dense: tuple[int, int] | None = None
     first: bool = False
     last: bool = False
 
@@ -99,8 +99,8 @@ def _pool(name: str, tile: tuple[int, int], channels: int) -> TileLayer:
 
 
 def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> TileLayer:
-    shape = DenseShape(inputs=inputs // _ACROSS_INPUTS, outputs=outputs // _ACROSS_OUTPUTS)
-    return TileLayer(name=name, dense=shape, last=last)
+    part = (inputs // _ACROSS_INPUTS, outputs // _ACROSS_OUTPUTS)
+    return TileLayer(name=name, dense=part, last=last)
 
 
 #: Convolutions, completion of their partial sums, and pooling for conv4_3 and conv5_3.
@@ -240,15 +240,14 @@ def layer_jobs(
         )
         jobs.append(job)
     if layer.dense is not None:
-        part = DenseShape(inputs=layer.dense.inputs, outputs=layer.dense.outputs, batch=batch)
+        inputs, units = layer.dense
         job = dense_job(
-            part,
-            values(batch, part.inputs),
-            values(part.outputs, part.inputs, limit=100),
-            values(part.outputs),
+            values(batch, inputs),
+            values(units, inputs, limit=100),
+            values(units),
             fraction=_FRACTION,
             relu=not layer.last,
-            others=values(layer.segments - 1, batch, part.outputs),
+            others=values(layer.segments - 1, batch, units),
             sharers=pes,
         )
         jobs.append(job)

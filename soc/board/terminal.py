@@ -6,7 +6,6 @@ import select
 import termios
 import tty
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from soc.host.transport import HostError
@@ -64,12 +63,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._file)
 
     def send(self, content: bytes) -> None:

@@ -1,8 +1,9 @@
 """The chip: tiles in a torus, and the host port."""
 
 from itertools import pairwise
+from typing import Any
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Elaboratable, Module, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -10,9 +11,10 @@ from hdl.axi import Axi4, Axi4Lite
 from hdl.component import Component
 from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
+from memory.axi.layout import AxiConfig
 from noc.topology import join_nodes
 from soc.board.serial_host import SerialHost
-from soc.host.config import HOST_ADDRESS_BITS
+from soc.host.config import BASE_BITS, HOST_ADDRESS_BITS
 from soc.host.control import HostControl
 from soc.host.data import HostData
 from soc.host.register_map import MAP_ADDRESS_BITS
@@ -40,7 +42,8 @@ class Chip(Component):
             (:mod:`soc.board.frame`); with "serial", instead of ``control`` and ``data``.
         host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
         dram or axi (out, by vault, :func:`soc.tile.vault_memory.memory_member`): to each memory
-            outside.
+            outside; with "none", the addresses of ``axi`` have BASE_BITS and begin at the vault's
+            base.
 
     Raises:
         noc.deadlock.DeadlockError: at elaboration; see :class:`noc.node.node.Node`.
@@ -48,7 +51,12 @@ class Chip(Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self.config = config
-        memory = memory_member(config.tile.vault)
+        vault = config.tile.vault
+        memory = memory_member(vault)
+        if config.host_data == "none":
+            assert isinstance(vault, AxiConfig)
+            bus = Axi4(address_bits=BASE_BITS, data_bits=vault.data_bits, id_bits=vault.id_bits)
+            memory = {"axi": Out(bus)}
         data = Axi4(address_bits=HOST_ADDRESS_BITS, data_bits=WORD_BITS, id_bits=config.axi_id_bits)
         serial = {"received": In(stream.Signature(8)), "sent": Out(stream.Signature(8))}
         control = {"control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS))}
@@ -69,7 +77,9 @@ class Chip(Component):
             tile = ChipTile(config)
             m.submodules[f"tile_{vault}"] = shared_instance(tile, platform)
             for name in memory_member(config.tile.vault):
-                connect(m, flipped(getattr(self, name)[vault]), getattr(tile, name))
+                outer, inner = getattr(self, name)[vault], getattr(tile, name)
+                if config.host_data != "none":
+                    connect(m, flipped(outer), inner)
             m.d.comb += [
                 tile.vault.eq(vault),
                 tile.first_pe.eq(vault * config.tile.pes),
@@ -93,6 +103,9 @@ class Chip(Component):
             control = HostControl(config.host)
             m.submodules.host_control = shared_instance(control, platform)
             connect(m, flipped(self.control), control.axi)
+        if config.host_data == "none":
+            for tile, outer, base in zip(tiles, self.axi, control.bases, strict=True):
+                _join_from(m, base, tile.axi, outer)
         if config.host_data == "axi":
             data = HostData(config.host)
             m.submodules.host_data = shared_instance(data, platform)
@@ -104,3 +117,14 @@ class Chip(Component):
         for start, end in zip(ring, ends, strict=True):
             connect(m, start, end)
         return m
+
+
+def _join_from(m: Module, base: Value, inner: Any, outer: Any) -> None:
+    """Join the bus of a vault, ``inner``, to the chip's, ``outer``, with addresses from ``base``
+    on. The base changes only while nothing is in flight, so it may be of another clock."""
+    for name, member in inner.signature.members.items():
+        mine, theirs = getattr(inner, name), getattr(outer, name)
+        if member.flow == In:
+            m.d.comb += mine.eq(theirs)
+        else:
+            m.d.comb += theirs.eq(base + mine if name.endswith("addr") else mine)

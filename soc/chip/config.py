@@ -45,7 +45,7 @@ class ChipConfig(Shown, line=False):
         host_data: the host's way to the memory. "axi": AXI4, beside AXI4-Lite for registers.
             "serial": streams of bytes, for both (:class:`soc.board.serial_host.SerialHost`).
             "none": AXI4-Lite alone; the host reaches the memory by itself, over the buses of the
-            vaults.
+            vaults, whose addresses of 64 bits begin where registers say.
 
     Raises:
         ConfigurationError: a value outside its range, or parts that don't fit each other.
@@ -190,6 +190,7 @@ class ChipConfig(Shown, line=False):
             id_bits=self.axi_id_bits,
             vault_counters=self.tile.vault.counters,
             network_counters=len(NetworkCounter) if self.network.counters and self.remote else 0,
+            bases=self.host_data == "none",
         )
 
     @property

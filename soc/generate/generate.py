@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +26,7 @@ from .exports.fusesoc import fusesoc_core
 from .exports.litex import litex_module
 from .exports.vivado import vivado_ip
 from .port_table import example, port_constants, port_table
+from .presets import configuration_json
 
 #: File that marks a directory as generated; contains the configuration and a list of files.
 MANIFEST = "vip.json"
@@ -136,17 +137,6 @@ def verilog(config: Configuration, *, top: str | None = None) -> Emission:
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
     return emit(component(config), config.module_name if top is None else top)
-
-
-def configuration_json(config: Configuration) -> dict[str, object]:
-    """``config`` as plain JSON data: parts within each other, instructions sorted."""
-    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
-
-
-def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def generate(

@@ -1,22 +1,32 @@
-"""Named configurations."""
+"""Configurations by name, and as JSON files, an exchange format between tools."""
 
-from dataclasses import replace
-from typing import TypeVar
+import json
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hdl.config import ConfigurationError
+from isa.faults import FaultCause
+from isa.program import Program
+from isa.table import find
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
 from pe.config import INT8_INSTRUCTIONS, LOGISTIC_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
-from support.errors import unknown
+from support.errors import VipError, suggestion, unknown
+from support.files import read_bytes, write_atomically
 
 from .designs import Configuration
 
 _Config = TypeVar("_Config", PeConfig, VaultTileConfig, ChipConfig)
 
-_KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}
+#: In a tie, plain data are the first of these.
+_KINDS = {ChipConfig: "a chip", VaultTileConfig: "a vault", PeConfig: "one engine"}
+#: Largest configuration file, in bytes.
+CONFIGURATION_BYTES = 1 << 20
 
 #: Of the chip for tests: every standard instruction, but small memories and queues.
 _TINY_TILE = VaultTileConfig(
@@ -108,16 +118,62 @@ PRESETS: dict[str, Configuration] = {
 }
 
 
-def any_preset(name: str) -> Configuration:
-    """The configuration called ``name``.
+#: A configuration, the name of a preset, or a JSON file with a configuration.
+Design = Configuration | Path | str
+
+
+def design(config: Design) -> Configuration:
+    """The configuration that ``config`` is or names.
 
     Raises:
-        ConfigurationError: there is none; the message lists the presets.
+        ConfigurationError: there is no such preset, and the message lists them; or the file is not
+            a configuration.
+        OSError: the file can't be read.
     """
+    if isinstance(config, Path):
+        return read_configuration(config)
+    if not isinstance(config, str):
+        return config
     try:
-        return PRESETS[name]
+        return PRESETS[config]
     except KeyError:
-        raise ConfigurationError(unknown("preset", name, PRESETS)) from None
+        raise ConfigurationError(unknown("preset", config, PRESETS)) from None
+
+
+def engine(config: Design) -> PeConfig:
+    """The configuration of one engine that ``config`` is or names.
+
+    Raises:
+        ConfigurationError: as for :func:`design`, or it is not an engine.
+        OSError: the file can't be read.
+    """
+    if isinstance(config, str):
+        return preset(config)
+    configuration = design(config)
+    if not isinstance(configuration, PeConfig):
+        raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
+    return configuration
+
+
+def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
+    """``fault``, a line about a fault of ``program`` at word ``pc``; if ``config`` lacks the
+    instruction there, with the presets that have it."""
+    row = find(program.words[pc]) if 0 <= pc < len(program.words) else None
+    if cause is not FaultCause.ILLEGAL_INSTRUCTION or row is None:
+        return fault
+    if row.key in config.pe.instructions:
+        return fault
+    names = [
+        name
+        for name, other in PRESETS.items()
+        if other.kind == config.kind and row.key in other.pe.instructions
+    ]
+    match names:
+        case []:
+            return f"{fault}; no preset has it"
+        case [name]:
+            return f"{fault}; the preset {name} has it"
+    return f"{fault}; the presets {', '.join(names)} have it"
 
 
 def preset(name: str) -> PeConfig:
@@ -140,7 +196,7 @@ def chip_preset(name: str) -> ChipConfig:
 
 
 def _of_kind(name: str, kind: type[_Config]) -> _Config:
-    config = any_preset(name)
+    config = design(name)
     if not isinstance(config, kind):
         raise _another(name, kind)
     return config
@@ -153,3 +209,151 @@ def _another(name: str, kind_needed: type) -> ConfigurationError:
     return ConfigurationError(
         f"preset {name!r} is {kind}; {_KINDS[kind_needed]} is needed here: {fitting}"
     )
+
+
+def configuration_json(config: Configuration) -> dict[str, object]:
+    """``config`` as plain JSON data: parts within each other, instructions sorted."""
+    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def configuration_text(config: Configuration) -> str:
+    """A configuration as JSON text, to be read by :func:`read_configuration`."""
+    return json.dumps(configuration_json(config), indent=2, sort_keys=True) + "\n"
+
+
+def write_configuration(config: Configuration, path: Path) -> None:
+    """Write ``config`` to ``path``, to be read by :func:`read_configuration`.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    write_atomically(path, configuration_text(config).encode())
+
+
+def read_configuration(path: Path) -> Configuration:
+    """The configuration in a JSON file.
+
+    The file holds the output of :func:`configuration_json`, or is the
+    manifest of a generated directory, which includes it.
+
+    Raises:
+        ConfigurationError: the file is not JSON, or as from :func:`configuration_of`; the message
+            begins with ``path``.
+        OSError: it can't be read.
+    """
+    raw = _read(path)
+    if _is_manifest(raw):
+        raw = raw.get("configuration")
+    try:
+        return configuration_of(raw)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nested too deeply") from None
+
+
+def read_about(path: Path) -> str:
+    """What the design in a manifest is for, as of :func:`soc.generate.generate.generate`; "" of any
+    other configuration file.
+
+    Raises:
+        ConfigurationError: the file is not JSON, or says it in something else than a line.
+        OSError: it can't be read.
+    """
+    raw = _read(path)
+    about = raw.get("about", "") if _is_manifest(raw) else ""
+    if not isinstance(about, str) or not about.isprintable():
+        raise ConfigurationError(f"{path}: about must be a line of text, not {about!r:.60}")
+    return about
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(read_bytes(path, CONFIGURATION_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not a JSON file: {error}") from None
+
+
+def _is_manifest(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("generator") == "vip"
+
+
+def configuration_of(raw: object) -> Configuration:
+    """The configuration of plain JSON data.
+
+    It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: the kind
+    that shares most fields, or else has most names near them; the first of these in a tie. Missing
+    fields take their defaults.
+
+    Raises:
+        ConfigurationError: a field that the kind does not have, or a value that it refuses. The
+            message names the place.
+    """
+    built: Configuration = _built(tuple(_KINDS), raw, "")
+    return built
+
+
+def configuration_as(kind: type[_Config], raw: object) -> _Config:
+    """As :func:`configuration_of`, for one kind.
+
+    Raises:
+        ConfigurationError: as there, or it is of another kind.
+    """
+    config = configuration_of(raw)
+    if not isinstance(config, kind):
+        raise ConfigurationError(f"a configuration of another kind is needed, not a {config.title}")
+    return config
+
+
+def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
+    """The object of one of ``kinds``, dataclasses, with the fields of ``raw``."""
+    if not isinstance(raw, dict):
+        raise ConfigurationError(f"{where or 'a configuration'} must be an object, not {raw!r:.60}")
+    names = {kind: {field.name for field in fields(kind)} for kind in kinds}
+
+    def closeness(kind: type) -> tuple[int, int]:
+        misspelt = (bool(suggestion(str(name), names[kind])) for name in raw)
+        return len(names[kind] & raw.keys()), sum(misspelt)
+
+    # In a tie, the first kind.
+    kind = max(kinds, key=closeness)
+    unknown = sorted(raw.keys() - names[kind])
+    if unknown:
+        raise ConfigurationError(
+            f"{where or 'a configuration'} has no field {unknown[0]!r}; "
+            f"there are: {', '.join(sorted(names[kind]))}{suggestion(str(unknown[0]), names[kind])}"
+        )
+    hints = get_type_hints(kind)
+    values = {
+        name: _value(hints[name], value, f"{where}.{name}" if where else name)
+        for name, value in raw.items()
+    }
+    try:
+        return kind(**values)
+    except VipError as error:
+        raise ConfigurationError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _value(hint: Any, raw: object, where: str) -> object:
+    """``raw`` converted for a field annotated ``hint``; the field itself checks the value."""
+    union = get_origin(hint) in (Union, UnionType)
+    choices = get_args(hint) if union else (hint,)
+    parts: tuple[type, ...] = tuple(filter(is_dataclass, choices))
+    if parts:
+        return _built(parts, raw, where)
+    if isinstance(raw, bool) and bool not in choices:
+        raise ConfigurationError(f"{where} can't be {str(raw).lower()}")
+    origins: list[Any] = [get_origin(choice) for choice in choices]
+    for collection in (frozenset, tuple):
+        if collection in origins and isinstance(raw, list):
+            try:
+                return collection(raw)
+            except TypeError:
+                raise ConfigurationError(f"{where} must be a list of plain values") from None
+    return raw

@@ -1,6 +1,6 @@
 """Configuration of the host port: its view of the chip."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hdl.config import ConfigurationError
 from pe.config import PeConfig
@@ -11,6 +11,8 @@ from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, M
 #: Byte address width of the host's AXI4 port: wider than any chip's, so that addresses beyond the
 #: DRAM exist and are refused.
 HOST_ADDRESS_BITS = 48
+#: Bits of a base: addresses of any processor's bus.
+BASE_BITS = 64
 #: No AXI burst crosses a multiple of this (AMBA AXI, A3.4.1).
 PAGE_BYTES = 4096
 
@@ -31,6 +33,7 @@ class HostConfig:
         id_bits: width of AXI identifiers, 1..16.
         vault_counters: whether the vaults have counters.
         network_counters: counters of a vault's node, 0..32.
+        bases: whether registers say where each vault's memory begins on its bus.
 
     Raises:
         ConfigurationError: a value outside its range, or ``pe.address_bits`` that do not fit the
@@ -46,6 +49,7 @@ class HostConfig:
     id_bits: int = 4
     vault_counters: bool = True
     network_counters: int = 0
+    bases: bool = field(default=False, metadata={"optional": True})
 
     def __post_init__(self) -> None:
         _CHECK.kind("pe", self.pe, PeConfig)
@@ -60,6 +64,7 @@ class HostConfig:
         ):
             _CHECK.within(name, getattr(self, name), low, high)
         _CHECK.flag("vault_counters", self.vault_counters)
+        _CHECK.flag("bases", self.bases)
         if self.vaults > MAX_VAULTS:
             raise ConfigurationError(
                 f"columns times rows must be at most {MAX_VAULTS}, not {self.vaults}"

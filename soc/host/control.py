@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -13,7 +13,7 @@ from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
 from soc.chip.control_bus import ControlLink, control_message
 
-from .config import HostConfig
+from .config import BASE_BITS, HostConfig
 from .decode import HostDecode
 from .register_map import CHIP, MAP_ADDRESS_BITS
 from .register_types import WORD_BYTES
@@ -44,16 +44,19 @@ class HostControl(Component):
         first (out, :class:`soc.chip.control_bus.ControlLink`): to the first tile; its summary is 0.
         last (in, ControlLink): from the last tile; messages are always accepted.
         host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
+        bases (out, BASE_BITS by vault): where its memory begins on its bus; only with them.
     """
 
     def __init__(self, config: HostConfig) -> None:
         self.config = config
+        bases = {"bases": Out(BASE_BITS).array(config.vaults)} if config.bases else {}
         super().__init__(
             {
                 "axi": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
                 "first": Out(ControlLink()),
                 "last": In(ControlLink()),
                 "host_interrupt": Out(1),
+                **bases,
             }
         )
 
@@ -124,6 +127,12 @@ class HostControl(Component):
             reads.eq(reads + accept_read - read),
         ]
         interrupts(m, decode, self.last.summary, self.host_interrupt)
+        if self.config.bases:
+            m.d.comb += decode.base.eq(Array(self.bases)[decode.base_vault])
+            for vault, base in enumerate(self.bases):
+                for half, write in enumerate(decode.base_write):
+                    with m.If(write & (decode.base_vault == vault)):
+                        m.d.sync += base.word_select(half, _DATA_BITS).eq(decode.data)
         return m
 
     def _responses(self, m: Module, platform: object) -> tuple[Value, Value]:

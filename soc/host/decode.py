@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
 from isa.table import ISA_VERSION
 from soc.chip.control_bus import (
+    INDEX_BITS,
     ControlBitmap,
     ControlCommand,
     ControlSpace,
@@ -17,7 +18,7 @@ from soc.chip.control_bus import (
     register_match,
 )
 
-from .config import HostConfig
+from .config import BASE_BITS, PAGE_BYTES, HostConfig
 from .register_map import (
     BLOCKS,
     CHIP,
@@ -44,6 +45,12 @@ _COMMANDS = {
     "SELECT_ALL": ControlCommand.SELECT_ALL,
 }
 _BITMAPS = {kind.name: kind for kind in ControlBitmap}
+_BASES = ("BASE_LOW", "BASE_HIGH")
+_BASE_MEMBERS = {
+    "base_vault": Out(INDEX_BITS),
+    "base": In(BASE_BITS),
+    "base_write": Out(len(_BASES)),
+}
 
 
 class HostDecode(Component):
@@ -64,6 +71,9 @@ class HostDecode(Component):
         interrupt_enabled (in, one bit for each interrupt): value of the register.
         interrupt_clear (out, one bit for each interrupt): interrupts to clear.
         interrupt_enable (out, 1): store ``data`` as the enabled interrupts.
+
+    With ``bases`` also ``base_vault`` (out, INDEX_BITS): vault whose base is accessed; ``base``
+    (in, 64): its value; ``base_write`` (out, 2): store ``data`` as its low and its high word.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -82,6 +92,7 @@ class HostDecode(Component):
                 "interrupt_enabled": In(_INTERRUPT_BITS),
                 "interrupt_clear": Out(_INTERRUPT_BITS),
                 "interrupt_enable": Out(1),
+                **(_BASE_MEMBERS if config.bases else {}),
             }
         )
 
@@ -95,6 +106,8 @@ class HostDecode(Component):
             inside = Signal(name=f"in_{block.name.lower()}")
             word, page = self._inside(m, block, inside)
             for register in block.registers:
+                if register.name in _BASES and not self.config.bases:
+                    continue
                 name = f"{block.name}_{register.name}".lower()
                 hit = Signal(name=f"hit_{name}")
                 allowed = Signal(name=f"allowed_{name}")
@@ -132,6 +145,8 @@ class HostDecode(Component):
             with m.If(hits["CHIP", "INTERRUPT_STATUS"]):
                 m.d.comb += self.interrupt_clear.eq(self.data)
             m.d.comb += self.interrupt_enable.eq(hits["CHIP", "INTERRUPT_ENABLE"])
+            if self.config.bases:
+                m.d.comb += self.base_write.eq(Cat(hits["CHIP", name] for name in _BASES))
         return m
 
     def _inside(self, m: Module, block: Block, inside: Signal) -> tuple[Value, Value]:
@@ -154,6 +169,8 @@ class HostDecode(Component):
             return data[min(address_bits, _DATA_BITS) :].any()
         if register.name == "PARAMETERS_HIGH":
             return data[max(address_bits - _DATA_BITS, 0) :].any()
+        if register.name == "BASE_LOW":
+            return data[: (PAGE_BYTES - 1).bit_length()].any()
         if block is CHIP and register.name == "PROGRAM":
             return index >= config.pe.instruction_words
         if block is CHIP and register.name == "START":
@@ -198,15 +215,23 @@ class HostDecode(Component):
             ]
         else:
             m.d.comb += message.data.eq(self._values()[register.name])
+        if register.name in _BASES:
+            m.d.comb += self.base_vault.eq(index)
 
     def _values(self) -> dict[str, Value]:
         """The chip's own registers."""
         running, faulted = CHIP.register("STATE").fields
+        bases: dict[str, Value] = {}
+        if self.config.bases:
+            bases = {
+                name: self.base.word_select(half, _DATA_BITS) for half, name in enumerate(_BASES)
+            }
         return {
             **{name: Const(value, _DATA_BITS) for name, value in fixed_values(self.config).items()},
             "STATE": (self.running << running.low) | (self.faulted << faulted.low),
             "INTERRUPT_STATUS": self.interrupt_status,
             "INTERRUPT_ENABLE": self.interrupt_enabled,
+            **bases,
         }
 
 
@@ -220,6 +245,8 @@ def register_count(config: HostConfig, block: Block, register: Register) -> int:
         return config.groups
     if block is VAULT and register.name.startswith("NETWORK"):
         return config.network_counters
+    if register.name in _BASES:
+        return config.vaults if config.bases else 0
     return register.count
 
 

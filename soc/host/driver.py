@@ -309,6 +309,13 @@ class Host:
         if content:
             await self._transport.write_memory(address, content)
 
+    async def place_vault(self, vault: int, base: int) -> None:
+        """Let the memory of a vault begin at byte ``base`` of its bus, a multiple of 4096, while no
+        PE runs; only of chips with ``host_data`` "none"."""
+        await self._check_vault(vault)
+        halves = [base & _WORD_MASK, base >> _WORD_BITS]
+        await self._transport.write_block(CHIP.address("BASE_LOW", vault), halves)
+
     # Registers.
 
     async def _read(self, block: Block, name: str, index: int = 0, *, page: int = 0) -> int:

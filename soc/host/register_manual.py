@@ -26,16 +26,14 @@ bits are ignored, and unused bits read 0. The responses are:
 
 - OKAY: done.
 - DECERR: there is no such register, PE or vault on this chip.
-- SLVERR: the register does not allow this access, or the value (each register says which); a write
-  without all of its strobes; a command while no PE is selected. The access has no effect, except
-  where a register says so.
+- SLVERR: the register does not allow this access, or the value (each says which); a write without
+  all strobes; a command while no PE is selected. It has no effect, except where a register says so.
 
 Programs and commands go to the *selected* PEs; after reset all are selected. To run a program: wait
 until no PE runs (`RUNNING`), select the PEs (`SELECT_ALL`, `SELECT`), write the program's words to
 `PROGRAM`, the address of the parameter block to `PARAMETERS_LOW` and `PARAMETERS_HIGH` (or to those
 of each PE), and its length to `START`; then wait for the interrupt or poll `RUNNING`.
-`soc/host/driver.py` does this in Python. The DRAM keeps its contents, and a PE that faulted can be
-launched again.
+`soc/host/driver.py` does this in Python. The DRAM keeps its contents; a faulted PE can run again.
 """
 
 

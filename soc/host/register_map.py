@@ -221,6 +221,27 @@ CHIP = Block(
         _bitmap("RUNNING", 0x180, HostAccess.READ, "PEs that run."),
         _bitmap("HALTED", 0x200, HostAccess.READ, "PEs whose program ended or was stopped."),
         _bitmap("FAULTED", 0x280, HostAccess.READ, "PEs that stopped at a fault."),
+        *(
+            Register(
+                name=f"BASE_{half}",
+                offset=0x4000 + place,
+                access=HostAccess.READ_WRITE,
+                doc=doc,
+                reset=0,
+                count=MAX_VAULTS,
+                stride=2 * WORD_BYTES,
+            )
+            for half, place, doc in (
+                (
+                    "LOW",
+                    0,
+                    "Where the memory of vault `n` begins on its bus, bits 31:0, to be written "
+                    "while no PE runs; only of chips with `host_data` `none`, else DECERR. SLVERR "
+                    "unless a multiple of 4096.",
+                ),
+                ("HIGH", WORD_BYTES, "Bits 63:32 of it."),
+            )
+        ),
         Register(
             name="PROGRAM",
             offset=0x8000,

@@ -26,6 +26,8 @@ _PLACER = "coloquinte"
 _WORKER = Path(__file__).with_name("placer.py")
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
+#: Most of the rows that cells and the space between them fill.
+_FULL = 0.95
 #: How much the placer tries, from 1 to 9. With 1 wires are 5 % longer; 3 takes three times as long.
 _EFFORT = 3
 
@@ -164,12 +166,15 @@ def place(
         *((*at, 0, 0) for name in (*netlist.inputs, *netlist.outputs) for at in plan.ports[name]),
     ]
     nets = _nets(netlist, plan, cells, memories)
+    rows = list(map(astuple, plan.rows()))
+    used = sum(widths[gate.kind] for gate in cells) / sum(width for _, _, width, _ in rows)
     work = {
         "boxes": boxes,
         "cells": len(cells),
-        "rows": [astuple(row) for row in plan.rows()],
+        "rows": rows,
         "nets": [pins for pins in nets if len(pins) > 1],
-        "density": 0 if start else density,
+        "density": min(_FULL, used / density),
+        "global": not start,
         "effort": _EFFORT,
         "seed": seed,
     }

@@ -32,8 +32,8 @@ def main() -> None:
         circuit.add_net(*map(list, zip(*pins, strict=True)))
     circuit.check()
     parameters = coloquinte.ColoquinteParameters(work["effort"], work["seed"])
-    if work["density"]:
-        circuit.expand_cells_to_density(work["density"])
+    circuit.expand_cells_to_density(work["density"])
+    if work["global"]:
         circuit.place_global(parameters)
     circuit.place_detailed(parameters)
     places = zip(circuit.cell_x, circuit.cell_y, circuit.cell_orientation, strict=True)

@@ -17,8 +17,7 @@ from soc.tile.config import VaultTileConfig
 from soc.tile.vault_memory import VaultMemory, memory_member
 from synth.errors import SynthesisError
 from synth.sram import SramTimes
-from synth.timing.domains import Crossings, domain_paths
-from synth.timing.sta import Path
+from synth.timing.sta import Crossings, Path, domain_paths
 
 from .asic import NANGATE45
 from .devices import find_placed
@@ -44,7 +43,7 @@ def _of_memory(config: VaultTileConfig, port: str) -> bool:
 
 
 def time_vault(config: VaultTileConfig) -> tuple[Mapping[str, Path], Crossings]:
-    """:func:`synth.timing.domains.domain_paths` in Nangate 45 nm, before layout, with pin loads.
+    """:func:`synth.timing.sta.domain_paths` in Nangate 45 nm, before layout, with pin loads.
 
     Parameters:
         config: with two clocks.

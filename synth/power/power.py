@@ -11,7 +11,7 @@ import numpy as np
 
 from hdl.sram_macro import SramGeometry
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_json
 from support.errors import Shown
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist

@@ -1,6 +1,6 @@
 """Times of all edges in a mapped netlist, level by level with the arrays of :mod:`.tables`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from .tables import CLOCKED, Flags, Numbers, Values, tables_of
 #: Slew of the clock, and of edges that have not yet arrived.
 CLOCK_SLEW_NS = 0.02
 #: ns until half of the supply is reached behind a resistance of an ohm with a load of a fF.
-_RC = 0.69e-6
+RC_NS = 0.69e-6
 
 
 def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, ...]:
@@ -75,7 +75,9 @@ class Timer:
         load: of each node, in fF.
         arrival, slew: of each node, in ns; before an edge arrives, -inf and the clock's slew.
         arc_gate, arc_slot, arc_from, arc_to: gate and nodes of each arc, and its place in the list
-            of the cell's arcs. arc_ns: its delay. levels: where those of each level begin.
+            of the cell's arcs. arc_ns: its delay, with the wire before it. levels: where those of
+            each level begin; groups: of each level, where those to the same node begin.
+        wire_ohm: of each net. wire_ns: delay of the wire behind each node.
         pin_gate, pin_slot, pin_net: the inputs of cells.
         end_gate, end_node, end_ns: where each path ends, and its length with setup.
     """
@@ -165,10 +167,10 @@ class Timer:
         count = len(self.nets)
         of_memories = np.bincount(self._reads, minlength=count)
         loads = np.array(data.cell.pins[data.data].edge_loads)
-        self._wire_ohm = np.zeros(count)
+        self.wire_ohm = np.zeros(count)
         if isinstance(wires, Wires):
             um = np.array([wires.um.get(bit, 0.0) for bit in self.nets])
-            self._wire_ff, self._wire_ohm = um * wires.ff, um * wires.ohm
+            self._wire_ff, self.wire_ohm = um * wires.ff, um * wires.ohm
         else:
             pins = np.bincount(self.pin_net, minlength=count) + of_memories
             by_pins = np.array([wires.load(number) for number in range(pins.max(initial=0) + 1)])
@@ -190,7 +192,7 @@ class Timer:
         self.levels = np.searchsorted(level, np.arange(level.max(initial=-1) + 2))
         changes = np.flatnonzero(np.diff(self.arc_to, prepend=-1) | np.diff(level, prepend=-1))
         at = np.searchsorted(changes, self.levels)
-        self._groups = [changes[a:b] for a, b in pairwise(at)]
+        self.groups = [changes[a:b] for a, b in pairwise(at)]
 
     def _levels(self, through: Flags) -> Numbers:
         """Level of each gate: one more than the highest of those that drive it; 0 for others.
@@ -236,8 +238,8 @@ class Timer:
         loads = self._fixed + np.stack(of_pins, 1)
         self.load = loads.ravel()
         # To its end, half of a wire's own load and all of the pins' pass its resistance.
-        wire_ns = _RC * self._wire_ohm[:, None] * (loads - self._wire_ff[:, None] / 2)
-        self._wire_ns = np.append(wire_ns.ravel(), 0.0)
+        wire_ns = RC_NS * self.wire_ohm[:, None] * (loads - self._wire_ff[:, None] / 2)
+        self.wire_ns = np.append(wire_ns.ravel(), 0.0)
         self.arrival = np.full(2 * count + 1, -np.inf)
         self.slew = np.full(2 * count + 1, CLOCK_SLEW_NS)
         self.arrival[self.clock] = 0.0
@@ -249,11 +251,11 @@ class Timer:
         delays, slews = tables.delays[places], tables.slews[places]
         load = self.load[self.arc_to]
         self.arc_ns = np.empty(len(places))
-        for (first, last), groups in zip(pairwise(self.levels), self._groups, strict=True):
+        for (first, last), groups in zip(pairwise(self.levels), self.groups, strict=True):
             at = slice(first, last)
             begin = self.arc_from[at]
             before = self.slew[begin]
-            self.arc_ns[at] = tables.at(delays[at], before, load[at]) + self._wire_ns[begin]
+            self.arc_ns[at] = tables.at(delays[at], before, load[at]) + self.wire_ns[begin]
             time = self.arrival[begin] + self.arc_ns[at]
             slew = tables.at(slews[at], before, load[at])
             slew[np.isneginf(time)] = -np.inf
@@ -271,8 +273,14 @@ class Timer:
         needed = np.maximum(np.where(setups < 0, 0.0, needed), 0.0)
         self.end_gate = np.concatenate([self._check_gate, self._ends[0].astype(np.int64)])
         self.end_node = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
-        self.end_ns = self.arrival[self.end_node] + self._wire_ns[self.end_node]
+        self.end_ns = self.arrival[self.end_node] + self.wire_ns[self.end_node]
         self.end_ns += np.concatenate([needed, self._ends[2]])
+
+    def kinds(self) -> list[str]:
+        """The kind of each of ``gates``, by :attr:`cell`."""
+        names = list(self.library.cells)
+        cells = zip(self.gates, self.cell.tolist(), strict=True)
+        return [gate.kind if cell < 0 else names[cell] for gate, cell in cells]
 
     def required(self, period_ns: float) -> Values:
         """When an edge must arrive at each node at the latest, so that all paths end in time."""
@@ -285,6 +293,35 @@ class Timer:
             needed = required[self.arc_to[at]] - self.arc_ns[at]
             np.minimum.at(required, self.arc_from[at], needed)
         return required
+
+    def needs(self, period_ns: float) -> Mapping[tuple[int, int], float]:
+        """When an edge must arrive at the latest at the inputs of a gate, behind the wire: by the
+        gate and the node; those that start no path and end none are absent."""
+        starts = self.arc_from != self.clock
+        of_arcs = self.required(period_ns)[self.arc_to] - self.arc_ns + self.wire_ns[self.arc_from]
+        there = np.isfinite(self.end_ns)
+        node = self.end_node[there]
+        of_ends = period_ns + self.arrival[node] + self.wire_ns[node] - self.end_ns[there]
+        gate = np.concatenate([self.arc_gate[starts], self.end_gate[there]])
+        node = np.concatenate([self.arc_from[starts], node])
+        ns = np.concatenate([of_arcs[starts], of_ends])
+        order = np.lexsort((-ns, node, gate))
+        ends = zip(gate[order].tolist(), node[order].tolist(), strict=True)
+        # The earliest of each comes last, and stays.
+        return dict(zip(ends, ns[order].tolist(), strict=True))
+
+    def slopes(self) -> Values:
+        """ns that each node comes later for each fF more, at its driver's slowest arc."""
+        tables, load = self.tables, self.load[self.arc_to]
+        delays = tables.delays[tables.first_arc[self.cell[self.arc_gate]] + self.arc_slot]
+        slew = self.slew[self.arc_from]
+        later = tables.at(delays, slew, load + 1.0) - tables.at(delays, slew, load)
+        slopes = np.zeros(len(self.arrival))
+        np.maximum.at(slopes, self.arc_to, later)
+        for _, net, access in self._driven.T.tolist():
+            more, _ = self._macros.drive(access, 1.0)
+            slopes[2 * int(net) : 2 * int(net) + 2] = more - access
+        return slopes
 
     def back(self, node: int) -> Iterator[tuple[int, int]]:
         """Gates of the latest path to ``node``, the last first, each with the node it drives."""

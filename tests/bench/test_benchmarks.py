@@ -103,7 +103,10 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "run_variant", lambda *_, **__: dict.fromkeys(TRAFFICS, Anything()))
     check("vault")
-    outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
+    outcome = Anything(
+        match=True,
+        result=Anything(latencies=dict.fromkeys(range(20), 1), vaults=[defaultdict(int)]),
+    )
     monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
     check("memory_variants")
     monkeypatch.setattr(vault, "run_stress", lambda **_: [])

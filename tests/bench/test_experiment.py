@@ -9,7 +9,7 @@ import pytest
 import bench
 from bench.harness import command, record
 from bench.harness.experiment import Listed, find, listed
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 
 SOURCE = '''"""A dummy."""
 
@@ -79,7 +79,7 @@ def test_it_runs_with_options_and_is_recorded(vip: Vip, tmp_path: Path) -> None:
     assert "recorded" not in text
     report = json.loads((tmp_path / "dummy.json").read_text())["experiments"]["dummy"]
     assert report["results"]["number_1"] == {"value": 1, "unit": "apples"}
-    assert report["configurations"]["pe-small"]["registers"] == any_preset("pe-small").registers
+    assert report["configurations"]["pe-small"]["registers"] == design("pe-small").registers
     code, text, _ = vip("bench", "dummy", "--stale")
     assert text == "stale: dummy: no record\n"
     code, _, err = vip("bench", "dummy", "--size", "2", "--record")
@@ -126,4 +126,4 @@ def test_experiments_say_what_they_measure(name: str) -> None:
     assert summary.endswith(".")
     assert experiment.minutes > 0
     for preset in experiment.presets:
-        assert any_preset(preset)
+        assert design(preset)

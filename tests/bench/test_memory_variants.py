@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from bench import vault as experiments
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.pool_shape import PoolShape
 from sim_tb.cosim.engine import CosimError
 from sim_tb.workloads.tiles import TileLayer
@@ -87,7 +86,7 @@ def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_batch_repeats_images_but_reads_weights_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    dense = TileLayer(name="fc8", dense=DenseShape(inputs=64, outputs=16))
+    dense = TileLayer(name="fc8", dense=(64, 16))
     twice = TileLayer(name="conv3_2", pool=PoolShape(width=8, height=4, channels=16))
     monkeypatch.setattr(experiments, "_TILE", "vault")
     monkeypatch.setattr(experiments, "LAYERS", [dense, twice])

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from isa.assembly.assembler import AssemblyError, assemble, assemble_file, listing
+from isa.assembly.assembler import AssemblyError, assemble, assemble_file
+from isa.program import listing
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role, decode, encode
 
 #: The code of thesis Figure 6.3, without the lines that it leaves out.

@@ -10,8 +10,7 @@ from isa.hazards import Hazard, HazardKind, HazardLog, HazardModel
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.table import BY_KEY
-from isa.timing import VECTOR_LATENCY
-from isa.vector_operation import VectorOperation
+from isa.timing import VECTOR_LATENCY, VectorOperation
 
 LOAD, STORE = BY_KEY["ld.sram[8]"], BY_KEY["st.sram[8]"]
 

@@ -1,5 +1,5 @@
-from isa.assembly.assembler import assemble, listing
-from isa.program import Program
+from isa.assembly.assembler import assemble
+from isa.program import Program, listing
 
 
 def test_words_stand_beside_their_lines() -> None:

@@ -16,7 +16,6 @@ from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.networks.parameters import Weights
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.nn.pool_shape import PoolShape
@@ -51,8 +50,7 @@ def pooled(shape: PoolShape, *, room: int = 4096) -> KernelJob:
 
 def dense(batch: int = 1, **data: Any) -> KernelJob:
     given = {"inputs": zeros(batch, 10), "weights": zeros(12, 10), "bias": zeros(12)}
-    shape = DenseShape(inputs=10, outputs=12, batch=batch)
-    return dense_job(shape, **(given | data), fraction=8)
+    return dense_job(**(given | data), fraction=8)
 
 
 def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
@@ -78,8 +76,8 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         ),
         (lambda: pooled(PoolShape(width=4, height=4, channels=3), room=16), "no slice does"),
         (lambda: dense(5000), "at most 64 at a time"),
-        (lambda: dense(weights=zeros(10, 12)), "weights must have the shape (12, 10)"),
-        (lambda: dense(inputs=zeros(2, 10)), "inputs must have the shape (1, 10)"),
+        (lambda: dense(weights=zeros(12)), "weights must have the shape outputs x inputs"),
+        (lambda: dense(inputs=zeros(2, 9)), "inputs must have the shape batch x 10"),
         (lambda: lstm(4000), "at most 64 vectors for each"),
         (lambda: lstm(peepholes=zeros(4, 8)), "peepholes must have the shape (3, 8)"),
         (

@@ -14,7 +14,6 @@ from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, clip, count_saturation, to_fixed
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.nn.pool_shape import PoolShape
@@ -35,9 +34,8 @@ def convolution(*, channels: int, strips: bool) -> KernelJob:
 
 
 def fully_connected(others: Elements | None) -> KernelJob:
-    shape = DenseShape(inputs=256, outputs=48)
     data = (values(1, 256), values(48, 256), values(48))
-    return dense_job(shape, *data, fraction=8, others=others)
+    return dense_job(*data, fraction=8, others=others)
 
 
 def lstm() -> KernelJob:

@@ -7,13 +7,13 @@ import pytest
 from skimage.io import imread, imsave
 
 from microkernels.bp import golden as bp_golden
+from microkernels.bp.golden import percent_wrong
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import (
     StereoError,
     _grey,
     draw,
     motorcycle,
-    percent_wrong,
     read_pair,
     stereo_scene,
 )

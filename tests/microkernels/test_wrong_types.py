@@ -40,7 +40,7 @@ from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense import DenseLayout, dense_program
-from microkernels.nn.dense_plan import DenseShape, plan_dense
+from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
@@ -62,7 +62,6 @@ def zeros(*shape: int) -> Elements:
 
 CONV = ConvShape(width=8, height=8, channels=16, filters=8)
 POOL = PoolShape(width=8, height=8, channels=16)
-DENSE = DenseShape(inputs=10, outputs=12)
 PRODUCT = ProductShape(groups=1, rows=3, columns=5, inner=4, fraction=8)
 RELU = ElementOperation(function="relu")
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
@@ -73,7 +72,7 @@ MAP = FeatureMap(base=0, width=8, height=8, channels=16, depth=16)
 SMALL = FeatureMap(base=8192, width=4, height=4, channels=16, depth=16)
 TARGET = FeatureMap(base=8192, width=6, height=6, channels=8, depth=8)
 PLAN = plan_conv(CONV, depth=16, out_depth=8)
-DENSE_PLAN = plan_dense(DENSE)
+DENSE_PLAN = plan_dense(inputs=10, outputs=12)
 LAYERS = Network(
     input=MapSize(6, 6, 3),
     layers=(
@@ -90,7 +89,6 @@ COARSE = BpLayout.of(coarse_problem(PROBLEM), base=coarse_base(FINE))
 INSTANCES: tuple[Any, ...] = (
     CONV,
     POOL,
-    DENSE,
     LSTM,
     MAP,
     PROBLEM,
@@ -174,13 +172,17 @@ def _conv(**given: Any) -> object:
     return conv_job(CONV, *data, **({"fraction": 8} | given))
 
 
+def _instance(kind: type[object]) -> object:
+    return next(one for one in INSTANCES if isinstance(one, kind))
+
+
 def _pool(**given: Any) -> object:
     return pool_job(POOL, zeros(1, 8, 8, 16), **given)
 
 
 def _dense(**given: Any) -> object:
     data = (zeros(1, 10), zeros(12, 10), zeros(12))
-    return dense_job(DENSE, *data, **({"fraction": 8} | given))
+    return dense_job(*data, **({"fraction": 8} | given))
 
 
 def _lstm(**given: Any) -> object:
@@ -228,7 +230,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (vgg16, {"side": 32, "narrower": 8}),
     (plan_conv, {"shape": CONV, "depth": 16, "out_depth": 8, "filters": None, "strips": False}),
     (best_depth, {"shape": CONV, "out_depth": 8, "scratchpad_bytes": 4096}),
-    (plan_dense, {"shape": DENSE, "segments": 1, "sharers": 1, "chunk": None}),
+    (plan_dense, {"inputs": 10, "outputs": 12, "segments": 1, "sharers": 1, "chunk": None}),
     (plan_lstm, {"shape": LSTM, "vaults": 1, "sharers": 1, "scratchpad_bytes": 4096}),
     (
         bp_job,
@@ -240,8 +242,8 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     ),
     (bp_program, {"labels": 4, "bits": 16, "slots": 8, "scratchpad_bytes": 4096}),
     (between_program, {"name": "construct", "labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
-    (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
-    (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
+    (conv_program, {"layout": _instance(ConvLayout), "fraction": 8}),
+    (dense_program, {"layout": _instance(DenseLayout), "fraction": 8}),
     (line_program, {"layout": INSTANCES[-1]}),
     (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
     (gauss_program, {"systems": 2, "unknowns": 4}),

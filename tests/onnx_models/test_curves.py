@@ -13,10 +13,10 @@ from microkernels.common.fixed_point import count_saturation
 from microkernels.networks.curves import Function, evaluated, fitted
 from microkernels.networks.network import ElementWise
 from microkernels.nn.curves import MOST_PIECES, curve
-from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
+from microkernels.onnx_models.rewrite import in_curves
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check

@@ -34,7 +34,7 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.configurations import design
+from soc.generate.presets import design
 from vip.models.check import model_engines
 
 ENGINES = model_engines("vault")

@@ -64,7 +64,7 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     job = network_job(
         done.network,
         done.weights,
-        as_elements(maps[INPUT], done.formats.maps[INPUT]),
+        as_elements(maps[INPUT], done.formats[INPUT].output),
         engines=machine,
         further=done.constants,
     )
@@ -72,7 +72,7 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     assert run.match
     outputs = job.of_layers(run.outputs)
     for port, wanted in zip(found.outputs, exact, strict=True):
-        values = real_of(outputs[port.layer], done.formats.maps[port.layer])
+        values = real_of(outputs[port.layer], done.formats[port.layer].output)
         values = port.images(values).reshape(wanted.shape)
         # Maps between input and output may be much larger than an output near 0.
         assert np.abs(values - wanted).max() <= bound * max(np.abs(wanted).max(), 0.05)
@@ -289,11 +289,11 @@ def test_two_inputs_of_which_one_is_a_source() -> None:
     values = {port.layer: RANDOM.normal(0, 1, (1, 3, 3, 2)) for port in found.inputs}
     plan = plan_network(found.network, engines=ChipEngines())
     done = calibrate(found, NetworkLayout(plan), values)
-    elements = {name: as_elements(real, done.formats.maps[name]) for name, real in values.items()}
+    elements = {name: as_elements(real, done.formats[name].output) for name, real in values.items()}
     job = network_job(done.network, done.weights, elements.pop(INPUT), further=elements)
     run = execute(job)
     assert run.match
     (output,) = found.outputs
     first, second = values.values()
-    got = real_of(job.of_layers(run.outputs)[output.layer], done.formats.maps[output.layer])
+    got = real_of(job.of_layers(run.outputs)[output.layer], done.formats[output.layer].output)
     np.testing.assert_allclose(got, first - second, atol=1e-3)

@@ -81,7 +81,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     result = calibrated(coverage.model, x, SEVERAL)
     (port,), (end,) = coverage.model.inputs, coverage.model.outputs
     images = port.maps(x, 2)
-    elements = as_elements(images, result.formats.maps[port.layer])
+    elements = as_elements(images, result.formats[port.layer].output)
     job = network_job(result.network, result.weights, elements, engines=SEVERAL)
     run = execute(job)
     assert run.match
@@ -90,6 +90,6 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     real = {layer.name: values for layer, values in real_layers(coverage.model, {INPUT: images})}[
         end.layer
     ]
-    values = real_of(maps[end.layer], result.formats.maps[end.layer])
+    values = real_of(maps[end.layer], result.formats[end.layer].output)
     assert np.abs(values - real).max() < 2e-3 * np.abs(real).max()
     assert network_from_json(network_to_json(result.network)) == result.network

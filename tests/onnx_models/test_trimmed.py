@@ -12,9 +12,9 @@ from isa.image import DramImage
 from microkernels.networks.jobs import NetworkJob
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
+from soc.generate.presets import design
 from support.errors import VipError
 from tests.onnx_models.graphs import model
-from vip.configurations import design
 from vip.models.folder import load_folder
 from vip.models.run import compiled_job, elements_of
 

@@ -37,7 +37,7 @@ def _rounded(values: Reals, fraction: int) -> Reals:
 
 def _weights(done: Calibrated, name: str, way: str) -> Reals:
     held = done.model.real[name].weights
-    whole = done.formats.weights[name]
+    whole = done.formats[name].weights
     if way == "exact":
         return held
     if way == "layer":
@@ -48,7 +48,8 @@ def _weights(done: Calibrated, name: str, way: str) -> Reals:
 
 
 def _outputs(done: Calibrated, given: Mapping[str, Reals], way: str) -> Reals:
-    model, maps = done.model, done.formats.maps
+    model = done.model
+    maps = {name: one.output for name, one in done.formats.items()}
     real = {
         name: Weights(weights=_weights(done, name, way), bias=_rounded(own.bias, maps[name]))
         for name, own in model.real.items()

@@ -24,11 +24,12 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.networks.recurrent import Recurrent
-from microkernels.nn.element_shape import FUNCTIONS
+from microkernels.nn.element_shape import FUNCTIONS, OPERATIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import run_on
-from vip.configurations import design
+from soc.generate.presets import design
 from vip.models.check import model_engines
+from vip.models.layers import _pace
 
 SIZE = MapSize(7, 6, 20)
 #: What functions of single elements need.
@@ -109,9 +110,17 @@ def job() -> NetworkJob:
 def test_the_network_has_every_kind(job: NetworkJob) -> None:
     kinds = {type(layer) for layer in job.plan.network.layers}
     assert kinds == set(KINDS)
+    named = {layer.function for layer in layers() if isinstance(layer, ElementWise)}
+    assert named == set(OPERATIONS)
     assert job.plan.layers["strips"].strips
     assert INPUT in job.plan.network.sources["strips"]
     assert execute(job, instructions=design("vault-logistic").pe.instructions).match
+
+
+def test_launched_kinds_predict_cycles_with_a_measured_pace(job: NetworkJob) -> None:
+    launched = [layer for layer in layers() if not isinstance(layer, (Source, Rearrange))]
+    assert all(job.plan.layers[layer.name].cycles for layer in launched)
+    assert {layer.kind for layer in launched} | {"moves"} == set(_pace())
 
 
 @pytest.mark.slow

@@ -122,6 +122,7 @@ class Expected:
         self.programs = [{} for _ in range(count)]
         self.launches = [[] for _ in range(count)]
         self.enable = 0
+        self.bases = {"BASE_LOW": {}, "BASE_HIGH": {}}
         self.places = {}
         for block in BLOCKS:
             pages = {PE.name: count, VAULT.name: config.vaults}.get(block.name, 1)
@@ -131,6 +132,8 @@ class Expected:
                     indices = -(-count // 32)
                 if register.name.startswith("NETWORK"):
                     indices = config.network_counters
+                if register.name.startswith("BASE"):
+                    indices = config.vaults if config.bases else 0
                 for page in range(pages):
                     for index in range(indices):
                         address = block.address(register.name, index, page=page)
@@ -157,6 +160,11 @@ class Expected:
             for pe in pes:
                 kept = self.parameters[pe] & ~(0xFFFFFFFF << shift)
                 self.parameters[pe] = kept | value << shift
+            return OKAY
+        if register.name in self.bases:
+            if register.name == "BASE_LOW" and value % 4096:
+                return SLVERR
+            self.bases[register.name][index] = value
             return OKAY
         return getattr(self, f"_{register.name.lower()}")(value, index)
 
@@ -226,6 +234,8 @@ class Expected:
 
     def _chip(self, name, index):
         config = self.config
+        if name in self.bases:
+            return self.bases[name].get(index, 0)
         return {
             "IDENTITY": IDENTITY,
             "VERSION": MAP_VERSION | ISA_VERSION << 16,

@@ -8,14 +8,17 @@ import pytest
 
 from hdl.config import ConfigurationError
 from memory.timing import DramTiming
-from soc.generate.configuration_file import (
+from soc.generate.generate import MANIFEST, generate
+from soc.generate.presets import (
+    PRESETS,
+    chip_preset,
+    configuration_json,
     configuration_of,
+    preset,
     read_about,
     read_configuration,
     write_configuration,
 )
-from soc.generate.generate import MANIFEST, configuration_json, generate
-from soc.generate.presets import PRESETS, chip_preset, preset
 
 
 @pytest.mark.parametrize("name", PRESETS)

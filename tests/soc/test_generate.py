@@ -27,7 +27,7 @@ from soc.generate.generate import (
     generate,
     waiver_file,
 )
-from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
+from soc.generate.presets import PRESETS, chip_preset, design, preset, tile_preset
 from tests.soc.readers import (
     SLANG_WAIVERS,
     VERIBLE_WAIVERS,
@@ -62,7 +62,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     def make(name: str, kind: SramKind) -> Path:
         if (name, kind) not in made:
             folder = tmp_path_factory.mktemp("generated") / "pe"
-            generate(any_preset(name).with_sram(kind), folder)
+            generate(design(name).with_sram(kind), folder)
             made[name, kind] = folder
         return made[name, kind]
 

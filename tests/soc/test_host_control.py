@@ -1,11 +1,18 @@
 """The host's control port and the control bus around tiles of engines that only pretend."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
+from isa.assembly.assembler import assemble
+from memory.axi.layout import AxiConfig
+from noc.config import NetworkConfig
 from pe.interface import PeState
+from soc.chip import chip as chips
+from soc.chip.config import ChipConfig
 from soc.host.register_map import CHIP, PE, VAULT
+from soc.tile.config import VaultTileConfig
 from tests.soc.control_model import DECERR, OKAY, ControlRing, Engine, Expected
 from tests.soc.host_dut import small
 from tests.soc.lite_manager import LiteManager
@@ -66,20 +73,34 @@ def random_write(rng, expected):
             rng.randrange(1 << 20),
         )
     )
-    value = rng.choice((0, 1, rng.randrange(256), rng.getrandbits(10), rng.getrandbits(32)))
+    value = rng.choice(
+        (
+            0,
+            1,
+            rng.getrandbits(20) << 12,
+            rng.randrange(256),
+            rng.getrandbits(10),
+            rng.getrandbits(32),
+        )
+    )
     return address, value, WHOLE if rng.random() < 0.95 else rng.randrange(15)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.6])
-def test_random_accesses_answer_and_act_as_the_map_says(simulate, rng, pause):
+@pytest.mark.parametrize(("pause", "bases"), [(0.0, False), (0.6, True)], ids=["0.0", "0.6"])
+def test_random_accesses_answer_and_act_as_the_map_says(simulate, rng, pause, bases):
     # 36 engines: a bitmap register ends in the middle of a tile, the last one in its own middle.
-    config = small(columns=3, rows=2, pes=6)
+    config = replace(small(columns=3, rows=2, pes=6), bases=bases)
     chip = Chip(config, rng, pause)
     expected = Expected(config)
+    other = random.Random(7)
+    # One vault more than there are.
+    base_registers = [CHIP.address(f"BASE_{half}", n) for n in range(7) for half in ("LOW", "HIGH")]
 
     async def bench(ctx):
         for _ in range(5):
             writes = [random_write(rng, expected) for _ in range(25)]
+            for place in other.sample(base_registers, 6):
+                writes.append((place, other.getrandbits(20) << other.choice((0, 12)), WHOLE))
             responses = [expected.write(*write) for write in writes]
             found, _ = await chip.manager.access(ctx, writes=writes, each=chip.engines_step)
             assert found == responses
@@ -88,6 +109,7 @@ def test_random_accesses_answer_and_act_as_the_map_says(simulate, rng, pause):
             reads = [rng.choice(list(expected.places)) for _ in range(15)]
             reads += [CHIP.address("SELECT", 1), CHIP.address("RUNNING", 0), rng.randrange(1 << 20)]
             reads += [PE.address("STATUS", page=rng.randrange(36)), CHIP.address("STATE")]
+            reads += other.sample(base_registers, 4)
             answers = [expected.read(address) for address in reads]
             _, found = await chip.manager.access(ctx, reads=reads, each=chip.engines_step)
             for address, (response, data), answer in zip(reads, answers, found, strict=True):
@@ -235,3 +257,42 @@ def test_a_chip_without_counters_of_a_network_has_no_registers_for_them(simulate
         assert await chip.read(ctx, CHIP.address("COUNTERS")) == 3
 
     simulate(chip.dut, bench)
+
+
+def test_memories_begin_at_their_bases(simulate, rng):
+    """Loads of a chip that the host's memory serves."""
+    pe = replace(small().pe, address_bits=14, load_store_queue=8)
+    vault = AxiConfig(address_bits=14, tag_bits=pe.tag_bits + 1, data_bits=64, outstanding=4)
+    tile = VaultTileConfig(pe=pe, vault=vault, pes=1, extra_ports=1)
+    network = NetworkConfig(columns=2, rows=1, address_bits=14, tag_bits=tile.port_tag_bits)
+    dut = chips.Chip(ChipConfig(tile=tile, network=network, remote=False, host_data="none"))
+    words = assemble("mov r1, #72\nld.reg [64-bit] r2, r1\nhalt\n").words
+    bases = [0x1234_5678_9ABC_D000, 0xFFFF_F000]
+    writes = [(CHIP.address("PROGRAM", n), word) for n, word in enumerate(words)]
+    for number, base in enumerate(bases):
+        writes += [
+            (CHIP.address("BASE_LOW", number), base & 0xFFFF_FFFF),
+            (CHIP.address("BASE_HIGH", number), base >> 32),
+        ]
+    seen = {}
+
+    async def see(ctx):
+        for number, bus in enumerate(dut.axi):
+            if ctx.get(bus.arvalid):
+                seen[number] = ctx.get(bus.araddr)
+
+    async def bench(ctx):
+        manager = LiteManager(dut.control, rng, pause=0.0)
+        writes.append((CHIP.address("START"), len(words)))
+        for write in writes:
+            answers, _ = await manager.access(ctx, writes=[(*write, WHOLE)], each=see)
+            assert answers == [OKAY]
+        for _ in range(60):
+            await see(ctx)
+            await ctx.tick()
+
+    simulate(dut, bench)
+    # Requests are for the column of 32 bytes, or the word in it.
+    assert {number: address >> 5 for number, address in seen.items()} == {
+        number: base + 72 >> 5 for number, base in enumerate(bases)
+    }

@@ -55,6 +55,10 @@ def test_plain_functions_need_no_event_loop():
     run(host.write(100, b"abc"))
     assert run(host.read(99, 5)) == b"\0abc\0"
     assert run(host.read(99, 0)) == b""
+    run(host.place_vault(9, 0x5_1234_5000))
+    assert cable.log == [(0x4000 + 9 * 8, (0x1234_5000, 5))]
+    with pytest.raises(HostError, match="vault 10"):
+        run(host.place_vault(10, 0))
     identity = run(host.identify())
     assert (identity.vaults, identity.pe_count, identity.memory_bytes) == (10, 40, 10 << 12)
 

@@ -9,7 +9,7 @@ from hdl.clocks import CLOCK_PORTS, MEMORY_DOMAIN
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
-from soc.generate.presets import PRESETS, any_preset
+from soc.generate.presets import PRESETS, design
 from soc.tile.config import ClockConfig, VaultTileConfig
 
 OTHERS = sorted(
@@ -34,7 +34,7 @@ def bare(text: str) -> str:
     "name", ["vault-small", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 )
 def test_one_clock_gives_the_verilog_of_the_preset(name: str) -> None:
-    config = any_preset(name)
+    config = design(name)
     expected = verilog(config).modules
     one = ClockConfig(domains="one")
     assert verilog(with_clocks(config, one)).modules == expected

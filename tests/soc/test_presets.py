@@ -8,7 +8,7 @@ import pytest
 from hdl.config import ConfigurationError
 from memory.config import VaultConfig
 from pe.config import LOGISTIC_INSTRUCTIONS, STANDARD_INSTRUCTIONS
-from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
+from soc.generate.presets import PRESETS, chip_preset, design, preset, tile_preset
 
 
 def test_pe_is_the_machine_of_the_thesis() -> None:
@@ -78,7 +78,7 @@ def test_preset_of_another_kind_is_refused_with_those_that_fit(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         find(name)
-    assert any_preset(name) is PRESETS[name]
+    assert design(name) is PRESETS[name]
 
 
 def test_unknown_preset_is_refused_with_the_known_ones() -> None:

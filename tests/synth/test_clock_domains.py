@@ -31,7 +31,7 @@ from synth.physical.shell import SHELL, ports_of, shell_ffs, shell_verilog
 from synth.physical.vault_clocks import place_vault, time_vault
 from synth.sram import SramTimes
 from synth.timing.cell_library import parse_library
-from synth.timing.domains import Crossings, domain_paths
+from synth.timing.sta import Crossings, domain_paths
 from synth.timing.sta import Path as TimingPath
 from tests.synth.small_library import LIBRARY
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from pe.config import PeConfig
 from soc.chip.config import ChipConfig
-from soc.generate.configuration_file import configuration_of
-from soc.generate.generate import configuration_json, verilog
-from soc.generate.presets import preset
+from soc.generate.generate import verilog
+from soc.generate.presets import configuration_json, configuration_of, preset
 from synth.errors import SynthesisError
 from synth.physical.devices import DEVICES, FILL, find_device
 from synth.physical.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed

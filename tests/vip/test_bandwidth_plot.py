@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from isa.faults import FaultCause
 from isa.run import EngineEnd, RunResult
 from sim_tb.cosim.vault import WINDOW_CYCLES
-from vip.cosimulation.numbers import bandwidth_windows, draw_bandwidth
+from vip.cosimulation.stereo import draw_bandwidth
 
 
 def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:
@@ -26,6 +26,7 @@ def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:
         engines=(pe,),
         vaults=({"READS": int(moved[0]), "WRITES": int(moved[1]), "ROW_HITS": 1},),
         windows=tuple(windows),
+        window_cycles=WINDOW_CYCLES,
         tck_ns=0.8,
         simulated_cycles=cycles,
         seconds=1.0,
@@ -35,14 +36,14 @@ def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:
 def test_full_bus_is_the_limit_and_windows_after_the_end_are_left_out() -> None:
     full = WINDOW_CYCLES // 4
     found = result([(full, 0), (full // 2, full // 2), (0, full), (7, 7)], 3 * WINDOW_CYCLES)
-    length, gbs = bandwidth_windows(found)
+    length, gbs = found.bandwidth()
     assert length == pytest.approx(WINDOW_CYCLES * 0.0008)
     assert gbs == pytest.approx(np.array([[10, 5, 0], [0, 5, 10]]))
 
 
 def test_long_runs_are_shown_in_longer_intervals() -> None:
     found = result([(4, 0), (8, 0)] * 500 + [(0, 6)], 1001 * WINDOW_CYCLES)
-    length, gbs = bandwidth_windows(found)
+    length, gbs = found.bandwidth()
     assert gbs.shape == (2, 334)
     assert length == pytest.approx(3 * WINDOW_CYCLES * 0.0008)
     # Nothing is lost: 6000 columns read, 6 written.
@@ -50,7 +51,7 @@ def test_long_runs_are_shown_in_longer_intervals() -> None:
 
 
 def test_run_shorter_than_a_window_and_without_traffic() -> None:
-    _, gbs = bandwidth_windows(result([(0, 0)], 9))
+    _, gbs = result([(0, 0)], 9).bandwidth()
     assert gbs.tolist() == [[0.0], [0.0]]
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from isa.workspace import Workspace
-from soc.generate.generate import configuration_json
-from soc.generate.presets import preset
+from soc.generate.presets import configuration_json, preset
 
 #: Two pixels of four bytes, each of which is loaded for its own position.
 WORKSPACE = Workspace(

@@ -11,7 +11,7 @@ from onnx import helper, save
 import vip
 from isa.run import EngineEnd, RunResult
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 from soc.tile.config import VaultTileConfig
@@ -95,7 +95,7 @@ def test_no_energy_without_power_data(config: VaultTileConfig | ChipConfig) -> N
 def test_a_chip_counts_the_words_of_its_line_buffers() -> None:
     tiny = chip_preset("tiny")
     config = replace(tiny, tile=replace(tiny.tile, line_buffer=8))
-    job = chip_bp_job(motorcycle(16, 16, 4).problem, 1, config)
+    job = bp_job_on(motorcycle(16, 16, 4).problem, 1, config)
     outcome = run_on(job, config, on="model", preload=True)
     assert outcome.match
     for run in outcome.results.values():

@@ -5,8 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from soc.generate.configuration_file import write_configuration
-from soc.generate.presets import preset
+from soc.generate.presets import preset, write_configuration
 
 
 def test_a_file_makes_what_it_says(vip, tmp_path):

@@ -63,6 +63,13 @@ def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
         waiting += [((*words, name), load(name)) for name in getattr(command, "commands", {})]
 
 
+def test_every_command_has_an_example_and_writes_json():
+    for words, command in every_command():
+        if words and not hasattr(command, "commands"):
+            assert "Example: vip " in command.help, words
+            assert any("--json" in one.opts for one in command.params), words
+
+
 def test_help_shows_every_word(vip, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     count = 0

@@ -14,7 +14,7 @@ from isa.run import EngineEnd, Launch, RunResult
 from pe.config import PeConfig
 from sim_tb.cosim import trim_check
 from sim_tb.cosim.trim_check import ProgramFaultError, check_trimmed, measure
-from soc.generate.configuration_file import configuration_text
+from soc.generate.presets import configuration_text
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import vip as api
 from isa.run import RunResult
 from sim_tb.waves.cycles import TraceError
 from soc.generate.presets import preset
-from vip.cosimulation import waves
-from vip.cosimulation.waves import LOG, file_bytes
+from vip.cosimulation import runs
+from vip.cosimulation.runs import LOG, file_bytes
 
 Usage = namedtuple("Usage", "total used free")
 LOOP = "li r1, #200\nloop:\nsub r1, r1, #1\nbne r1, r0, loop\nhalt\n"
@@ -69,7 +69,7 @@ def test_estimates_of_vaults_and_chips_are_right(work, design, tmp_path):
 
 
 def test_a_large_trace_is_warned_of(vip, monkeypatch):
-    monkeypatch.setattr(waves, "LARGE", 10**6)
+    monkeypatch.setattr(runs, "LARGE", 10**6)
     Path("loop.s").write_text(LOOP)
     with pytest.warns(match=r"loop.vcd: the file will take about 4.\d MB; a smaller problem"):
         code, _, _ = vip("cosim", "program", "loop.s", "--trace", "loop.vcd")

@@ -16,10 +16,9 @@ import numpy as np
 from isa.iss.simulator import Simulator
 from isa.run import EngineEnd
 from isa.table import Unit
-from microkernels.bp.golden import labels
+from microkernels.bp.golden import labels, percent_wrong
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
-from microkernels.data.stereo import percent_wrong
 from pe.config import PeConfig
 from support.errors import VipError
 from synth.analysis.contents import Subject

@@ -25,17 +25,14 @@ from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
 from sim_tb.waves.saved import cut_waves, save_file, texts_of
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import Design, advised, configuration_json, design
 from support.errors import Shown
 from support.files import open_without_waiting, write_atomically
 from support.scratch import scratch_folder
-from vip.configurations import Design, advised, design
 from vip.programs import LIMIT, Dump, check_size, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
-from vip.synthesis.netlist import netlist_of
 
-from .numbers import run_json
-from .waves import waves
+from .runs import netlist_of, with_waves
 
 _SEARCH = "first difference (runs)"
 #: Clock cycles of waveforms before the first and after the last instruction shown.
@@ -186,9 +183,10 @@ class CosimRun(Shown):
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None where nothing was compared."""
         engine = self.config.kind == "engine"
-        numbers = self._engine_json() if engine else run_json(self.result, self.config)
+        numbers = self._engine_json() if engine else self.result.numbers()
         activity = {} if self.activity is None else {"activity": self.activity}
-        return {"machine": self.on, **numbers, **activity}
+        configuration = configuration_json(self.config)
+        return {"machine": self.on, **numbers, "configuration": configuration, **activity}
 
     def _engine_json(self) -> dict[str, object]:
         end, compared = self.result.engine, self.comparison
@@ -205,7 +203,6 @@ class CosimRun(Shown):
             "first_difference": None if self.located is None else self.located.to_json(),
             "hazards": None if compared is None else [item.report() for item in compared.hazards],
             "saturated": None if compared is None else sum(compared.saturated),
-            "configuration": configuration_json(self.config),
         }
 
 
@@ -319,29 +316,31 @@ def _run(
     """The run of the locator's launch; parameters as for :func:`cosim`, checked."""
     launch = locator.launch
     with DramImage(config.memory_bytes) as image:
-        with (
-            waves(
-                launch.program,
-                config,
-                on,
-                trace=trace,
-                pipeline=pipeline,
-                rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
-                max_cycles=launch.max_cycles,
-            ) as wave,
-            open_machine(
-                config, on, trace=wave.path, memory=behaviour, netlist=netlist, outer=outer
-            ) as machine,
-        ):
-            contents = machine.memory(image)
-            _fill(contents, image, locator.memory)
-            try:
-                result = machine.run(launch, image, progress=counting(locator.progress, _STAGE))
-            except RunError as error:
-                if compare and on == "rtl":
-                    locator.explain(error)
-                raise
-            dumped = b"" if dump is None else _dumped(contents, image, dump)
+
+        def simulated(wave: Path | None) -> tuple[RunResult, bytes]:
+            with open_machine(
+                config, on, trace=wave, memory=behaviour, netlist=netlist, outer=outer
+            ) as machine:
+                contents = machine.memory(image)
+                _fill(contents, image, locator.memory)
+                try:
+                    result = machine.run(launch, image, progress=counting(locator.progress, _STAGE))
+                except RunError as error:
+                    if compare and on == "rtl":
+                        locator.explain(error)
+                    raise
+                return result, b"" if dump is None else _dumped(contents, image, dump)
+
+        (result, dumped), activity = with_waves(
+            simulated,
+            launch.program,
+            config,
+            on,
+            trace=trace,
+            pipeline=pipeline,
+            rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
+            max_cycles=launch.max_cycles,
+        )
         comparison = _compared(locator, on, result, image) if compare else None
     differs = comparison is not None and not comparison.match
     return CosimRun(
@@ -351,7 +350,7 @@ def _run(
         result=_explained(result, launch.program, config, comparison),
         comparison=comparison,
         dumped=dumped,
-        activity=wave.activity,
+        activity=activity,
         located=locator.locate() if differs and on == "rtl" else None,
     )
 
@@ -372,11 +371,11 @@ def _explained(
     result: RunResult, program: Program, config: Configuration, comparison: Comparison | None
 ) -> RunResult:
     """``result`` with a line about each fault; the operands come from the simulator."""
-    known = comparison.fault if comparison is not None and comparison.match else ""
+    with_operands = comparison.fault if comparison is not None and comparison.match else ""
     ends = []
     for end in result.engines:
         if end.fault:
-            fault = advised(known or end.fault, program, end.cause, end.pc, config)
+            fault = advised(with_operands or end.fault, program, end.cause, end.pc, config)
             end = replace(end, fault=fault)
         ends.append(end)
     return replace(result, engines=tuple(ends))

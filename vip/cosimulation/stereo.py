@@ -8,36 +8,66 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hdl.ports import COLUMN_BYTES
 from isa.run import RunResult
+from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import labels as best_labels
-from microkernels.bp.jobs import bp_job
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.golden import percent_wrong
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,
     draw,
     motorcycle,
-    percent_wrong,
 )
-from microkernels.runtime.job import KernelJob, KernelOutcome
+from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import chip_ring, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
+from soc.generate.presets import Design, configuration_json, design
 from support.errors import Shown, counted
-from vip.configurations import Design, design
+from support.picture import COLOURS, picture
 from vip.progress import Progress, counting, silent
-from vip.synthesis.netlist import netlist_of
 
-from .numbers import draw_bandwidth, run_json
-from .waves import waves
+from .runs import netlist_of, with_waves
 
 #: Width and height: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip processes in a minute.
 _SIZES = {"engine": (64, 48), "vault": (60, 34), "chip": (32, 24)}
 #: Approximate cycles per message per engine.
 _CYCLES_PER_UPDATE = 81
+_INCHES = (9.0, 3.4)
+
+
+def draw_bandwidth(result: RunResult, path: Path, *, caption: str) -> None:
+    """Write a picture: bandwidth of reads and writes over time, stacked, below its limit.
+
+    Parameters:
+        result: of a run.
+        path: file to write; replaced only when the picture is complete.
+        caption: title, to which bandwidth and row hits are added.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    length, gbs = result.bandwidth()
+    edges = np.arange(gbs.shape[1] + 1) * length
+    limit = COLUMN_BYTES / (BURST_CLOCKS * result.tck_ns)
+    total = gbs.sum(axis=0)
+    with picture(*_INCHES, path) as figure:
+        axis = figure.subplots()
+        axis.stairs(gbs[0], edges, fill=True, color=COLOURS[0], label="read")
+        axis.stairs(total, edges, baseline=gbs[0], fill=True, color=COLOURS[1], label="written")
+        axis.axhline(limit, color="black", linewidth=0.8, linestyle="--", label="limit of the bus")
+        axis.set(
+            xlim=(0, edges[-1]),
+            ylim=(0, 1.2 * limit),
+            xlabel=f"time in us (intervals of {length:.2f} us)",
+            ylabel="GB/s",
+            title=f"{caption}: mean {result.gbs:.2f} GB/s, {result.row_hits:.0%} row hits",
+        )
+        axis.legend(loc="upper right", ncols=3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +142,8 @@ class BpRun(Shown):
         return report
 
     def _numbers(self) -> dict[str, object]:
-        numbers = run_json(self.outcome.result, self.config)
+        configuration = configuration_json(self.config)
+        numbers = {**self.outcome.result.numbers(), "configuration": configuration}
         if self.config.kind == "engine":
             return {**numbers, "counters": self.outcome.result.engine.counters}
         if self.config.kind == "chip":
@@ -187,8 +218,10 @@ def cosim_bp(
     chosen = design(config)
     if scene is None:
         scene = stereo_pair(config=chosen)
-    job = _job(scene.problem, iterations, chosen, pes)
-    cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
+    problem = scene.problem
+    cut = fastest_cut(problem.width, problem.height, vaults=chosen.vaults, pes=chosen.slots)
+    job = bp_job_on(problem, iterations, chosen, pes=pes, cut=cut)
+    cycles = _CYCLES_PER_UPDATE * problem.updates * iterations / (job.pes * job.vaults)
     preload = on != "rtl" if preload is None else preload
     chosen, netlist = netlist_of(chosen, on, target, progress, trace=pipeline or trace)
 
@@ -198,29 +231,20 @@ def cosim_bp(
         return run(model, on="model").results.values()
 
     counts = counting(progress, "cosimulation (cycles)", cycles)
-    with waves(job.program, chosen, on, trace=trace, pipeline=pipeline, rehearse=rehearse) as wave:
-        outcome = run(chosen, on=on, outer=outer, trace=wave.path, netlist=netlist, progress=counts)
+    outcome, activity = with_waves(
+        lambda wave: run(chosen, on=on, outer=outer, trace=wave, netlist=netlist, progress=counts),
+        job.program,
+        chosen,
+        on,
+        trace=trace,
+        pipeline=pipeline,
+        rehearse=rehearse,
+    )
     return BpRun(
         config=chosen,
         on=on,
         scene=scene,
         iterations=iterations,
         outcome=outcome,
-        activity=wave.activity,
-    )
-
-
-def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | None) -> KernelJob:
-    ring = cut = None
-    if config.kind == "chip":
-        ring = chip_ring(config)
-        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.slots)
-    return bp_job(
-        problem,
-        iterations,
-        ring=ring,
-        pes=config.slots if pes is None else pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-        cut=cut,
+        activity=activity,
     )

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +12,9 @@ from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import EngineEnd
+from soc.generate.presets import Design, advised, engine
 from support.checks import Checks
 from support.errors import suggestion
-from vip.configurations import Design, advised, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
@@ -69,12 +68,7 @@ class Debugger:
     def __enter__(self) -> "Debugger":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

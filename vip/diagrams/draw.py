@@ -10,9 +10,9 @@ from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
+from soc.generate.presets import Design, design
 from support.extras import together
 from support.picture import COLOURS, MUTED, check_picture, picture, tint
-from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
 from .links import TILE, Diagram, find_links

@@ -26,7 +26,7 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
-from vip.configurations import design
+from soc.generate.presets import design
 
 from .check import model_engines
 
@@ -64,7 +64,7 @@ class VipRep(BackendRep):
         plan = plan_network(model.network, batch=model.batch, engines=engines)
         done = calibrate(model, NetworkLayout(plan), maps)
         elements = {
-            name: as_elements(values, done.formats.maps[name], done.network.bits[name])
+            name: as_elements(values, done.formats[name].output, done.network.bits[name])
             for name, values in maps.items()
         }
         job = network_job(
@@ -80,7 +80,7 @@ class VipRep(BackendRep):
         layers = job.of_layers(run.outputs)
         results = []
         for port, value in zip(model.outputs, self._model.graph.output, strict=True):
-            values = real_of(layers[port.layer], done.formats.maps[port.layer])
+            values = real_of(layers[port.layer], done.formats[port.layer].output)
             flat = port.images(values).reshape(port.shape)
             kind = _type(value.type.tensor_type.elem_type)
             if port.integers:

@@ -11,17 +11,16 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError, RefusedError
-from microkernels.onnx_models.fusion import in_curves
 from microkernels.onnx_models.mapping import Coverage, map_graph
 from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
-from microkernels.onnx_models.steps import in_steps
+from microkernels.onnx_models.rewrite import in_curves, in_steps
 from microkernels.runtime.ring import ChipEngines
 from pe.config import PAIRS, PeConfig
 from sim_tb.cosim.kernels import chip_engines
+from soc.generate.presets import design
 from support.errors import Shown, VipError, unknown
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .layers import LayerFigures, planned_layers

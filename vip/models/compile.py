@@ -24,11 +24,11 @@ from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
-from microkernels.onnx_models.steps import requantised
+from microkernels.onnx_models.rewrite import requantised
 from pe.config import PAIRS
+from soc.generate.presets import design
 from support.errors import Shown
 from support.files import read_bytes
-from vip.configurations import design
 from vip.progress import Progress, silent
 
 from .check import for_machine, long_program, model_engines, part_of, read_model
@@ -47,8 +47,8 @@ class CompileReport(Shown):
     """A model that was compiled.
 
     Attributes:
-        model: as the folder holds it. programs: that differ. vault_bytes: of each vault's memory.
-        predicted_cycles: of a run. layers: what each is predicted to take.
+        model: as the folder holds it. vault_bytes: of each vault's memory.
+        layers: what each is predicted to take.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
         widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
@@ -56,14 +56,22 @@ class CompileReport(Shown):
     """
 
     model: CompiledModel
-    programs: int
     vault_bytes: int
-    predicted_cycles: float
     layers: tuple[LayerFigures, ...]
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
     widened: tuple[str, ...]
     error_in_bytes: float
+
+    @property
+    def programs(self) -> int:
+        """Number of programs that differ."""
+        return len({launch.program.words for launch in self.model.launches})
+
+    @property
+    def predicted_cycles(self) -> float:
+        """Of a run."""
+        return sum(layer.taken for layer in self.layers)
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -430,7 +438,7 @@ class _Compiler:
             network=calibrated.network,
             weights=calibrated.weights,
             constants=calibrated.constants,
-            fractions=dict(calibrated.formats.maps),
+            fractions={name: one.output for name, one in calibrated.formats.items()},
             inputs=model.inputs,
             outputs=model.outputs,
             maps=calibrated.maps,
@@ -440,13 +448,10 @@ class _Compiler:
         )
         of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
         save_folder(compiled, self.content, job, of_launches)
-        layers = planned_layers(job.layout, model.origins)
         return CompileReport(
             model=compiled,
-            programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
-            predicted_cycles=sum(layer.taken for layer in layers),
-            layers=layers,
+            layers=planned_layers(job.layout, model.origins),
             outputs=compared,
             requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
@@ -513,7 +518,7 @@ def _compared(
         output_error(
             port.tensor,
             port.images(
-                real_of(calibrated.outputs[port.layer], calibrated.formats.maps[port.layer])
+                real_of(calibrated.outputs[port.layer], calibrated.formats[port.layer].output)
             ).reshape(len(chosen), -1),
             exact[port.tensor],
         )

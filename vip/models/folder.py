@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from isa.assembly.assembler import listing
-from isa.program import Program
+from isa.program import Program, listing
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
@@ -32,7 +31,7 @@ from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.calibrate import ElementNetwork, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import ModelPort
+from microkernels.onnx_models.model import Value
 from microkernels.runtime.job import KernelJob
 from support.checks import shown
 from support.errors import VipError
@@ -134,8 +133,8 @@ class CompiledModel(ElementNetwork):
     batch: int
     maps: tuple[MapReport, ...]
     fractions: Mapping[str, int]
-    inputs: tuple[ModelPort, ...]
-    outputs: tuple[ModelPort, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
     keep: bool
     carry: Mapping[str, str]
     launches: tuple[Launch, ...]
@@ -262,8 +261,8 @@ def _fill(
     write_file(work / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
-def _port(content: Any) -> ModelPort:
-    return ModelPort(
+def _port(content: Any) -> Value:
+    return Value(
         tensor=str(content["tensor"]),
         shape=tuple(int(axis) for axis in content["shape"]),
         layer=str(content["layer"]),

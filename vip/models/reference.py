@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError, RefusedError, one_line
 from microkernels.onnx_models.magnitudes import with_norms
-from microkernels.onnx_models.model import MappedModel, ModelPort, of_images, real_layers
+from microkernels.onnx_models.model import MappedModel, Value, of_images, real_layers
 from microkernels.onnx_models.read import OnnxGraph, load_proto
 from support.extras import need
 from vip.progress import Progress, silent
@@ -145,7 +145,7 @@ def _unrunnable(why: Exception) -> UnrunnableError:
     return UnrunnableError(f"onnxruntime can't run the model: {one_line(why)}")
 
 
-def _check_shapes(ports: Sequence[ModelPort], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
+def _check_shapes(ports: Sequence[Value], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
     for port in ports:
         if (shape := runs[port.tensor][0].shape) != port.shape:
             raise ModelError(
@@ -158,8 +158,8 @@ def onnx_outputs(
     model: Path | bytes | OnnxModel,
     arrays: Mapping[str, NDArray[Any]],
     *,
-    inputs: Sequence[ModelPort],
-    outputs: Sequence[ModelPort],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
     batch: int,
     carry: Mapping[str, str] | None = None,
     progress: Progress = silent,
@@ -434,7 +434,7 @@ def _differing(
     session: OnnxModel,
     mapped: MappedModel,
     numbers: Mapping[str, Reals],
-    ports: Sequence[ModelPort],
+    ports: Sequence[Value],
 ) -> dict[str, _Difference]:
     """The tensors of ``ports`` that differ, in their order."""
     random = np.random.default_rng(1)
@@ -471,7 +471,7 @@ def _differing(
 def _float_outputs(
     mapped: MappedModel,
     numbers: Mapping[str, Reals],
-    ports: Sequence[ModelPort],
+    ports: Sequence[Value],
     *,
     steps: bool,
 ) -> dict[str, Reals]:

@@ -28,8 +28,8 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import On, Place
 from soc.generate.designs import Configuration
+from soc.generate.presets import design
 from support.errors import Shown, counted
-from vip.configurations import design
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 

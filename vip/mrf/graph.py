@@ -10,8 +10,8 @@ from microkernels.graphs.problem import Graph, energy
 from microkernels.graphs.soft import probabilities
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
+from soc.generate.presets import Design, design
 from support.errors import Shown
-from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
 

@@ -17,7 +17,7 @@ from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
-from vip.configurations import Design, design
+from soc.generate.presets import Design, design
 from vip.progress import Progress, counting
 
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.

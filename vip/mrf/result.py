@@ -14,7 +14,7 @@ from microkernels.mrf.disparities import Disparities, encoded, png_factor, stere
 from microkernels.mrf.pair import PairOptions
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_json
 from support.errors import Shown
 from support.extras import need
 from support.files import write_atomically

@@ -12,14 +12,13 @@ import numpy as np
 from microkernels.bp.choice import shifts_of
 from microkernels.bp.golden import BLOCK, copied, energy, iterate
 from microkernels.bp.golden import labels as best_labels
-from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
 from microkernels.bp.tiles import fastest_cut
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.runtime.job import Golden, KernelJob
-from sim_tb.cosim.kernels import chip_engines, chip_ring
+from sim_tb.cosim.kernels import bp_job_on, chip_engines
 from support.errors import VipError
 from vip.progress import Progress, silent
 
@@ -197,7 +196,7 @@ class _BpSolver:
         levels = self._options.problems(self._problem)
         runs, cycles = self._options.run_levels(levels, job_of, progress)
         pairs = zip(runs, golden()[0], strict=True)
-        differing = sum(int(np.count_nonzero(own != right)) for own, right in pairs)
+        differing = sum(int(np.count_nonzero(result != right)) for result, right in pairs)
         return runs[-1], differing, cycles
 
     def _job(
@@ -208,34 +207,31 @@ class _BpSolver:
         *,
         choose: bool = False,
     ) -> KernelJob:
-        options = self._options
-        ring = cut = None
-        if options.machine.kind == "chip":
-            ring, vaults = chip_ring(options.machine), options.machine.vaults
-            block = BLOCK if method == "hbp" else 1
-            cut = fastest_cut(
-                problem.width, problem.height, vaults=vaults, pes=options.machine.slots, block=block
-            )
-        arguments: dict[str, Any] = {
-            "ring": ring,
-            "pes": options.machine.slots,
-            "scratchpad_bytes": options.machine.pe.scratchpad_bytes,
-            "instruction_words": options.machine.pe.instruction_words,
-            "form": options.form,
-            "cut": cut,
-            "choose": choose,
-            "damping": options.damping,
-            "messages": messages,
-        }
-        if method == "hbp":
-            costs = options.coarse_smoothness
+        options, machine = self._options, self._options.machine
+        hierarchical = method == "hbp"
+        iterations, costs = options.iterations, options.coarse_smoothness
+        arguments: dict[str, Any] = {}
+        if hierarchical:
+            arguments["coarse_iterations"] = options.coarse_iterations
             arguments["smoothness"] = None if costs is None else costs[0]
-            return bp_levels_job(
-                problem, options.coarse_iterations, options.iterations, **arguments
-            )
-        fine = problem is self._problem
-        return bp_job(
-            problem, options.iterations if fine else options.coarse_iterations, **arguments
+        elif problem is not self._problem:
+            iterations = options.coarse_iterations
+        return bp_job_on(
+            problem,
+            iterations,
+            machine,
+            form=options.form,
+            cut=fastest_cut(
+                problem.width,
+                problem.height,
+                vaults=machine.vaults,
+                pes=machine.slots,
+                block=BLOCK if hierarchical else 1,
+            ),
+            choose=choose,
+            damping=options.damping,
+            messages=messages,
+            **arguments,
         )
 
     def _form(self) -> str:

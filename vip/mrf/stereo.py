@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+from microkernels.bp.smoothness import coarse_costs
 from microkernels.data.stereo import StereoError
 from microkernels.mrf.pair import PairOptions, stereo_field
-from microkernels.mrf.smoothness import coarse_costs
 from vip.progress import Progress, silent
 
 from .options import MrfOptions

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from microkernels.data.pictures import need_photographs
 from sim_tb.runner.build import check_tools, need_simulator
+from soc.generate.presets import Design, engine
 from support.extras import need, together
 from support.files import write_atomically
 from support.picture import COLOURS, MUTED, SUFFIXES, picture
@@ -15,7 +16,6 @@ from synth.physical.asic import NANGATE45, need_nangate
 from synth.physical.devices import find_device, find_placed
 from synth.physical.nextpnr import need_nextpnr
 from synth.power.power import THESIS_MHZ, PowerReport
-from vip.configurations import Design, engine
 from vip.output import provenance
 from vip.progress import Progress, naming, silent
 from vip.synthesis.power import KERNELS

@@ -10,7 +10,6 @@ from microkernels.bp.jobs import bp_job
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
@@ -76,9 +75,7 @@ def _conv(
 def _dense(
     pes: int, scratchpad_bytes: int, *, inputs: int = 256, outputs: int = 64, batch: int = 1
 ) -> KernelJob:
-    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
     return dense_job(
-        shape,
         _values(batch, inputs),
         _values(outputs, inputs, limit=100),
         _values(outputs),

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from hdl.config import ConfigurationError
-from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_json, configuration_of, design
 from support.files import read_bytes
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, find_target
-from vip.configurations import design
 
 from .kernels import SweepError, check_kernel, kernel_name
 from .tasks import engine_or_vault

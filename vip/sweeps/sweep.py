@@ -12,8 +12,7 @@ from typing import Any
 from hdl.config import ConfigurationError
 from hdl.yosys import need_yosys
 from sim_tb.runner.build import need_simulator
-from soc.generate.configuration_file import write_configuration
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_json, write_configuration
 from support.cache import build_folder
 from support.errors import Shown
 from support.extras import need, together

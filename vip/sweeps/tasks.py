@@ -14,8 +14,8 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.cosim.recorded import record_job
 from sim_tb.runner.cache import fingerprint, source_digest
-from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
+from soc.generate.presets import configuration_of
 from support.errors import VipError
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task

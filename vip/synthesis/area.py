@@ -6,7 +6,7 @@ from itertools import filterfalse, product
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json
+from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from synth.errors import SynthesisError
@@ -17,7 +17,6 @@ from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
 from synth.physical.targets import DEFAULT_TARGETS, check_target
 from synth.physical.units import check_units
-from vip.configurations import Design, engine
 from vip.executor.executor import check_scheduler
 from vip.progress import Progress, by_part, silent
 

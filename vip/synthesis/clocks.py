@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json, verilog
+from soc.generate.generate import verilog
+from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from synth.errors import SynthesisError
@@ -16,7 +17,6 @@ from synth.physical.corners import CornerTiming, check_corners, time_corners
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import AIM_MHZ, find_cells
 from synth.timing.cell_library import CellLibrary
-from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
 
 

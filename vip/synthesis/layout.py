@@ -1,5 +1,5 @@
-"""The verb ``layout``: an engine of standard cells, placed, with buffers for its long wires, and
-routed.
+"""The verb ``layout``: an engine of standard cells, placed, with buffers and sizes for its wires,
+and routed.
 
 Unless they are routed, wires are half the perimeters of the boxes around their pins, made longer by
 :data:`DETOUR`; clocks are ideal and not routed. Memories are blocks of the areas and times of
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.generate import configuration_json, verilog
+from soc.generate.generate import verilog
+from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from support.files import write_file
@@ -29,7 +30,7 @@ from synth.layout.extraction import faults
 from synth.layout.floorplan import Floorplan, check_density
 from synth.layout.lef import Lef
 from synth.layout.placement import PlacedCells, need_placer, place
-from synth.layout.repair import buffered
+from synth.layout.repair import repaired, without_buffers
 from synth.layout.routing import Routes
 from synth.netlist import Netlist
 from synth.physical.area import AreaRow
@@ -39,16 +40,15 @@ from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path
-from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
-#: Load in fF that a cell may drive before buffers are added. Of 15 to 50 the whole engine is
-#: fastest with 40 (667 MHz; 649 with 25, 602 with 50).
-MOST_FF = 40.0
+#: Share of the rows that cells fill where they are closest, before there are buffers, and after:
+#: wires need room as well.
+_ROOMY, _CLOSE = 0.8, 0.9
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
 #: Files of cells and layers beside the library of ``nangate45``.
@@ -69,10 +69,10 @@ class Layout(Shown):
         config: of the engine. target: what it is mapped to.
         wire: fF and ohm of a micrometre of wire.
         mm2: area of the die.
-        steps: ``placed``, ``buffered``, with buffers and placed again, and ``routed``, if it is,
-            with the lengths of its wires: each with ``logic_ge`` of its cells, ``cells``,
-            ``wire_mm`` in all, ``loads_mhz``, the clock with the load of wires, and ``delays_mhz``
-            and its path, with their resistance, too.
+        steps: ``placed``, without buffers, ``repaired``, with buffers, other sizes of cells and
+            placed again, and ``routed``, if it is, with the lengths of its wires: each with
+            ``logic_ge`` of its cells, ``cells``, ``wire_mm`` in all, ``loads_mhz``, the clock with
+            the load of wires, and ``delays_mhz`` and its path, with their resistance, too.
     """
 
     config: PeConfig
@@ -106,7 +106,7 @@ def layout(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Layout:
-    """Place an engine, add buffers to its long wires, and route it.
+    """Place an engine, choose buffers and sizes of cells for its wires, and route it.
 
     ``layout("pe").steps[-1].values["loads_mhz"]`` is its clock with the load of placed wires.
     Mapped units and placements are cached.
@@ -152,11 +152,12 @@ def layout(
     die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
     count = 2 if route is None else 3
     progress("layout", 0, count, "placement")
-    placed = place(netlist, die, density=density, seed=seed)
-    progress("layout", 1, count, "buffers")
-    longer, start = buffered(placed, library, ff=DETOUR * wire.ff, most=MOST_FF)
-    last = place(longer, die, density=density, seed=seed, start=start)
-    steps = [_step("placed", placed, library, wire), _step("buffered", last, library, wire)]
+    placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
+    progress("layout", 1, count, "buffers and sizes")
+    longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
+    better, start = repaired(placed, library, longer, cells.aim_ns)
+    last = place(better, die, density=_CLOSE, seed=seed, start=start)
+    steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
     routes = None
     if route is not None:
         progress("layout", 2, count, "wires")

@@ -3,8 +3,7 @@
 from typing import Any
 
 from pe.config import PeConfig
-from soc.generate.configuration_file import configuration_as
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_as, configuration_json
 from support.errors import VipError
 from synth.errors import SynthesisError
 from synth.physical.nextpnr import Placement

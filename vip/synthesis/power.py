@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
-from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
 from pe.config import PeConfig
+from sim_tb.cosim.kernels import bp_job_on
 from sim_tb.cosim.recorded import RecordedRun, record_job, record_program
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import verilog
+from soc.generate.presets import Design, engine
 from support.errors import VipError
 from support.extras import together
 from synth.physical.asic import need_nangate
@@ -25,7 +26,6 @@ from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.power.power import PowerReport, check_energies, measure_power
 from synth.timing.sta import longest_path
-from vip.configurations import Design, engine
 from vip.programs import fill, load_program, memory_contents
 from vip.progress import Progress, by_part, silent
 
@@ -43,11 +43,7 @@ KERNELS: Mapping[str, str] = {
 def record(kernel: str, config: PeConfig) -> RecordedRun:
     """Run a kernel of :data:`KERNELS` with the ports recorded."""
     if kernel == "bp":
-        job = bp_job(
-            motorcycle(*_BP_SIZE).problem,
-            scratchpad_bytes=config.scratchpad_bytes,
-            instruction_words=config.instruction_words,
-        )
+        job = bp_job_on(motorcycle(*_BP_SIZE).problem, 1, config)
         return record_job(job, config, {"message update": job.updates or 0})
     job = conv_loop_job(*conv_loop_data(CONVOLUTION_POSITIONS))
     return record_job(job, config, {"multiply-accumulate": job.operations // 2})

@@ -25,13 +25,13 @@ from sim_tb.cosim.applications import ApplicationError
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
+from soc.generate.presets import design
 from soc.tile.config import VaultTileConfig
 from support.errors import counted, unknown
 from support.files import read_bytes
 from support.scratch import scratch_folder
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
-from vip.configurations import design
 from vip.models.compile import Images, compile_model, input_arrays, spread
 from vip.models.folder import CompiledModel, load_folder, manifest_of
 from vip.models.run import compiled_job, elements_of, model_jobs

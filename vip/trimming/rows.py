@@ -12,8 +12,7 @@ from microkernels.suite import Application
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import launches_key
 from sim_tb.runner.cache import fingerprint, source_digest
-from soc.generate.configuration_file import configuration_as
-from soc.generate.generate import configuration_json
+from soc.generate.presets import configuration_as, configuration_json
 from vip.output import provenance
 
 from .runs import SLOWER

@@ -11,9 +11,9 @@ from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck
 from sim_tb.runner.build import need_simulator
-from soc.generate.configuration_file import configuration_text
-from soc.generate.generate import Generated, configuration_json
+from soc.generate.generate import Generated
 from soc.generate.generate import generate as write_verilog
+from soc.generate.presets import Design, configuration_json, configuration_text, engine
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown
 from synth.analysis.contents import Subject
@@ -25,7 +25,6 @@ from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
 from synth.physical.devices import Device, find_device
 from synth.physical.targets import DEFAULT_TARGETS
-from vip.configurations import Design, engine
 from vip.models.compile import CompileReport
 from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent

@@ -17,7 +17,8 @@ from microkernels.networks.network import Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import Array, evaluate
-from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted
 from support.extras import MissingExtraError

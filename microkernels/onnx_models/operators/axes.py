@@ -14,12 +14,12 @@ from microkernels.networks.parameters import Reals, Weights
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import (
     Importer,
-    Value,
     index_of,
     rearranged,
     rows,
     straight,
 )
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 
 from .arrange import window_results

@@ -51,7 +51,7 @@ def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, out
     bias = np.asarray(attribute(node, "intercepts", [0.0] * outputs), np.float64)
     product = parts("MatMul", node.inputs[0], weights.reshape(outputs, -1).T)
     sums = parts("Add", product, bias)
-    if importer.is_used(output):
+    if importer.used(output):
         parts(_AFTER[after], sums, output=output)
     return sums
 
@@ -64,7 +64,7 @@ def regressor(importer: Importer, node: GraphNode) -> None:
 
 def _labels(importer: Importer, node: GraphNode) -> Reals | None:
     """Labels of integers; None: nothing uses them."""
-    if not importer.is_used(node.outputs[0]):
+    if not importer.used(node.outputs[0]):
         return None
     labels = np.asarray(attribute(node, "classlabels_ints", []), np.float64)
     if not labels.size:

@@ -11,8 +11,8 @@ from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import INPUT, ElementWise
 from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
-from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged, rows
-from microkernels.onnx_models.model import to_maps
+from microkernels.onnx_models.importer import Importer, index_of, rearranged, rows
+from microkernels.onnx_models.model import Value, to_maps
 from microkernels.onnx_models.read import GraphNode, attribute
 
 from .linear import activate, scale_channels
@@ -176,7 +176,7 @@ def with_constant(
     linear = kind in ("add", "subtract", "multiply")
     numbers = _by_channel(importer, constant, value) if linear else None
     layer = importer.layers.get(value.layer)
-    fused = value.alone and layer is not None and layer.name in importer.real
+    fused = value.layer not in importer.shared and layer is not None and layer.name in importer.real
     many = value.size.width == value.size.height == 1 and value.size.channels > _MOST_DIAGONAL
     if numbers is None or (numbers.size > 1 and many and not fused):
         constants = importer.constant_map(node, constant, value)

@@ -13,7 +13,8 @@ import numpy as np
 
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.parameters import Reals
-from microkernels.onnx_models.importer import Importer, Value
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 
 from .elements import affine, combine, limited

@@ -13,7 +13,8 @@ import numpy as np
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted
 
@@ -430,7 +431,12 @@ def scale_channels(
     of its own."""
     before = importer.layers.get(value.layer)
     channels = value.size.channels
-    if value.alone and value.layer in importer.real and before is not None and before.with_relu():
+    if (
+        value.layer not in importer.shared
+        and value.layer in importer.real
+        and before is not None
+        and before.with_relu()
+    ):
         real = importer.real[before.name]
         if scale.size == 1 or len(real.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (real.weights.ndim - 1))
@@ -473,7 +479,9 @@ def activate(importer: Importer, node: GraphNode) -> bool:
     """Merge ReLU into the previous layer if nothing else reads it; returns whether it did."""
     value = importer.held(node)
     before = importer.layers.get(value.layer)
-    limited = before.with_relu() if before is not None and value.alone else None
+    limited = (
+        before.with_relu() if before is not None and value.layer not in importer.shared else None
+    )
     if limited is None:
         return False
     importer.layers[value.layer] = limited

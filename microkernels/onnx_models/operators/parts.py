@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.onnx_models.importer import Importer, Operator, Value
+from microkernels.onnx_models.importer import Importer, Operator
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode
 
 from .elements import unary

@@ -8,8 +8,8 @@ from microkernels.networks.curves import Function
 from microkernels.networks.network import ElementWise, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
-from microkernels.onnx_models.model import Norm
+from microkernels.onnx_models.importer import Importer, index_of, rearranged
+from microkernels.onnx_models.model import Norm, Value
 from microkernels.onnx_models.read import GraphNode, attribute
 from support.errors import counted
 

@@ -19,13 +19,13 @@ from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.importer import (
     Importer,
     Index,
-    Value,
     adjacent,
     copied,
     index_of,
     rearranged,
     rows,
 )
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 
 from .elements import affine, combine, with_constant

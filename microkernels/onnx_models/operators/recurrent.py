@@ -11,7 +11,8 @@ import numpy as np
 
 from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute
 
 from .linear import pixel_conv

@@ -208,6 +208,8 @@ def _rows(config: HostConfig) -> Iterator[RegisterRow]:
     for number, block in enumerate(BLOCKS):
         for register in block.registers:
             count = register_count(config, block, register)
+            if not count:
+                continue
             least, greatest, last_most = _written(config, block, register)
             action, value = _action(config, block, register)
             program = block is CHIP and register.name == "PROGRAM"

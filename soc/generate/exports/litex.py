@@ -1,6 +1,7 @@
 """A LiteX module around a chip."""
 
 from hdl.axi import Axi4Lite
+from soc.host.config import BASE_BITS
 
 from .exported import ExportedDesign
 
@@ -82,7 +83,7 @@ def litex_module(design: ExportedDesign) -> dict[str, str]:
         ExportError: the design has ports that are no AXI.
     """
     interfaces = ""
-    memories = 0
+    bases: list[str] = []
     for port in design.axi_ports("LiteX"):
         signature = port.signature
         if isinstance(signature, Axi4Lite):
@@ -97,10 +98,12 @@ def litex_module(design: ExportedDesign) -> dict[str, str]:
         if port.is_manager:
             interfaces += (
                 f"        self.memories.append({new})\n"
-                f'        ports |= self._axi("{port.name}", self.memories[{memories}], {size}, '
-                f"True, bases[{memories}])\n"
+                f'        ports |= self._axi("{port.name}", self.memories[{len(bases)}], {size}, '
+                f"True, bases[{len(bases)}])\n"
             )
-            memories += 1
+            # Wider addresses begin at bases of registers.
+            own = size < BASE_BITS
+            bases.append(hex(len(bases) * design.vault_bytes if own else 0))
         else:
             interfaces += (
                 f"        self.{port.name} = {new}\n"
@@ -116,7 +119,7 @@ def litex_module(design: ExportedDesign) -> dict[str, str]:
         name="".join(part.capitalize() for part in design.top.split("_")),
         top=design.top,
         sources="".join(f'    "{name}",\n' for name in design.sources),
-        bases=", ".join(hex(number * design.vault_bytes) for number in range(memories)),
+        bases=", ".join(bases),
         clocks=joined,
         interfaces=interfaces,
     )

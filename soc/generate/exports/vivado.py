@@ -61,6 +61,7 @@ class _Package:
         self._bases = {
             port.name: (f"{port.label.upper()}_BASE", number * design.vault_bytes)
             for number, port in enumerate(managers)
+            if port.signature.address_bits < _ADDRESS_BITS
         }
         #: Suffix of the wrapper's clock -> the design's clock and reset.
         pairs = zip(design.clocks[::2], design.clocks[1::2], strict=True)
@@ -108,6 +109,7 @@ class _Package:
             f"  parameter [{_ADDRESS_BITS - 1}:0] {name} = {_ADDRESS_BITS}'h{base:x}"
             for name, base in self._bases.values()
         )
+        parameters = f"#(\n{parameters}\n) " if parameters else ""
         buses = {bus.name: bus for bus in self._buses()}
         declared: list[str] = []
         first = dict(reversed([(port.bus, port) for port in self._ports()]))
@@ -134,7 +136,7 @@ class _Package:
         for axi in self._axi:
             for name, _, bits in axi.signals():
                 outer = inner = f"{axi.label}_{name}"
-                if axi.is_manager and name.endswith("addr"):
+                if axi.name in self._bases and name.endswith("addr"):
                     inner = f"{outer}_in_vault"
                     base = self._bases[axi.name][0]
                     zeros = f"{{{_ADDRESS_BITS - bits}'b0, {inner}}}"
@@ -145,7 +147,7 @@ class _Package:
             f"// VIP {self._design.title}: the ports name their interfaces for Vivado. Generated.\n"
             "// A base is where a vault's memory is for the interconnect, a multiple of its size.\n"
             "// verilator lint_off SYMRSVDWORD\n"
-            f"module {self.name} #(\n{parameters}\n) (\n  "
+            f"module {self.name} {parameters}(\n  "
             + "\n  ".join(declared)
             + "\n);\n  "
             + "\n  ".join(body)

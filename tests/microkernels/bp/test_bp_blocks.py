@@ -16,8 +16,8 @@ from microkernels.bp.labels import split_outputs
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_VECTORS, block_fit
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing

@@ -11,7 +11,7 @@ from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
-from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing

@@ -9,8 +9,8 @@ from microkernels.bp import golden
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import VaultRing

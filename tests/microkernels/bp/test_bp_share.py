@@ -12,18 +12,26 @@ from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
-from microkernels.bp.runs import PAIR, Piece, share_sweep, sweep_team
+from microkernels.bp.runs import PAIR, SweepRun, share_sweep, sweep_team
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together
 from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
+#: Bytes from line to line; those from update to update are 1.
+PITCH = 1 << 20
 
-def cut(share: list[Piece], updates: int) -> tuple[list[Piece], list[Piece]]:
+
+def shares_of(lines: int, updates: int, sharers: int) -> list[list[SweepRun[int]]]:
+    """The runs of each engine."""
+    tile = SweepRun[int](line_pitch=PITCH, pixel_pitch=1, last_pitch=1, updates=updates)
+    return share_sweep(tile, lines, range(sharers), FlagTable(0, max(1, sharers)))
+
+
+def cut(share: list[SweepRun[int]]) -> tuple[list[SweepRun[int]], list[SweepRun[int]]]:
     """Heads and tails of a share."""
-    tails = [piece for piece in share if piece.first]
-    return [p for p in share if p not in tails and p.updates < updates], tails
+    return [run for run in share if run.signal_1], [run for run in share if run.wait]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -31,39 +39,44 @@ def cut(share: list[Piece], updates: int) -> tuple[list[Piece], list[Piece]]:
 def test_every_update_is_made_once_and_evenly(lines: int, updates: int, sharers: int) -> None:
     made = np.zeros((lines, updates), int)
     times = []
-    shares = share_sweep(lines, updates, sharers)
+    shares = shares_of(lines, updates, sharers)
     assert len(shares) == sharers
     for pe, share in enumerate(shares):
         times.append(0.0)
-        for piece in share:
-            assert piece.updates > 0
-            columns = slice(piece.first, piece.first + piece.updates)
-            for group in piece.groups:
-                made[piece.lanes * group : piece.lanes * (group + 1), columns] += 1
-            rate = 1 if piece.lanes == PAIR else 1.2
-            times[-1] += rate * piece.lanes * len(piece.groups) * piece.updates
-        heads, tails = cut(share, updates)
+        for run in share:
+            assert run.updates > 0
+            line, first = divmod(run.first_message, PITCH)
+            assert (line * PITCH + first, run.updates < updates) == (
+                run.load_start,
+                bool(run.signal_1 or run.wait),
+            )
+            for group in range(run.groups):
+                begin = line + group * run.lane_pitch // PITCH
+                made[begin : begin + run.lanes, first : first + run.updates] += 1
+            rate = 1 if run.lanes == PAIR else 1.2
+            times[-1] += rate * run.lanes * run.groups * run.updates
+        heads, tails = cut(share)
         if heads:
             assert heads == share[:1] != share
-            _, (tail,) = cut(shares[pe + 1], updates)
-            assert (tail.groups, tail.first) == (heads[0].groups, heads[0].updates)
+            _, (tail,) = cut(shares[pe + 1])
+            assert tail.wait == heads[0].signal_1
+            assert tail.first_message == heads[0].first_message + heads[0].updates
         if tails:
             assert tails == share[-1:]
-            assert cut(shares[pe - 1], updates)[0]
+            assert cut(shares[pe - 1])[0]
     assert (made == 1).all()
     most = 1.2 if lines <= sharers else 2 * -(-lines // (2 * sharers)) + 1.2 * (lines % 2)
     assert max(times) <= most * updates
     if lines >= 4 * sharers:
-        # The shares include the overhead of each cut, so they are even to a few pieces' beginnings.
+        # The shares include the overhead of each cut, so they are even to a few runs' beginnings.
         even = (lines + 0.2 * (lines % 2)) * updates / sharers
         assert max(times) <= even + 4 * bp_runs.START_UPDATES
 
 
 def test_34_lines_for_4_pes_are_eight_and_a_half_each() -> None:
-    """But for what it takes to begin: the PEs with three pieces have less than those with two."""
+    """But for what it takes to begin: the PEs with three runs have less than those with two."""
     amounts = [
-        sum(piece.lanes * len(piece.groups) * piece.updates for piece in share)
-        for share in share_sweep(34, 59, 4)
+        sum(run.lanes * run.groups * run.updates for run in share) for share in shares_of(34, 59, 4)
     ]
     assert sum(amounts) == 34 * 59
     assert amounts == [502, 500, 500, 504]
@@ -173,7 +186,7 @@ def test_the_rest_of_a_cut_line_waits_for_its_begin(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(2)
     # Dear changes of label: what a message says is not forgotten on its way.
     problem = BpProblem(rng.integers(-300, 300, (9, 16, 4)), 2000 * (1 - np.eye(4, dtype=int)))
-    assert any(cut(share, 15)[0] for share in share_sweep(9, 15, 4))
+    assert any(cut(share)[0] for share in shares_of(9, 15, 4))
     assert run(problem, 4, one_behind(0, 30), iterations=1)
     words = FlagTable.words
 
@@ -222,6 +235,6 @@ def test_four_pes_on_a_tile_lose_little(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(("lines", "updates", "sharers"), [(0, 1, 1), (1, -1, 1), (1, 1, 0)])
 def test_bad_shares_are_refused_in_one_line(lines: int, updates: int, sharers: int) -> None:
     with pytest.raises(KernelError) as error:
-        share_sweep(lines, updates, sharers)
+        shares_of(lines, updates, sharers)
     assert "allowed are at least" in str(error.value)
     assert "\n" not in str(error.value)

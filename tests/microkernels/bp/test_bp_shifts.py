@@ -13,8 +13,8 @@ from microkernels.bp.shifts.kernel import LANES, LaneShifts
 from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
 from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.shifts.wide import WideShifts
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing

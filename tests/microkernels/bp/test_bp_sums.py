@@ -15,9 +15,9 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.runs import SweepRun
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines, VaultRing

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.bp.shifts.transform import Transform, transform_of
-from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.bp.smoothness import smoothness_costs
 
 
 def matrix_of(values: list[int]) -> np.ndarray:

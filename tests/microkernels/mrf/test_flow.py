@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from microkernels.bp.smoothness import coarse_costs, smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import read_photographs
 from microkernels.mrf.disparities import encoded_flow
 from microkernels.mrf.matching import displacements, flow_costs, matching_costs
-from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 COSTS: dict[str, Callable[[int, int], int]] = {
     "linear:3": lambda right, down: min(abs(right) + abs(down), 3),

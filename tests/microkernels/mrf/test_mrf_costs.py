@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from microkernels.bp.smoothness import coarse_costs, smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.mrf.matching import CENSUS_SIDE, matching_costs
-from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 
 def pictures(seed: int, height: int = 6, width: int = 9) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.golden import FRACTION, TrwsField
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 
 STEPS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 

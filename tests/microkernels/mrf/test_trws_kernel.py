@@ -11,13 +11,13 @@ from isa.image import DramImage
 from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.transform import transform_of
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job, trws_levels_job
 from microkernels.bp.trws.kernel import trws_builder
 from microkernels.bp.trws.order import TrwsShape
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Writable
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import simulate

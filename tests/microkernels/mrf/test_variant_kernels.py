@@ -9,9 +9,9 @@ from microkernels.bp.choice import shifts_of
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.wide import WideShifts
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
-from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import VaultRing

@@ -8,7 +8,7 @@ import pytest
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
-from microkernels.networks.network import Conv, MapSize, Network, Pool
+from microkernels.networks.network import KINDS, Conv, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
 from tests.microkernels.networks.test_networks import LITTLE, engines, job_of
@@ -24,9 +24,7 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
-            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an "
-            r"ElementWise or a Normalize or a Product or a Source or a "
-            r"Rearrange or a Recurrent, not 'a'",
+            rf"layers\[0\] must be an? {' or an? '.join(kind.__name__ for kind in KINDS)}, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (

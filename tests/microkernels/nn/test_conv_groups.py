@@ -12,7 +12,7 @@ from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 
 
 def expanded(shape: ConvShape, weights: Elements) -> Elements:
@@ -114,9 +114,9 @@ def test_groups_that_do_not_fit_are_refused() -> None:
 def test_dilation_and_groups_take_hardly_more_than_a_dense_layer() -> None:
     size = {"width": 18, "height": 12, "filters": 32}
     dense = ConvShape(**size, channels=16)
-    plain = run_on(job_of(dense, 1, depth=16, reuse=True), any_preset("vault"), on="model")
+    plain = run_on(job_of(dense, 1, depth=16, reuse=True), design("vault"), on="model")
     groups = ConvShape(**size, channels=64, dilation=2, inner=16, padding=2)
-    made = run_on(job_of(groups, 1, depth=16, reuse=True), any_preset("vault"), on="model")
+    made = run_on(job_of(groups, 1, depth=16, reuse=True), design("vault"), on="model")
     assert plain.match
     assert made.match
     rate, dense_rate = groups.macs / made.cycles, dense.macs / plain.cycles
@@ -127,7 +127,7 @@ def test_dilation_and_groups_take_hardly_more_than_a_dense_layer() -> None:
 def test_a_tile_on_the_verilog() -> None:
     shape = ConvShape(width=9, height=8, channels=24, filters=8, dilation=2, inner=12)
     job = job_of(shape, 2, depth=12, reuse=True, sharers=4)
-    runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
+    runs = [run_on(job, design("vault"), on=on) for on in ("rtl", "model")]
     assert all(run.match for run in runs)
     assert runs[0].cycles == runs[1].cycles
 

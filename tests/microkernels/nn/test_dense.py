@@ -17,7 +17,7 @@ from microkernels.common.fixed_point import BYTE, Elements
 from microkernels.common.memory import Writable
 from microkernels.networks.parameters import real_of
 from microkernels.nn.dense import DenseLayout
-from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
+from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
 from microkernels.runtime.job import simulate
 from tests.microkernels.nn.test_conv_bytes import INSTRUCTIONS, check
@@ -52,9 +52,7 @@ def test_equals_the_golden_model(
     base: int,
     seed: int,
 ) -> None:
-    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
     job = dense_job(
-        shape,
         values(seed, batch, inputs, limit=limit),
         values(seed + 1, outputs, inputs, limit=limit),
         values(seed + 2, outputs, limit=limit),
@@ -81,11 +79,10 @@ def test_golden_model_is_near_the_reference(
     inputs: int, outputs: int, batch: int, chunk: int, seed: int
 ) -> None:
     """Half a unit of the last place for each chunk."""
-    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
     vectors = values(seed, batch, inputs, limit=100)
     weights = values(seed + 1, outputs, inputs, limit=100)
     bias = values(seed + 2, outputs)
-    sums = partial_sums(shape, chunk, vectors, weights, fraction=FRACTION)
+    sums = partial_sums(chunk, vectors, weights, fraction=FRACTION)
     fixed = dense(sums[np.newaxis], bias, relu=True)
     model = onnx.parser.parse_model(
         """
@@ -103,9 +100,7 @@ def test_golden_model_is_near_the_reference(
 
 
 def test_largest_batch_that_fits() -> None:
-    shape = DenseShape(inputs=24, outputs=9, batch=64)
     job = dense_job(
-        shape,
         values(1, 64, 24),
         values(2, 9, 24),
         values(3, 9),
@@ -116,20 +111,19 @@ def test_largest_batch_that_fits() -> None:
     assert np.array_equal(result, job.expected)
     assert not hazards
     with pytest.raises(KernelError, match=r"a batch of 1000 vectors does not fit.*at most 64"):
-        plan_dense(DenseShape(inputs=24, outputs=9, batch=1000))
+        plan_dense(inputs=24, outputs=9, batch=1000)
 
 
 @pytest.mark.parametrize("inputs", [3136, 512, 153, 1])
 def test_chunks_waste_little(inputs: int) -> None:
-    plan = plan_dense(DenseShape(inputs=inputs, outputs=1024), sharers=4)
+    plan = plan_dense(inputs=inputs, outputs=1024, sharers=4)
     assert inputs <= plan.chunks * plan.chunk < inputs + 8
     assert plan.pe_outputs == 256
 
 
 @pytest.mark.parametrize(("outputs", "batch"), [(256, 16), (512, 8), (1024, 4)])
 def test_products_of_several_vectors_need_no_drain(outputs: int, batch: int) -> None:
-    shape = DenseShape(inputs=784, outputs=outputs, batch=batch)
-    assert plan_dense(shape, sharers=4).spaced
+    assert plan_dense(inputs=784, outputs=outputs, batch=batch, sharers=4).spaced
 
 
 @pytest.mark.parametrize(
@@ -142,24 +136,23 @@ def test_products_of_several_vectors_need_no_drain(outputs: int, batch: int) -> 
 )
 def test_plans_that_can_not_be(changes: dict[str, int], message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        plan_dense(DenseShape(inputs=24, outputs=9), **changes)
+        plan_dense(inputs=24, outputs=9, **changes)
 
 
 def test_data_that_do_not_fit() -> None:
-    shape = DenseShape(inputs=24, outputs=9, batch=2)
     inputs, weights, bias = values(1, 2, 24), values(2, 9, 24), values(3, 9)
-    with pytest.raises(KernelError, match=r"inputs must have the shape \(2, 24\)"):
-        dense_job(shape, inputs[:1], weights, bias, fraction=4)
+    with pytest.raises(KernelError, match="inputs must have the shape batch x 24"):
+        dense_job(inputs[:, :20], weights, bias, fraction=4)
     with pytest.raises(KernelError, match=r"bias must have the shape \(9,\)"):
-        dense_job(shape, inputs, weights, bias[:8], fraction=4)
+        dense_job(inputs, weights, bias[:8], fraction=4)
     with pytest.raises(KernelError, match="segments x batch x outputs"):
-        dense_job(shape, inputs, weights, bias, fraction=4, others=values(4, 2, 9))
+        dense_job(inputs, weights, bias, fraction=4, others=values(4, 2, 9))
     with pytest.raises(KernelError, match="inputs must be at least 1"):
-        DenseShape(inputs=0, outputs=1)
+        plan_dense(inputs=0, outputs=1)
 
 
 def test_vectors_that_do_not_fit() -> None:
-    plan = plan_dense(DenseShape(inputs=24, outputs=9))
+    plan = plan_dense(inputs=24, outputs=9)
     with pytest.raises(KernelError, match=r"target must be 1 x 1 x 9 .*not 1 x 1 x 8"):
         DenseLayout(plan=plan, target=vectors(64, 8, 1), base=128)
     with pytest.raises(KernelError, match="source must have one slice, not 2"):
@@ -171,7 +164,9 @@ def test_vectors_that_do_not_fit() -> None:
 bytes_job = partial(dense_job, pairs=True)
 
 
-def byte_data(shape: DenseShape, seed: int, *, extreme: bool = False) -> tuple[Elements, ...]:
+def byte_data(
+    inputs: int, outputs: int, batch: int, seed: int, *, extreme: bool = False
+) -> tuple[Elements, ...]:
     """Inputs, weights and biases; only the largest numbers if ``extreme``."""
     random = np.random.default_rng(seed)
 
@@ -181,9 +176,9 @@ def byte_data(shape: DenseShape, seed: int, *, extreme: bool = False) -> tuple[E
         return random.integers(low, high, size, endpoint=True)
 
     return (
-        values(-128, 127, shape.batch, shape.inputs),
-        values(-128, 127, shape.outputs, shape.inputs),
-        values(-32000, 32000, shape.outputs),
+        values(-128, 127, batch, inputs),
+        values(-128, 127, outputs, inputs),
+        values(-32000, 32000, outputs),
     )
 
 
@@ -210,34 +205,28 @@ def test_bytes_equal_the_golden_model(
     extreme: bool,
     seed: int,
 ) -> None:
-    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
-    numbers = byte_data(shape, seed, extreme=extreme)
+    numbers = byte_data(inputs, outputs, batch, seed, extreme=extreme)
     more = {"fraction": fraction, "narrow": narrow, "relu": relu, "sharers": sharers}
-    check(bytes_job(shape, *numbers, **more), seed)  # type: ignore[arg-type]
+    check(bytes_job(*numbers, **more), seed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("narrow", [None, 0, 8])
 def test_sums_of_other_segments(narrow: int | None) -> None:
-    shape = DenseShape(inputs=31, outputs=13, batch=3)
     others = np.random.default_rng(5).integers(-3000, 3000, (2, 3, 13))
-    check(
-        bytes_job(shape, *byte_data(shape, 4), fraction=3, narrow=narrow, others=others, sharers=2)
-    )
+    check(bytes_job(*byte_data(31, 13, 3, 4), fraction=3, narrow=narrow, others=others, sharers=2))
 
 
 @pytest.mark.parametrize("outputs", [600, 601])
 @pytest.mark.parametrize("narrow", [None, 5])
 def test_several_row_groups(outputs: int, narrow: int | None) -> None:
-    shape = DenseShape(inputs=20, outputs=outputs, batch=2)
-    check(bytes_job(shape, *byte_data(shape, 6), fraction=2, narrow=narrow))
+    check(bytes_job(*byte_data(20, outputs, 2, 6), fraction=2, narrow=narrow))
 
 
 @pytest.mark.parametrize("narrow", [0, 3, 8])
 def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
-    shape = DenseShape(inputs=9, outputs=4, batch=2)
-    inputs, weights, bias = byte_data(shape, 3)
+    inputs, weights, bias = byte_data(9, 4, 2, 3)
     bias //= 2
-    sums = partial_sums(shape, 256, inputs, weights, fraction=4)
+    sums = partial_sums(256, inputs, weights, fraction=4)
     found = dense(sums[np.newaxis], bias, relu=False, narrow=narrow)
     for vector, output in np.ndindex(found.shape):
         products = zip(inputs[vector], weights[output], strict=True)
@@ -249,8 +238,7 @@ def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
 
 def test_an_odd_output_has_a_zero_beside_it() -> None:
     """Even if something else was there."""
-    shape = DenseShape(inputs=6, outputs=5)
-    job = bytes_job(shape, *byte_data(shape, 1), fraction=0, narrow=2, relu=False)
+    job = bytes_job(*byte_data(6, 5, 1, 1), fraction=0, narrow=2, relu=False)
 
     def prepare(memory: Writable) -> None:
         memory.write(0, bytes([0xFF] * 6))
@@ -263,20 +251,15 @@ def test_an_odd_output_has_a_zero_beside_it() -> None:
 
 
 def test_bytes_have_half_the_weights() -> None:
-    shape = DenseShape(inputs=256, outputs=64)
-    numbers = byte_data(shape, 1)
-    ends = [dense_job(shape, *numbers, fraction=6, pairs=pairs).end for pairs in (False, True)]
-    assert ends[0] - ends[1] > 0.9 * shape.inputs * shape.outputs
+    numbers = byte_data(256, 64, 1, 1)
+    ends = [dense_job(*numbers, fraction=6, pairs=pairs).end for pairs in (False, True)]
+    assert ends[0] - ends[1] > 0.9 * 256 * 64
 
 
 def test_bytes_need_their_instruction() -> None:
-    shape = DenseShape(inputs=4, outputs=2)
-    job = bytes_job(shape, *byte_data(shape, 1), fraction=0)
+    job = bytes_job(*byte_data(4, 2, 1, 1), fraction=0)
     with pytest.raises(KernelError, match=r"^fully connected of bytes: the program needs m\.v"):
         simulate(job)
-
-
-SMALL = DenseShape(inputs=4, outputs=2)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +273,7 @@ SMALL = DenseShape(inputs=4, outputs=2)
     ],
 )
 def test_bad_layers_of_bytes(change: dict[str, object], message: str) -> None:
-    inputs, weights, bias = byte_data(SMALL, 1)
+    inputs, weights, bias = byte_data(4, 2, 1, 1)
     given = {"inputs": inputs, "weights": weights, "bias": bias, "fraction": 3}
     with pytest.raises(KernelError, match=message):
-        bytes_job(SMALL, **(given | change))  # type: ignore[arg-type]
+        bytes_job(**(given | change))  # type: ignore[arg-type]

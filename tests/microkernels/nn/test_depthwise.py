@@ -22,7 +22,7 @@ from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.cosim.kernels import run_on
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 
 #: Alignment of maps in different rows of the memory.
 _APART = 4096
@@ -154,7 +154,7 @@ def test_a_vault_reaches_most_of_its_products(size: int, stride: int, least: flo
         fraction=12,
     )
     job = layer(shape, 16, sharers=4)
-    run = run_on(job, any_preset("vault"), on="model")
+    run = run_on(job, design("vault"), on="model")
     assert run.match
     products = shape.taps * shape.out_width * shape.out_height * shape.channels
     assert products / run.cycles / 16 >= least
@@ -166,7 +166,7 @@ def test_slices_of_many_channels_are_cut(bits: int, most: int) -> None:
     channels would be read three times."""
     channels = 64 * bits // 16
     shape = DepthwiseShape(width=7, height=27, channels=channels, fraction=6, bits=bits)
-    run = run_on(layer(shape, channels, sharers=4), any_preset("vault"), on="model")
+    run = run_on(layer(shape, channels, sharers=4), design("vault"), on="model")
     assert run.match
     assert run.cycles <= most
 
@@ -176,7 +176,7 @@ def test_a_tile_on_the_verilog() -> None:
     shape = DepthwiseShape(width=11, height=9, channels=20, stride=2, stride_down=2, fraction=12)
     for each in (shape, replace(shape, stride=1, stride_down=1)):
         job = layer(each, 16, sharers=4)
-        runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
+        runs = [run_on(job, design("vault"), on=on) for on in ("rtl", "model")]
         assert all(run.match for run in runs)
         assert runs[0].cycles == runs[1].cycles
 

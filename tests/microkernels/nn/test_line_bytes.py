@@ -20,7 +20,7 @@ from microkernels.nn.pool import window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 from tests.microkernels.nn import test_depthwise, test_element, test_pool
 from tests.microkernels.nn.element_jobs import element_job
 
@@ -185,7 +185,7 @@ def test_other_shapes_that_can_not_be() -> None:
 
 @pytest.mark.slow
 def test_layers_of_bytes_on_the_verilog() -> None:
-    config = any_preset("vault")
+    config = design("vault")
     size = {"width": 7, "height": 9, "channels": 10, "bits": 8}
     image = drawn(1, 9, 7, 10)
     jobs = (

@@ -1,12 +1,15 @@
 """Sequences of LSTM steps over the vaults of a chip, on simulators, bit by bit."""
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.sequences import SEQUENCES, pruned, sequence_job
 from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
@@ -19,6 +22,8 @@ from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob, simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
+from noc.routing import route
+from soc.generate.presets import chip_preset
 from tests.microkernels.runtime.schedules import in_bursts
 
 #: Of an engine with the logistic unit.
@@ -240,9 +245,36 @@ def test_vaults_read_different_chunks_at_a_time(chunks: int) -> None:
     assert (np.sort(orders) == np.arange(chunks)).all()
     if chunks == plan.vaults:
         assert all(len(set(turn)) == chunks for turn in orders.T.tolist())
-        # Half of the vaults read from one side, half from the other.
-        columns = orders % 8 - np.arange(32)[:, None] % 8
-        assert (columns.sum(axis=0) == 0).all()
+        # A link carries at most two chunks in a turn, and three in two turns.
+        network = chip_preset("thesis").network
+        busiest = [
+            max(
+                Counter(
+                    link
+                    for vault, home in enumerate(turn)
+                    for link in route(network, home, vault, 1, 1)
+                ).values(),
+                default=0,
+            )
+            for turn in orders.T.tolist()
+        ]
+        assert max(busiest) == 2
+        assert all(one + other <= 3 for one, other in pairwise(busiest))
+
+
+def test_pruned_products_and_loads_are_shorter() -> None:
+    """A quarter of a row of 32; and of its bytes three eighths, as an index comes to each."""
+    job = sequence_job("little", SEQUENCES["little"].machine(chip_preset("tiny")))
+
+    def sizes(percent: int, *, accumulate: bool = False) -> list[tuple[int, int]]:
+        (dense,), (left,) = job.launches, pruned(job, percent, accumulate=accumulate).launches
+        programs = zip(dense.program.words, left.program.words, strict=True)
+        return [(old & 0xFFFF, new & 0xFFFF) for old, new in programs if old != new]
+
+    assert sizes(100) == []
+    assert sizes(25)[:2] == [(32, 8), (128, 48)]
+    # Two lengths and an addition in each of the two loops over vectors.
+    assert len(sizes(100, accumulate=True)) == 6
 
 
 def test_flags_of_a_chunk_that_more_parts_compute_than_are_asked_at_a_time() -> None:

@@ -13,7 +13,7 @@ from microkernels.nn.line import line_program
 from microkernels.nn.point import PointLayout, predict_point
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 
 
 def job_of(
@@ -86,7 +86,7 @@ def test_the_kernel_equals_the_golden_model(
 
 def test_eight_channels_use_most_of_the_multipliers() -> None:
     shape = ConvShape(width=32, height=32, channels=8, filters=8, kernel=1)
-    run = run_on(job_of(shape), any_preset("vault"), on="model")
+    run = run_on(job_of(shape), design("vault"), on="model")
     assert run.match
     assert shape.macs / (16 * run.cycles) > 0.55
     assert abs(predict_point(shape, sharers=4) / run.cycles - 1) < 0.15
@@ -107,6 +107,6 @@ def test_other_convolutions_are_refused(attributes: dict[str, int]) -> None:
 @pytest.mark.slow
 def test_a_tile_on_the_verilog() -> None:
     job = job_of(ConvShape(width=5, height=9, channels=6, filters=4, kernel=1), around=1)
-    runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
+    runs = [run_on(job, design("vault"), on=on) for on in ("rtl", "model")]
     assert all(run.match for run in runs)
     assert runs[0].cycles == runs[1].cycles

@@ -67,8 +67,7 @@ def test_golden_model_simulator_and_verilog_agree(
     assert operations / cycles >= LEAST.get(application.name, 0)
 
 
-def test_there_are_twenty_with_workloads_of_their_own() -> None:
-    assert len(suite()) == 20
+def test_applications_have_workloads_of_their_own() -> None:
     for item in suite().values():
         assert [launch.program for launch, _ in workloads(item)] == [
             job.program for job in item.jobs

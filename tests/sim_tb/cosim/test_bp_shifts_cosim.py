@@ -7,7 +7,7 @@ import pytest
 
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
-from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.bp.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset

@@ -7,8 +7,8 @@ import pytest
 
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
-from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset

@@ -13,7 +13,7 @@ from isa.run import Launch
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
@@ -197,7 +197,7 @@ def test_accesses_that_do_not_exist_are_refused_and_hang_nothing(
 
 def test_belief_propagation_on_all_vaults_equals_the_golden_model() -> None:
     scene = motorcycle(11, 9, 8)
-    job = chip_bp_job(scene.problem, 2, TINY)
+    job = bp_job_on(scene.problem, 2, TINY)
     outcome = run_on(job, TINY)
     assert outcome.match
     assert outcome.updates == 2 * scene.problem.updates

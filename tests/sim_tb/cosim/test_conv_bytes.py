@@ -9,7 +9,6 @@ import pytest
 
 from bench.byte_convolution import layer_jobs
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
@@ -51,15 +50,14 @@ def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
 
 def connected(narrow: int | None, *, sharers: int = 1) -> KernelJob:
     """An odd number of outputs of extreme and other bytes."""
-    shape = DenseShape(inputs=300, outputs=45, batch=2)
     random = np.random.default_rng(3)
-    weights = random.integers(-128, 128, (shape.outputs, shape.inputs))
+    weights = random.integers(-128, 128, (45, 300))
     weights[:4] = np.array([-128, 127, -128, 127])[:, np.newaxis]
-    inputs = random.integers(-128, 128, (shape.batch, shape.inputs))
+    inputs = random.integers(-128, 128, (2, 300))
     inputs[1] = -128
-    bias = random.integers(-3000, 3000, shape.outputs)
+    bias = random.integers(-3000, 3000, 45)
     more = {"pairs": True, "narrow": narrow, "relu": False, "sharers": sharers}
-    return dense_job(shape, inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
+    return dense_job(inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
 
 
 def narrowed(depth: int, filters: int = 10, *, sharers: int = 1) -> KernelJob:

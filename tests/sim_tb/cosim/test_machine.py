@@ -14,9 +14,9 @@ from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import On, open_machine
-from soc.generate.presets import any_preset, chip_preset
+from soc.generate.presets import PRESETS, chip_preset
 
 #: Each engine stores its number in the chip to a word of its own.
 NUMBERS = assemble("""
@@ -32,7 +32,7 @@ PROBLEM = motorcycle(9, 7, 8).problem
 @pytest.mark.parametrize("on", ["iss", "model", "rtl"])
 @pytest.mark.parametrize("preset", ["pe", "vault-small", "tiny"])
 def test_a_program_runs_on_every_machine(preset: str, on: On) -> None:
-    design = any_preset(preset)
+    design = PRESETS[preset]
     size = 8 * design.engines
     run = vip.cosim(NUMBERS, design, on=on, parameters=4096, dump=vip.Dump(4096, size))
     assert [end.state for end in run.result.engines] == ["halted"] * design.engines
@@ -56,7 +56,7 @@ def test_engines_that_are_not_launched_count(on: On) -> None:
         memfence
         halt
     """)
-    design = any_preset("vault-small")
+    design = PRESETS["vault-small"]
     launch = Launch(program=program, parameters=4096)
     with DramImage(design.memory_bytes) as image, open_machine(design, on) as machine:
         result = machine.run(launch, image, engines=design.slots - 1)
@@ -76,7 +76,7 @@ def test_engines_that_are_not_launched_count(on: On) -> None:
 def test_a_disturbance_that_a_machine_lacks_is_refused(
     preset: str, on: On, disturbance: dict[str, Any]
 ) -> None:
-    design = any_preset(preset)
+    design = PRESETS[preset]
     launch = Launch(program=NUMBERS, **disturbance)
     with (
         DramImage(design.memory_bytes) as image,
@@ -88,7 +88,7 @@ def test_a_disturbance_that_a_machine_lacks_is_refused(
 
 @pytest.mark.parametrize("preset", ["pe", "vault-small"])
 def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> None:
-    design = any_preset(preset)
+    design = PRESETS[preset]
     room = design.pe.scratchpad_bytes
     job = bp_job(PROBLEM, 1, pes=design.slots, scratchpad_bytes=room)
     functional, model, verilog = (run_on(job, design, on=on) for on in ("iss", "model", "rtl"))
@@ -100,7 +100,7 @@ def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> Non
 
 def test_a_kernel_on_the_simulators_of_a_chip() -> None:
     tiny = chip_preset("tiny")
-    job = chip_bp_job(PROBLEM, 1, tiny)
+    job = bp_job_on(PROBLEM, 1, tiny)
     assert run_on(job, tiny, on="iss").match
 
 
@@ -120,12 +120,12 @@ def test_what_a_machine_lacks_is_refused_by_name(
     preset: str, on: On, option: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CosimError, match=message):
-        open_machine(any_preset(preset), on, **option)  # type: ignore[misc]
+        open_machine(PRESETS[preset], on, **option)  # type: ignore[misc]
 
 
 def test_simulators_that_wait_for_each_other_end() -> None:
     endless = Launch(program=assemble("loop: jmp loop\n"), max_cycles=10_000)
-    design = any_preset("vault-small")
+    design = PRESETS["vault-small"]
     with (
         DramImage(design.memory_bytes) as image,
         open_machine(design, "iss") as machine,

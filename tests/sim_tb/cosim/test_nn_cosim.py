@@ -13,7 +13,6 @@ from microkernels.apps.digits import NETWORKS, load_digits, trained
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_search import plan_conv
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import Golden, KernelJob
@@ -75,15 +74,20 @@ def pooling(shape: PoolShape, *, sharers: int = 1, room: int = 4096) -> KernelJo
 
 
 def connected(
-    shape: DenseShape, *, others: int = 0, sharers: int = 1, room: int = 4096
+    inputs: int,
+    outputs: int,
+    batch: int = 1,
+    *,
+    others: int = 0,
+    sharers: int = 1,
+    room: int = 4096,
 ) -> KernelJob:
     return dense_job(
-        shape,
-        values(shape.batch, shape.inputs),
-        values(shape.outputs, shape.inputs, limit=200),
-        values(shape.outputs),
+        values(batch, inputs),
+        values(outputs, inputs, limit=200),
+        values(outputs),
         fraction=8,
-        others=values(others, shape.batch, shape.outputs),
+        others=values(others, batch, outputs),
         sharers=sharers,
         scratchpad_bytes=room,
     )
@@ -104,9 +108,9 @@ def connected(
         pooling(PoolShape(width=7, height=6, channels=9, window=3, padding=1, mean=True)),
         # Windows that neither a program without a loop nor the scratchpad holds.
         pooling(PoolShape(width=301, height=1, channels=2, window=300, window_down=1, stride=1)),
-        connected(DenseShape(inputs=300, outputs=21)),
-        connected(DenseShape(inputs=13, outputs=40, batch=7), others=3),
-        connected(DenseShape(inputs=1, outputs=1)),
+        connected(300, 21),
+        connected(13, 40, 7, others=3),
+        connected(1, 1),
     ],
     ids=lambda job: job.program.source[0].file,
 )
@@ -141,7 +145,7 @@ def test_passes_about_as_long_as_the_pipeline(
     [
         conv(ConvShape(width=7, height=6, channels=40, filters=12), sharers=2, room=2048),
         pooling(PoolShape(width=6, height=6, channels=40), sharers=2, room=2048),
-        connected(DenseShape(inputs=90, outputs=33, batch=2), others=2, sharers=2, room=2048),
+        connected(90, 33, 2, others=2, sharers=2, room=2048),
     ],
     ids=lambda job: job.program.source[0].file,
 )
@@ -196,7 +200,7 @@ def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
     two = pooling(PoolShape(width=6, height=6, channels=4), sharers=2)
     with pytest.raises(CosimError, match="2 engines can't work in a vault of 1"):
         run_work(two, simulation)
-    large = connected(DenseShape(inputs=2000, outputs=500))
+    large = connected(2000, 500)
     with pytest.raises(CosimError, match="the vault has 1048576"):
         run_on(large, SMALL_VAULT)
 

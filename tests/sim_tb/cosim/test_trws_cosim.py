@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
-from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset

@@ -92,7 +92,7 @@ def test_engines_know_themselves_and_share_the_memory(image: DramImage) -> None:
         assert found == [index, 0, index, SMALL.pes, index + SMALL.pes]
     served = result.vaults[0]["READS"] + result.vaults[0]["WRITES"]
     kinds = [result.vaults[0][f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
-    assert served == sum(kinds) == sum(result.latencies) == 2 * 7
+    assert served == sum(kinds) == sum(result.latencies.values()) == 2 * 7
     assert (result.commands["read"], result.commands["write"]) == (4, 10)
     assert result.vaults[0]["BUS_BUSY"] == 4 * served
     assert result.bytes_moved == 32 * served
@@ -227,7 +227,7 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
     report = json.loads(target.read_text())
     assert report["match"] is True
     assert (report["width"], report["height"], report["labels"]) == (60, 34, 16)
-    assert 80 <= report["cycles_per_update"] <= 86
+    assert 76 <= report["cycles_per_update"] <= 80
     assert report["pes"] == len(report["counters"]) == 4
     # Three vectors read and one written for each update.
     assert report["bytes"] >= 128 * report["updates"]

@@ -17,7 +17,7 @@ from microkernels.data.stereo import motorcycle
 from pe.interface import PeCounter
 from sim_tb.cosim.chip import AXI_LATENCY, ChipSession, ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import open_machine
 from sim_tb.timed.chip import chip_model
 from sim_tb.timed.chip.chip_model import ChipModel, Workers
@@ -221,7 +221,7 @@ def test_random_traffic(config: ChipConfig, vaults: int) -> None:
 def test_belief_propagation_takes_the_cycles_of_the_verilog(
     config: ChipConfig, width: int, height: int
 ) -> None:
-    job = chip_bp_job(motorcycle(width, height, 8).problem, 1, config)
+    job = bp_job_on(motorcycle(width, height, 8).problem, 1, config)
     model, verilog = (run_on(job, config, on=on, preload=True) for on in ("model", "rtl"))
     assert model.match
     assert verilog.match
@@ -245,7 +245,7 @@ def test_line_buffers(config: ChipConfig) -> None:
 @pytest.mark.slow
 def test_line_buffers_in_belief_propagation() -> None:
     config = with_lines(16)
-    job = chip_bp_job(motorcycle(24, 18, 8).problem, 1, config)
+    job = bp_job_on(motorcycle(24, 18, 8).problem, 1, config)
     model, verilog = (run_on(job, config, on=on, preload=True) for on in ("model", "rtl"))
     assert model.match
     same(model.result, verilog.result)
@@ -423,7 +423,7 @@ def test_counters_of_an_engine_that_runs(chip: ChipSession) -> None:
 
 def test_reading_the_counters_of_engines_that_run_changes_nothing() -> None:
     config = replace(TINY, tile=replace(TINY.tile, pes=2))
-    job = chip_bp_job(motorcycle(24, 16, 16).problem, 2, config)
+    job = bp_job_on(motorcycle(24, 16, 16).problem, 2, config)
     (launch,) = job.launches
     found = []
     for reads in (False, True):

@@ -13,7 +13,7 @@ from isa.program import Program
 from memory.controller.counters import VaultCounter
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.chip import ChipSession, ChipSimulation
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
@@ -142,7 +142,7 @@ def test_accesses_outside_of_the_memory() -> None:
 
 
 def test_job_writes_and_reads_through_the_port() -> None:
-    job = chip_bp_job(motorcycle(12, 8, 8).problem, 1, TINY)
+    job = bp_job_on(motorcycle(12, 8, 8).problem, 1, TINY)
     model, verilog = (run_on(job, TINY, on=on) for on in ("model", "rtl"))
     assert model.match
     same(model.result, verilog.result)

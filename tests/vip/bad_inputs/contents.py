@@ -18,8 +18,7 @@ from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.table import ISA_VERSION
 from pe.config import PeConfig
-from soc.generate.configuration_file import configuration_text
-from soc.generate.presets import PRESETS
+from soc.generate.presets import PRESETS, configuration_text
 from synth.analysis.profile import profile_run
 
 from .models import arrays_file, bad_arrays, bad_compiled, bad_onnx, onnx_file

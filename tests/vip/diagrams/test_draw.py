@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from soc.generate.generate import verilog
-from vip.configurations import design
+from soc.generate.presets import design
 from vip.diagrams.draw import placed
 from vip.diagrams.links import Diagram, find_links
 

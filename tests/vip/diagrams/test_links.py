@@ -10,8 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.emission import emit, shared_instance
 from soc.generate.generate import verilog
-from soc.generate.presets import preset
-from vip.configurations import design
+from soc.generate.presets import design, preset
 from vip.diagrams.links import DiagramError, find_links
 
 

@@ -12,9 +12,9 @@ import vip as api
 from microkernels.bp import golden
 from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.smoothness import coarse_costs, smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.mrf.disparities import read_truth
-from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 SHIFT = 3
 

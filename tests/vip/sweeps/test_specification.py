@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soc.generate.configuration_file import write_configuration
-from soc.generate.presets import preset
+from soc.generate.presets import preset, write_configuration
 from vip.sweeps.kernels import SweepError
 from vip.sweeps.specification import Specification, configuration, read_specification
 

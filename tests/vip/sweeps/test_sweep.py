@@ -13,9 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import vip.sweeps.sweep as module
-from soc.generate.configuration_file import read_configuration
-from soc.generate.generate import configuration_json
-from soc.generate.presets import preset
+from soc.generate.presets import configuration_json, preset, read_configuration
 from support.cache import FOLDER_VARIABLE
 from support.errors import VipError
 from tests.vip.here import here

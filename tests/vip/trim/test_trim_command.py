@@ -6,7 +6,7 @@ import pytest
 
 import vip.trimming.runs as verb
 from sim_tb.cosim.trim_check import TrimCheck
-from soc.generate.configuration_file import read_configuration
+from soc.generate.presets import read_configuration
 from synth.formal.induction import Proof
 
 QUICK = ("--no-check", "--no-area", "-o", "out")

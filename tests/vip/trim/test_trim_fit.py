@@ -9,9 +9,8 @@ from isa.assembly.assembler import assemble
 from isa.run import Launch
 from microkernels.suite import suite
 from sim_tb.cosim.applications import choose, workloads
-from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
-from soc.generate.presets import preset
+from soc.generate.presets import configuration_text, preset, read_configuration
 from synth.errors import TrimError
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.devices import find_device

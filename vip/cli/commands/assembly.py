@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 import vip
-from isa.assembly.assembler import listing
 from isa.assembly.disassembler import disassemble, located
-from isa.program import FORMATS, Program, still_running
+from isa.program import FORMATS, Program, listing, still_running
 from pe.config import PeConfig
 from support.command import USER_ERROR
 from support.errors import counted

@@ -236,6 +236,7 @@ def load(
         Path,
         typer.Argument(help="Bit file, of vip board build.", metavar="FILE", callback=reading()),
     ],
+    json: JsonOption = None,
 ) -> None:
     """Load a bit file into a board over USB, with openFPGALoader.
 
@@ -244,6 +245,7 @@ def load(
     Example: vip board load ulx3s-85f ulx3s-85f-bp.bit
     """
     load_board(board, file)
+    write_json(json, {"board": board, "file": str(file)})
     console.print(f"{file}: loaded into {board}")
 
 

@@ -14,7 +14,7 @@ from sim_tb.cosim.difference import COMMITS
 from sim_tb.cosim.machine import On
 from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.generate.designs import Configuration
-from soc.generate.presets import any_preset
+from soc.generate.presets import design
 from support.command import USER_ERROR
 from support.extras import together
 from support.picture import check_picture
@@ -23,8 +23,7 @@ from vip.cli.errors import UserError
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
-from vip.configurations import design
-from vip.cosimulation.waves import need_machine
+from vip.cosimulation.runs import need_machine
 from vip.output import write_json
 from vip.programs import LIMIT
 
@@ -188,7 +187,7 @@ def bp(
 
     Example: vip cosim bp --preset thesis --on model --width 1920 --height 1080 --iterations 1
     """
-    config = any_preset(preset_name)
+    config = design(preset_name)
     _check_options(context, preset_name, config, on)
     with together():
         for path in (picture, traffic):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.choice import Form
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.smoothness import coarse_costs, smoothness_costs
 from microkernels.data.pictures import need_decoder, read_photographs
 from microkernels.graphs.problem import read_graph
 from microkernels.mrf.disparities import ENDINGS, encoded_flow
@@ -25,7 +26,6 @@ from microkernels.mrf.pixels import (
     read_seeds,
     segmentation_costs,
 )
-from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 from sim_tb.runner.build import need_simulator
 from support.extras import need, together
 from support.files import write_atomically

@@ -30,6 +30,8 @@ def prove_command(
 
     docs/proofs.md describes the proof and its assumptions. If a proof fails, the command prints the
     failing conditions and a counterexample, and the exit code is 1.
+
+    Example: vip prove bp --json proof.json
     """
     with shown() as progress:
         report = vip.prove(what or DEFAULT, preset_name, progress=progress)

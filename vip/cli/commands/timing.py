@@ -127,10 +127,10 @@ def layout(
 ) -> None:
     """Place the mapped engine, and time it with its wires.
 
-    Memories are blocks at the edges, cells stand in rows between them. Where a cell would have to
-    drive too much wire, buffers are added and the cells placed again. Lengths of wires are
-    estimated from the places of pins; with --route they are those of wires on metals 2 to 6, whose
-    distances and connections are checked. Clocks are ideal.
+    Memories are blocks at the edges, cells stand in rows between them. Buffers and sizes of cells
+    follow the wires, and the cells are placed again. Lengths of wires are estimated from the places
+    of pins; with --route they are those of wires on metals 2 to 6, whose distances and connections
+    are checked. Clocks are ideal.
 
     Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """

@@ -1,19 +1,19 @@
-"""Waveforms of a cosimulation, the pipeline logs and event traces derived from them,
-and the disk space for them."""
+"""What a run of a cosimulation needs before it, and leaves beside its result: a netlist, waveforms,
+the pipeline logs and event traces derived from them, and the disk space for them."""
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, Unpack
 
 from isa.image import DramImage
 from isa.limits import REGISTER_WIDTH
 from isa.program import Program
 from isa.run import Launch, RunError, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.machine import On, open_machine
+from sim_tb.cosim.machine import MachineOptions, On, check_machine, open_machine
 from sim_tb.runner.build import need_simulator
 from sim_tb.waves.cycles import TraceError
 from sim_tb.waves.fst import write_fst
@@ -21,10 +21,17 @@ from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import activity, read_record, trace_events
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 from support.extras import need, together
 from support.files import write_atomically
 from support.scratch import scratch_folder
+from synth.physical.asic import need_nangate
+from synth.physical.mapping import mapped_verilog
+from synth.physical.targets import check_target
 from vip.programs import assemble
+from vip.progress import Progress, by_part
+
+_Result = TypeVar("_Result")
 
 #: Bytes of a file above which a run warns.
 LARGE = 10**9
@@ -99,15 +106,15 @@ def check_room(
             size = sum(_BYTES[ending][:2]) // 3 * max_cycles * config.engines
         room = shutil.disk_usage(path.parent).free
         name = made_for.get(path, path)
-        what = "the file" if name == path else "the waveforms that it is made from"
+        file = "the file" if name == path else "the waveforms that it is made from"
         if size > room:
             raise TraceError(
-                f"{name}: {what} would take about {_amount(size)}, and {path.parent.resolve()} "
+                f"{name}: {file} would take about {_amount(size)}, and {path.parent.resolve()} "
                 f"has {_amount(room)} free: run a smaller problem{_LIMIT if max_cycles else ''}"
             )
         if size > LARGE:
             warnings.warn(
-                f"{name}: {what} will take about {_amount(size)}; a smaller problem takes less",
+                f"{name}: {file} will take about {_amount(size)}; a smaller problem takes less",
                 stacklevel=2,
             )
 
@@ -142,27 +149,48 @@ def _amount(size: int) -> str:
     return f"{size / 10**9:,.1f} GB" if size >= 10**8 else f"{size / 10**6:,.1f} MB"
 
 
+#: Of a netlist, unless the run names another.
+_TARGET = "generic"
 #: Ending of a trace of events; other endings are those of waveforms.
 EVENTS = ".json"
 _FST = ".fst"
 
 
-@dataclass
-class Waves:
-    """Waveforms of a run.
+def netlist_of(
+    config: Configuration,
+    on: On,
+    target: str | None,
+    progress: Progress,
+    **options: Unpack[MachineOptions],
+) -> tuple[Configuration, str]:
+    """What a run needs on the netlist: the engine with the memories of ``target``, and Verilog;
+    elsewhere ``config`` as it is, and "".
 
-    Attributes:
-        path: file for them; None: no waveforms.
-        activity: of the engines over time (:func:`sim_tb.waves.record.activity`), once the run has
-            ended; None: not recorded.
+    Parameters:
+        on: where the run is.
+        target: as of :func:`vip.synth`; None: ``generic``.
+        options: of the run, to be refused before the work.
+
+    Raises:
+        VipError: a target of another run, or one that does not exist; a design that is not one
+            engine, or an option that a netlist does not take.
+        MissingExtraError: a tool is not installed.
     """
+    if on != "netlist":
+        if target is not None:
+            raise VipError(f"target {target}: only a run on the netlist has a target")
+        return config, ""
+    check_machine(config, on, **options)
+    name = target or _TARGET
+    with together():
+        need_simulator()
+        need_nangate(name)
+    check_target(name)
+    return mapped_verilog(config.pe, name, by_part(progress, f"mapping to {name}"))
 
-    path: Path | None
-    activity: Mapping[str, object] | None = None
 
-
-@contextmanager
-def waves(
+def with_waves(
+    run: Callable[[Path | None], _Result],
     program: Program,
     config: Configuration,
     on: On,
@@ -171,16 +199,17 @@ def waves(
     pipeline: Path | None,
     rehearse: Rehearsal,
     max_cycles: int | None = None,
-) -> Iterator[Waves]:
-    """The waveforms of a run of ``program``. At the end of the ``with`` statement, they become
-    ``trace`` and ``pipeline``.
+) -> tuple[_Result, Mapping[str, object] | None]:
+    """The result of ``run`` of ``program``, whose waveforms become ``trace`` and ``pipeline``, and
+    the engines' activity over time (:func:`sim_tb.waves.record.activity`); None: not recorded.
 
     Parameters:
+        run: takes the file for waveforms; None: no waveforms.
         config: of the hardware. on: what runs it; only the Verilog writes waveforms, and others
             refuse a path (:func:`sim_tb.cosim.machine.open_machine`).
         trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
         pipeline: Konata log.
-        rehearse, max_cycles: as for :func:`vip.cosimulation.waves.check_room`.
+        rehearse, max_cycles: as for :func:`check_room`.
 
     Raises:
         TraceError: a pipeline log or event trace needs counters that the engines lack, or a disk
@@ -193,8 +222,7 @@ def waves(
     asked = pipeline or trace
     if on != "rtl" or asked is None:
         # A machine without waveforms must refuse the file, whatever is derived from it.
-        yield Waves(asked)
-        return
+        return run(asked), None
     if not config.pe.counters and (events or pipeline is not None):
         raise TraceError(
             f"{asked}: following instructions needs counters, which these engines lack"
@@ -206,19 +234,18 @@ def waves(
         files = {path: kind for path, kind in outputs if path is not None}
         made_for = {} if wave == trace else {wave: asked}
         check_room(files, config, rehearse, made_for=made_for, max_cycles=max_cycles)
-        waves = Waves(wave)
-        yield waves
+        result = run(wave)
         if fst and trace is not None:
             write_fst(wave, trace)
         if not events and pipeline is None:
-            return
+            return result, None
         record = read_record(wave)
-        waves.activity = activity(record.engines)
     if pipeline is not None:
         write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
     if events and trace is not None:
         text = trace_events(record, program, _refresh_cycles(config))
         write_atomically(trace, text.encode())
+    return result, activity(record.engines)
 
 
 def need_machine(on: str, trace: Path | None, *, outer: bool = False) -> None:
