@@ -132,7 +132,7 @@ def _longest(cell: Cell, kind: str, slew: float, load: float) -> float:
     """The longest time by a cell's tables of a kind."""
     arcs = (arc for pin in cell.outputs for arc in cell.pins[pin].arcs)
     tables = (arc.tables[name] for arc in arcs for name in arc.tables if kind in name)
-    return max(table.at(slew, load) for table in tables)
+    return max((table.at(slew, load) for table in tables), default=0.0)
 
 
 class _Trees:

@@ -47,8 +47,8 @@ class CompileReport(Shown):
     """A model that was compiled.
 
     Attributes:
-        model: as the folder holds it. programs: that differ. vault_bytes: of each vault's memory.
-        predicted_cycles: of a run. layers: what each is predicted to take.
+        model: as the folder holds it. vault_bytes: of each vault's memory.
+        layers: what each is predicted to take.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
         requantised: what of a model's own bytes is rounded again, a line each.
         widened: maps that keep 16 bits for the budget. error_in_bytes: without this, of the worst
@@ -56,14 +56,22 @@ class CompileReport(Shown):
     """
 
     model: CompiledModel
-    programs: int
     vault_bytes: int
-    predicted_cycles: float
     layers: tuple[LayerFigures, ...]
     outputs: tuple[OutputDeviation, ...]
     requantised: tuple[str, ...]
     widened: tuple[str, ...]
     error_in_bytes: float
+
+    @property
+    def programs(self) -> int:
+        """Number of programs that differ."""
+        return len({launch.program.words for launch in self.model.launches})
+
+    @property
+    def predicted_cycles(self) -> float:
+        """Of a run."""
+        return sum(layer.taken for layer in self.layers)
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -440,13 +448,10 @@ class _Compiler:
         )
         of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
         save_folder(compiled, self.content, job, of_launches)
-        layers = planned_layers(job.layout, model.origins)
         return CompileReport(
             model=compiled,
-            programs=len({tuple(launch.program.words) for launch in job.launches}),
             vault_bytes=job.end,
-            predicted_cycles=sum(layer.taken for layer in layers),
-            layers=layers,
+            layers=planned_layers(job.layout, model.origins),
             outputs=compared,
             requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),

@@ -266,13 +266,15 @@ def test_pruned_products_and_loads_are_shorter() -> None:
     """A quarter of a row of 32; and of its bytes three eighths, as an index comes to each."""
     job = sequence_job("little", SEQUENCES["little"].machine(chip_preset("tiny")))
 
-    def sizes(percent: int) -> list[int]:
-        (dense,), (left,) = job.launches, pruned(job, percent).launches
+    def sizes(percent: int, *, accumulate: bool = False) -> list[tuple[int, int]]:
+        (dense,), (left,) = job.launches, pruned(job, percent, accumulate=accumulate).launches
         programs = zip(dense.program.words, left.program.words, strict=True)
         return [(old & 0xFFFF, new & 0xFFFF) for old, new in programs if old != new]
 
     assert sizes(100) == []
     assert sizes(25)[:2] == [(32, 8), (128, 48)]
+    # Two lengths and an addition in each of the two loops over vectors.
+    assert len(sizes(100, accumulate=True)) == 6
 
 
 def test_flags_of_a_chunk_that_more_parts_compute_than_are_asked_at_a_time() -> None:
