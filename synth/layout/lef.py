@@ -1,10 +1,12 @@
-"""Reads what placement needs of LEF files: sizes and pins of cells, and wires of routing layers.
+"""Reads what placement and routing need of LEF files: cells, and rules and wires of layers.
 
 Only statements of LEF 5.6 that say these are read; all others are skipped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 from pathlib import Path
 
@@ -17,22 +19,29 @@ _LEF_BYTES = 64 << 20
 #: Lengths are kept in whole nanometres, so that widths of cells have a common divisor.
 _NM = 1000
 #: Blocks that contain statements named as those that are read; their own name follows.
-_BLOCKS = ("VIA", "VIARULE", "NONDEFAULTRULE", "SITE")
+_BLOCKS = ("VIARULE", "NONDEFAULTRULE", "SITE")
+
+
+#: A layer, and the left, lower, right and upper edge of a rectangle on it.
+Shape = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True)
 class LefCell:
-    """A cell in nm: its size, pin -> centre of the pin's shapes, from the lower left, and its
-    outputs."""
+    """A cell in nm: its size, pin -> centre of the pin's shapes, from the lower left, its outputs,
+    and pin -> its shapes; ``""`` has those that no wire may touch."""
 
     width: int
     height: int
     pins: Mapping[str, tuple[int, int]]
     outputs: frozenset[str]
+    shapes: Mapping[str, Sequence[Shape]]
 
 
 class Lef:
-    """Cells and the wires of routing layers by name, layers from the lowest one.
+    """Cells, and by name the wires of routing layers, from the lowest one, the rules of routing and
+    cut layers in nm (``WIDTH``, ``SPACING``, ``PITCH``, of a cut ``RESISTANCE`` in milliohm and, 1
+    for horizontal wires, ``DIRECTION``), and the shapes of vias.
 
     Placements are in whole units of its grid: a site, the width of which every cell has a whole
     number of, in x, and a step, of which a row has :attr:`row`, in y.
@@ -47,13 +56,21 @@ class Lef:
     def __init__(self, *paths: Path) -> None:
         self.cells: dict[str, LefCell] = {}
         self.layers: dict[str, Wires] = {}
+        self.rules: dict[str, Mapping[str, int]] = {}
+        self.vias: dict[str, Sequence[Shape]] = {}
         for path in paths:
             words = _Words(path)
             for word in words:
                 if word == "MACRO":
                     self.cells.update([_cell(words)])
                 elif word == "LAYER":
-                    self.layers.update(_layer(words))
+                    name, rules, wires = _layer(words)
+                    self.rules[name] = rules
+                    if wires is not None:
+                        self.layers[name] = wires
+                elif word == "VIA":
+                    name = words.next()
+                    self.vias[name] = list(_shapes(words, name))
                 elif word in _BLOCKS:
                     words.skip(words.next())
         if not self.cells:
@@ -148,55 +165,96 @@ def _cell(words: _Words) -> tuple[str, LefCell]:
     size: Sequence[int] = ()
     pins: dict[str, tuple[int, int]] = {}
     outputs = set()
+    shapes: dict[str, Sequence[Shape]] = {"": ()}
     for word in words.statements(name):
         if word == "SIZE":
             size = words.lengths()
         elif word == "PIN":
-            pin, centre, direction = _pin(words)
-            pins[pin] = centre
+            pin, direction, shapes_of = _pin(words)
+            shapes[pin] = shapes_of
+            _, lefts, lows, rights, tops = zip(*shapes_of, strict=True)
+            pins[pin] = (min(lefts) + max(rights)) // 2, (min(lows) + max(tops)) // 2
             if direction == "OUTPUT":
                 outputs.add(pin)
         elif word == "OBS":
-            for _ in words.statements(""):
-                words.statement()
+            shapes[""] = [*shapes[""], *_shapes(words, "")]
         else:
             words.statement()
     if len(size) != 2 or min(size) <= 0:
         raise words.error(f"cell {name} has no size")
-    return name, LefCell(size[0], size[1], pins, frozenset(outputs))
+    return name, LefCell(size[0], size[1], pins, frozenset(outputs), shapes)
 
 
-def _pin(words: _Words) -> tuple[str, tuple[int, int], str]:
-    """A pin: its name, the middle of the box around its shapes, and its direction."""
+def _pin(words: _Words) -> tuple[str, str, Sequence[Shape]]:
+    """A pin: its name, its direction, and its shapes."""
     name = words.next()
-    xs: list[int] = []
-    ys: list[int] = []
+    shapes: list[Shape] = []
     direction = ""
     for word in words.statements(name):
         if word == "PORT":
-            for shape in words.statements(""):
-                if shape in ("RECT", "POLYGON"):
-                    corners = words.lengths()
-                    xs += corners[0::2]
-                    ys += corners[1::2]
-                else:
-                    words.statement()
+            shapes += _shapes(words, "")
         else:
             rest = words.statement()
             direction = rest[0] if word == "DIRECTION" and rest else direction
-    if not xs or len(xs) != len(ys):
+    if not shapes:
         raise words.error(f"pin {name} has no shape")
-    return name, ((min(xs) + max(xs)) // 2, (min(ys) + max(ys)) // 2), direction
+    return name, direction, shapes
 
 
-def _layer(words: _Words) -> Iterator[tuple[str, Wires]]:
+def _shapes(words: _Words, end: str) -> Iterator[Shape]:
+    """The shapes of the statements up to ``END end``, each of its last ``LAYER``."""
+    layer = ""
+    for word in words.statements(end):
+        if word == "LAYER":
+            layer = (words.statement() or [""])[0]
+        elif word == "RECT":
+            corners = words.lengths()
+            if len(corners) != 4:
+                raise words.error("a rectangle has no four lengths")
+            xs, ys = sorted(corners[0::2]), sorted(corners[1::2])
+            yield layer, xs[0], ys[0], xs[1], ys[1]
+        elif word == "POLYGON":
+            corners = words.lengths()
+            if len(corners) % 2:
+                raise words.error("a polygon has an odd number of lengths")
+            for box in _rectangles(list(zip(corners[0::2], corners[1::2], strict=True))):
+                yield layer, *box
+        elif word not in ("DEFAULT", ";"):
+            words.statement()
+
+
+def _rectangles(corners: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int, int]]:
+    """A polygon with horizontal and vertical edges as rectangles, slab by slab; the box around
+    another one."""
+    sides = list(pairwise([*corners, corners[0]]))
+    if any(x != to_x and y != to_y for (x, y), (to_x, to_y) in sides):
+        xs, ys = zip(*corners, strict=True)
+        yield min(xs), min(ys), max(xs), max(ys)
+        return
+    edges = [(x, min(low, top), max(low, top)) for (x, low), (_, top) in sides if low != top]
+    for low, top in pairwise(sorted({y for _, y in corners})):
+        across = sorted(x for x, start, end in edges if start <= low and top <= end)
+        for left, right in zip(across[0::2], across[1::2], strict=False):
+            yield left, low, right, top
+
+
+def _layer(words: _Words) -> tuple[str, Mapping[str, int], Wires | None]:
+    """A layer: its name, its rules, and the wires of a routing layer."""
     name = words.next()
     values: dict[str, str] = {}
+    rules: dict[str, int] = {}
     for word in words.statements(name):
         rest = words.statement()
         values[" ".join([word, *rest[:-1]])] = rest[-1] if rest else ""
+        if word == "SPACINGTABLE":
+            # The first row is of the narrowest wires, its first number of the shortest ones.
+            rest = rest[rest.index("WIDTH") + 2 :] if "WIDTH" in rest else rest
+        if word in ("WIDTH", "SPACING", "SPACINGTABLE", "PITCH", "RESISTANCE") and rest:
+            with suppress(ValueError):
+                rules.setdefault(word.removesuffix("TABLE"), round(float(rest[0]) * _NM))
+    rules["DIRECTION"] = int(values.get("DIRECTION") == "HORIZONTAL")
     if values.get("TYPE") != "ROUTING":
-        return
+        return name, rules, None
     try:
         width = float(values["WIDTH"])
         plate = float(values["CAPACITANCE CPERSQDIST"])
@@ -205,4 +263,4 @@ def _layer(words: _Words) -> Iterator[tuple[str, Wires]]:
     except (KeyError, ValueError, ZeroDivisionError):
         raise words.error(f"layer {name} lacks its width, resistance or capacitance") from None
     # In pF; a wire has an edge on each side.
-    yield name, Wires(1000 * (plate * width + 2 * edge), ohm)
+    return name, rules, Wires(1000 * (plate * width + 2 * edge), ohm)

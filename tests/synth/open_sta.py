@@ -28,6 +28,7 @@ OPEN_STA = "sta"
 
 _TOP = "vip_timing"
 _CELLS, _MEMORIES, _NETLIST, _SCRIPT = "cells.lib", "memories.lib", "netlist.v", "timing.tcl"
+_SPEF = "wires.spef"
 #: A clock period in ns that is longer than any path; the path's length follows from the slack.
 _PERIOD_NS = 100.0
 _MINUTES = 10
@@ -52,6 +53,7 @@ def open_sta_path(
     macros: SramTimes,
     *,
     wires: bool = False,
+    spef: Iterable[str] = (),
     command: str,
 ) -> Path:
     """The longest path, like :func:`synth.timing.sta.longest_path`.
@@ -61,6 +63,7 @@ def open_sta_path(
         library: with delay tables. text: of its Liberty file.
         macros: times of memories.
         wires: whether nets also have the library's default wire load.
+        spef: lines of a SPEF file with the netlist's wires.
         command: path of OpenSTA's command.
 
     Raises:
@@ -79,7 +82,9 @@ def open_sta_path(
         data = register.cell.pins[register.data]
         write_file(folder / _MEMORIES, _memory_library(geometries, macros, data.edge_loads, text))
         write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
-        write_file(folder / _SCRIPT, _script(bool(geometries)))
+        parasitics = "\n".join(_at_registers(spef, register, netlist))
+        write_file(folder / _SPEF, parasitics)
+        write_file(folder / _SCRIPT, _script(bool(geometries), bool(parasitics)))
         output = _run(command, folder)
     slack = _SLACK.search(output)
     failed = [line for line in output.splitlines() if line.startswith("Error")]
@@ -111,13 +116,30 @@ def _run(command: str, folder: FilePath) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _script(memories: bool) -> str:
+def _at_registers(spef: Iterable[str], register: RegisterCell, netlist: Netlist) -> Iterator[str]:
+    """SPEF of which the ports are the pins of their flip-flops."""
+    pins = {}
+    places = enumerate(_port_registers(netlist))
+    for ports in (netlist.inputs, netlist.outputs):
+        for name, bits in ports.items():
+            for bit in range(len(bits)):
+                place, (_, _, port_name) = next(places)
+                pin = register.output if port_name else register.data
+                pins[f"{name}[{bit}]" if len(bits) > 1 else name] = f"p{place}:{pin}"
+    for line in spef:
+        words = line.removeprefix("*P ").split(" ")
+        words = [pins.get(word, word) for word in words]
+        yield " ".join(["*I", *words] if line.startswith("*P ") else words)
+
+
+def _script(memories: bool, spef: bool) -> str:
     lines = [f"read_liberty {_CELLS}"]
     if memories:
         lines.append(f"read_liberty {_MEMORIES}")
     lines += [
         f"read_verilog {_NETLIST}",
         f"link_design {_TOP}",
+        *([f"read_parasitics {_SPEF}"] if spef else []),
         "set_cmd_units -time ns",
         f"create_clock -name {CLOCK} -period {_PERIOD_NS} [get_ports {CLOCK}]",
         f"set_clock_transition {CLOCK_SLEW_NS} [get_clocks {CLOCK}]",

@@ -11,7 +11,7 @@ from synth.physical.corners import CornerTiming
 from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.synthesis.layout import MOST_WIRE_FF, Layout
+from vip.synthesis.layout import MOST_WIRE_FF, ROUTED_FILES, Layout
 
 from .options import (
     CellsOption,
@@ -20,6 +20,7 @@ from .options import (
     ToolsOption,
     drawing,
     file_option,
+    filling,
     reading,
 )
 
@@ -111,7 +112,15 @@ def layout(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the placer.", min=0, metavar="N")] = 1,
     picture: Annotated[
-        Path | None, file_option("Draw the placed units as PNG or SVG.", drawing())
+        Path | None, file_option("Draw units, and wires by layer, as PNG or SVG.", drawing())
+    ] = None,
+    route: Annotated[
+        Path | None,
+        typer.Option(
+            help="Route it, and write DEF, SPEF and GDS to this folder.",
+            metavar="DIR",
+            callback=filling(ROUTED_FILES),
+        ),
     ] = None,
     jobs: ToolsOption = None,
     json: JsonOption = None,
@@ -119,10 +128,11 @@ def layout(
     """Place the mapped engine, and time it with its wires.
 
     Memories are blocks at the edges, cells stand in rows between them. Buffers and sizes of cells
-    follow the wires, and the cells are placed again. Clocks are ideal, and wires are not routed:
-    their lengths are estimated from the places of pins.
+    follow the wires, and the cells are placed again. Lengths of wires are estimated from the places
+    of pins; with --route they are those of wires on metals 2 to 6, whose distances and connections
+    are checked. Clocks are ideal.
 
-    Example: vip layout --wire-ff 0.105 --picture layout.png
+    Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """
     with shown() as progress:
         result = vip.layout(
@@ -133,6 +143,7 @@ def layout(
             wire_ff=wire_ff,
             seed=seed,
             picture=picture,
+            route=route,
             jobs=jobs,
             progress=progress,
         )
