@@ -78,7 +78,7 @@ _FIXED_WORDS = 7
 #: The one with the address of the common lists.
 _LISTS = 5
 #: Rows between the data of two parts of a vault, so that engines in lockstep use different banks.
-_BANKS, _SKEW_ROWS = 16, 4
+_BANKS, _SKEW_ROWS = 16, 5
 #: Cycles per iteration besides its beats, and bytes per cycle of a vault's memory; used only for
 #: choosing.
 _TURN, _BUS_BYTES = 12, 6.5

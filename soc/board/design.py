@@ -100,7 +100,7 @@ def top_verilog(bus: Axi4 | None) -> str:
     """Verilog of :data:`TOP`: the clock, a reset until it is steady, and the pins ``clk``, ``rx``,
     ``tx`` and ``led``, which shows the interrupt; with a bus, the SDRAM's."""
     pins, wires, clocks, ports, memory = "", "", "", "", ""
-    steady = "&steady"
+    reset = "!(&steady)"
     if bus:
         for name, number in SDRAM_WIRES.items():
             pins += f", {'inout' if name == 'dq' else 'output'} [{number - 1}:0] {SDRAM}_{name}"
@@ -110,9 +110,11 @@ def top_verilog(bus: Axi4 | None) -> str:
             ports += f", .axi__{name}(axi_{name})"
         wires += "  wire shifted, twice, ready;\n"
         clocks = ", .clkout1(shifted), .clkout2(twice)"
-        steady += " && ready"
+        # The controller is far from most of what waits for it.
+        reset = "halt"
         inner = [f"axi_{name}" for name in bus.members] + [f"{SDRAM}_{one}" for one in SDRAM_WIRES]
-        memory = f"  {SDRAM} {SDRAM} (.clk(fast), .twice(twice), .shifted(shifted), "
+        memory = "  reg halt = 1;\n  always @(posedge fast) halt <= !(&steady && ready);\n"
+        memory += f"  {SDRAM} {SDRAM} (.clk(fast), .twice(twice), .shifted(shifted), "
         memory += ".rst(!(&steady)), .ready(ready), "
         memory += ", ".join(f".{one}({one})" for one in inner) + ");\n"
     return (
@@ -124,7 +126,7 @@ def top_verilog(bus: Axi4 | None) -> str:
         "    if (!locked) steady <= 0;\n"
         "    else if (!(&steady)) steady <= steady + 1;\n"
         f"{memory}"
-        f"  {DESIGN} {DESIGN} (.clk(fast), .rst(!({steady})), .rx(rx), .tx(tx),"
+        f"  {DESIGN} {DESIGN} (.clk(fast), .rst({reset}), .rx(rx), .tx(tx),"
         f" .host_interrupt(led){ports});\n"
         "endmodule\n"
     )

@@ -135,6 +135,8 @@ def _add_power_up(top: Any, phy: Any, controller: Any, ready: Any, cycles: int) 
     commands = [(0, 1, 0, 1 << 10), *[(0, 0, 1, 0)] * _REFRESHES, (0, 0, 0, mode)]
     wait = Signal(max=cycles + 1, reset=cycles)
     step = Signal(max=len(commands) + 1)
+    # wait is 0: the faster clock of the pins leaves no time to compare.
+    due = Signal()
     phase = phy.dfi.p0
     steps = {
         number: [
@@ -146,11 +148,11 @@ def _add_power_up(top: Any, phy: Any, controller: Any, ready: Any, cycles: int) 
         ]
         for number, (row, column, write, address) in enumerate(commands)
     }
-    top.sync.boot += If(wait != 0, wait.eq(wait - 1)).Elif(
-        ~ready, wait.eq(_PACE), step.eq(step + 1), ready.eq(step == len(commands))
+    top.sync.boot += If(~due, wait.eq(wait - 1), due.eq(wait == 1)).Elif(
+        ~ready, due.eq(0), wait.eq(_PACE), step.eq(step + 1), ready.eq(step == len(commands))
     )
     top.comb += If(ready, controller.dfi.connect(phy.dfi)).Else(
-        *(one.cke.eq(1) for one in phy.dfi.phases), If(wait == 0, Case(step, steps))
+        *(one.cke.eq(1) for one in phy.dfi.phases), If(due, Case(step, steps))
     )
 
 
