@@ -68,7 +68,7 @@ def faults(routes: Routes) -> Iterator[str]:
 
 
 def _groups(count: int, ends_from: Array, ends_to: Array) -> Array:
-    """The group of each of ``count`` items, of which ``ones`` are connected to ``others``."""
+    """The group of each of ``count`` items, of which ``ends_from`` are connected to ``ends_to``."""
     group = np.arange(count)
     while True:
         low = np.minimum(group[ends_from], group[ends_to])
@@ -137,7 +137,8 @@ def _near(boxes: Array, key: Array, space: Array, some: int) -> tuple[Array, Arr
             break
         a, b = of[ends_from], of[ends_from + away]
         gap = np.maximum(boxes[a, :2], boxes[b, :2]) - np.minimum(boxes[a, 2:], boxes[b, 2:])
-        close = gap.max(1) < np.maximum(space[a, 0], 1)
+        # Corners are as far apart as their distance.
+        close = (np.maximum(gap, 0) ** 2).sum(1) < np.maximum(space[a, 0], 1) ** 2
         pairs.append(a[close] * len(boxes) + b[close])
     unique = np.unique(np.concatenate(pairs))
     return unique // len(boxes), unique % len(boxes)
