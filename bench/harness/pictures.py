@@ -30,7 +30,14 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     **{
         name: ("bench", name, "--picture", FILE)
         for name in (
-            *("bp_energies", "instruction_types", "memory_variants", "mrf_energies", "scaling"),
+            *(
+                "block_alignment",
+                "bp_energies",
+                "instruction_types",
+                "memory_variants",
+                "mrf_energies",
+                "scaling",
+            ),
             *("chip_variants", "stereo"),
         )
     },

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import belief as scaling
+from bench import energies
 from bench.belief import draw_scaling, measure_full_hd, measure_scaling
 from bench.harness.runs import launch_runs
 from bench.mrf import full_hd_energy, full_hd_shifts_job
@@ -30,6 +31,17 @@ def test_phases_of_full_hd_are_those_of_the_runs() -> None:
     assert levels["fine"].cycles < 2 * flat.cycles
     # Measurements are cached, with their seconds.
     assert measure_full_hd("levels", SMALL, width=48, height=27) == levels
+
+
+def test_blocks_with_an_objects_sides_hand_down_nearer_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(energies, "_ON_BLOCKS", 2)
+    monkeypatch.setattr(energies, "_ON_PIXELS", 2)
+    monkeypatch.setattr(energies, "_ABOVE", {2: 1, 4: 2})
+    norm = {one.name: one.value for one in energies.block_alignment()}
+    assert 0 < norm["aligned_2"] < norm["aligned_4"]
+    assert norm["aligned_2"] < norm["unaligned_2"] < norm["unaligned_4"]
 
 
 @pytest.mark.slow
