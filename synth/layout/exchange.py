@@ -3,36 +3,21 @@
 Gate n of the netlist is ``gn`` in them, and net n is ``nn``; bits of ports have their own names.
 """
 
-import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import pairwise
+from math import pi
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from support.files import read_bytes
-from synth.errors import SynthesisError
+from support.extras import need
 
 from .placement import What
-from .routing import Array, Routes, moved
+from .routing import Routes, moved
 
 #: Numbers in GDS of the lowest routing layer, the cut above it, and so on: of FreePDK45.
 _GDS_LAYER = 11
-#: Most bytes of a library in GDS.
-_GDS_BYTES = 256 << 20
-#: Units in GDS in a nanometre, and GDS's numbers of a unit in um and in m: of Nangate's cells.
-_GDS_NM = 10
-_GDS_UNITS = bytes.fromhex("3d68db8bac710cb4386df37f675ef6ec")
-_GDS_HALF_TURN = bytes.fromhex("42b4000000000000")
-#: Records of GDS, with their type of data.
-_HEADER, _BGNLIB, _LIBNAME, _UNITS, _ENDLIB = 0x0002, 0x0102, 0x0206, 0x0305, 0x0400
-_BGNSTR, _STRNAME, _ENDSTR = 0x0502, 0x0606, 0x0700
-_BOUNDARY, _SREF, _LAYER, _DATATYPE, _XY, _ENDEL, _SNAME, _STRANS, _ANGLE = (
-    *(0x0800, 0x0A00, 0x0D02, 0x0E02),
-    *(0x1003, 0x1100, 0x1206, 0x1A01, 0x1C05),
-)
 
 
 def name_of(routes: Routes, terminal: What) -> str:
@@ -202,81 +187,49 @@ def _trees(routes: Routes) -> Mapping[int, list[tuple[Any, Any, int, float]]]:
     return trees
 
 
-def to_gds(routes: Routes, top: str, library: Path | None = None) -> Iterator[bytes]:
-    """The records of GDS: the cells of ``library`` that are used, and the layout.
+def need_gds_writer() -> None:
+    """Check before the work that the package that writes GDS is installed.
 
     Raises:
-        SynthesisError: the library has other units, or is no GDS.
-        OSError: it can't be read.
+        MissingExtraError: it is not.
     """
+    need("gdstk", "layouts in GDS")
+
+
+def write_gds(routes: Routes, top: str, path: Path, library: Path | None = None) -> None:
+    """Write GDS: the cells of ``library`` that are used, as they are there, and the layout.
+
+    Raises:
+        OSError: the library can't be read, or the file can't be written.
+    """
+    import gdstk
+
     placed = routes.placed
     plan = placed.floorplan
-    kinds = {gate.kind for gate in placed.netlist.gates if gate.name not in plan.blocks}
-    date = struct.pack(">12h", *(1970, 1, 1, 0, 0, 0) * 2)
-    yield _record(_HEADER, struct.pack(">h", 600))
-    yield _record(_BGNLIB, date) + _record(_LIBNAME, _text(top)) + _record(_UNITS, _GDS_UNITS)
-    if library is not None:
-        yield from _structures(library, kinds)
-    yield _record(_BGNSTR, date) + _record(_STRNAME, _text(top))
+    drawn: dict[str, Any] = {} if library is None else gdstk.read_rawcells(library)
+    # Raw cells keep the unit of their file.
+    unit, precision = (1e-6, 1e-9) if library is None else gdstk.gds_units(library)
+    layout, um = gdstk.Cell(top), 1e-9 / unit
     site, step = plan.lef.site_nm, plan.lef.row_nm // plan.lef.row
+    used: set[str] = set()
     for gate in placed.netlist.gates:
         if gate.name in plan.blocks:
             continue
+        used.add(gate.kind)
         cell, turn = plan.lef.cells[gate.kind], placed.turns[gate.name]
         x, y = (at * size for at, size in zip(placed.places[gate.name], (site, step), strict=True))
         # A cell is mirrored at the x axis, and then turned by half.
-        if turn in ("FN", "S"):
-            x += cell.width
-        if turn in ("FS", "S"):
-            y += cell.height
-        yield _record(_SREF) + _record(_SNAME, _text(gate.kind))
-        yield _record(_STRANS, struct.pack(">H", 0x8000 if turn in ("FN", "FS") else 0))
-        if turn in ("FN", "S"):
-            yield _record(_ANGLE, _GDS_HALF_TURN)
-        yield _record(_XY, struct.pack(">2i", _GDS_NM * x, _GDS_NM * y)) + _record(_ENDEL)
-    yield _boxes(routes.shapes())
-    yield _record(_ENDSTR) + _record(_ENDLIB)
-
-
-def _record(kind: int, data: bytes = b"") -> bytes:
-    return struct.pack(">HH", 4 + len(data), kind) + data
-
-
-def _text(name: str) -> bytes:
-    return name.encode() + b"\0" * (len(name) % 2)
-
-
-def _boxes(shapes: Array) -> bytes:
-    """Boundaries of shapes as in :meth:`~synth.layout.routing.Routes.shapes`."""
-    head = _record(_BOUNDARY) + struct.pack(">HH", 6, _LAYER)
-    between = struct.pack(">HHhHH", 6, _DATATYPE, 0, 44, _XY)
-    fields = [("head", f"V{len(head)}"), ("layer", ">i2"), ("between", f"V{len(between)}")]
-    rows = np.zeros(len(shapes), np.dtype([*fields, ("corners", ">i4", 10), ("end", "V4")]))
-    rows["head"], rows["between"] = np.void(head), np.void(between)
-    rows["end"], rows["layer"] = np.void(_record(_ENDEL)), _GDS_LAYER + shapes[:, 1]
-    rows["corners"] = _GDS_NM * shapes[:, [2, 3, 2, 5, 4, 5, 4, 3, 2, 3]]
-    return rows.tobytes()
-
-
-def _structures(library: Path, names: set[str]) -> Iterator[bytes]:
-    """The structures ``names`` of a library, as they are in its file."""
-    data = read_bytes(library, _GDS_BYTES)
-    at = start = 0
-    used = False
-    while at + 4 <= len(data):
-        size, kind = struct.unpack_from(">HH", data, at)
-        if size < 4:
-            break
-        content = data[at + 4 : at + size]
-        if kind == _UNITS and content != _GDS_UNITS:
-            raise SynthesisError(f"{library}: its unit is not 0.1 nm")
-        if kind == _BGNSTR:
-            start = at
-        if kind == _STRNAME:
-            used = content.rstrip(b"\0").decode("ascii", "replace") in names
-        at += size
-        if kind == _ENDSTR and used:
-            yield data[start:at]
-        if kind == _ENDLIB:
-            return
-    raise SynthesisError(f"{library}: it is no GDS file, or ends too early")
+        half_turn, mirrored = turn in ("FN", "S"), turn in ("FN", "FS")
+        origin = (x + half_turn * cell.width) * um, (y + (turn in ("FS", "S")) * cell.height) * um
+        layout.add(
+            gdstk.Reference(
+                drawn.get(gate.kind, gate.kind), origin, half_turn * pi, x_reflection=mirrored
+            )
+        )
+    for _, layer, left, low, right, high in routes.shapes().tolist():
+        corners = (left * um, low * um), (right * um, high * um)
+        layout.add(gdstk.rectangle(*corners, layer=_GDS_LAYER + layer))
+    file = gdstk.Library(top, unit, precision)
+    file.add(layout, *(drawn[kind] for kind in sorted(used & drawn.keys())))
+    # The same layout is the same file.
+    file.write_gds(path, timestamp=datetime(1970, 1, 1))

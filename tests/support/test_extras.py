@@ -30,6 +30,7 @@ PACKAGES = {
     "cocotbext.axi": "axi",
     "coloquinte": "layout",
     "distributed": "cluster",
+    "gdstk": "layout",
     "litedram": "sdram",
     "markdown_it": "browser",
     "matplotlib": "plot",

@@ -1,10 +1,10 @@
 """Routed placements: what a check apart from the router finds, and what files have of the wires."""
 
-import struct
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
+import gdstk
 import numpy as np
 import pytest
 
@@ -142,36 +142,26 @@ def test_spef_has_the_wires_of_each_net(routes: Routes) -> None:
         assert len({end(name) for name in ends[net]}) == 1, net
 
 
-def test_gds_has_the_cells_and_the_wires(routes: Routes) -> None:
-    data = b"".join(exchange.to_gds(routes, "top", nangate_gds()))
-    at, structure = 0, ""
-    boxes: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
-    references: Counter[str] = Counter()
-    layer = 0
-    while at < len(data):
-        size, kind = struct.unpack_from(">HH", data, at)
-        content = data[at + 4 : at + size]
-        if kind == 0x0606:
-            structure = content.rstrip(b"\0").decode()
-        elif kind == 0x0D02:
-            (layer,) = struct.unpack(">h", content)
-        elif kind == 0x1206:
-            references[content.rstrip(b"\0").decode()] += 1
-        elif kind == 0x1003 and len(content) == 40:
-            corners = struct.unpack(">10i", content)
-            edges = min(corners[::2]), min(corners[1::2]), max(corners[::2]), max(corners[1::2])
-            boxes[structure].append((layer, *edges))
-        at += size
-    cells = [g.kind for g in routes.placed.netlist.gates if not g.name.startswith("memory")]
-    assert references == Counter(cells)
-    assert boxes.keys() == {*cells, "top"}
-    shapes = routes.shapes()
-    wires = np.column_stack([11 + shapes[:, 1], 10 * shapes[:, 2:]])
-    assert sorted(boxes["top"]) == sorted(map(tuple, wires.tolist()))
-    # A pin of a cell is where the LEF has it: the layer's number is right.
-    lef = routes.lattice.lef.cells["INV_X2"].shapes["ZN"]
-    assert any(box[0] == 11 for box in boxes["INV_X2"])
-    assert lef
+def test_gds_has_the_cells_and_the_wires(routes: Routes, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.gds", tmp_path / "two.gds"
+    exchange.write_gds(routes, "top", one, nangate_gds())
+    exchange.write_gds(routes, "top", two, nangate_gds())
+    assert one.read_bytes() == two.read_bytes()
+    cells = {cell.name: cell for cell in gdstk.read_gds(one).cells}
+    netlist, placed = routes.placed.netlist, routes.placed
+    gates = [gate for gate in netlist.gates if gate.name not in placed.floorplan.blocks]
+    assert cells.keys() == {"top", *(gate.kind for gate in gates)}
+    wires = Counter(
+        (polygon.layer, *np.rint(1000 * np.ravel(polygon.bounding_box())).astype(int))
+        for polygon in cells["top"].polygons
+    )
+    assert wires == Counter((11 + layer, *edges) for _, layer, *edges in routes.shapes().tolist())
+    # Wires of the lowest layer begin on a cell, whichever way it is turned.
+    references = cells["top"].references
+    assert [one.cell_name for one in references] == [gate.kind for gate in gates]
+    drawn = [box for one in references for box in one.get_polygons(layer=11, datatype=0)]
+    lowest = [polygon for polygon in cells["top"].polygons if polygon.layer == 11]
+    assert all(gdstk.boolean(one, drawn, "and") for one in gdstk.boolean(lowest, [], "or"))
 
 
 def test_def_has_each_cell_pin_and_wire(routes: Routes) -> None:

@@ -88,6 +88,7 @@ NEEDS: dict[str, set[str]] = {
     "synth --device ecp5-45k": YOSYS | NEXTPNR,
     "timing --preset pe-small": YOSYS | CELLS,
     "layout --preset pe-small --picture a.png": YOSYS | CELLS | PLOT | {"coloquinte"},
+    "layout --preset pe-small --route wires": YOSYS | CELLS | {"coloquinte", "gdstk"},
     "power kernel.s --preset pe-small": SIMULATOR | CELLS,
     "report -o page": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS,
     "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | PHOTOGRAPHS | NEXTPNR,

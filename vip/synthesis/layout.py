@@ -25,7 +25,7 @@ from support.files import write_file
 from support.picture import COLOURS, check_picture, tint
 from support.picture import picture as drawn_picture
 from synth.errors import SynthesisError
-from synth.layout.exchange import to_def, to_gds, to_spef
+from synth.layout.exchange import need_gds_writer, to_def, to_spef, write_gds
 from synth.layout.extraction import faults
 from synth.layout.floorplan import Floorplan, check_density
 from synth.layout.lef import Lef
@@ -130,7 +130,7 @@ def layout(
             cells can't be placed or routed.
         support.native.CompilerError: the router can't be compiled.
         support.picture.PictureError: ``picture`` has another ending.
-        MissingExtraError: Yosys, the library, the placer or matplotlib is not installed.
+        MissingExtraError: Yosys, the library, the placer, gdstk or matplotlib is not installed.
         OSError: a file can't be written.
     """
     chosen, file = engine(config), None if picture is None else Path(picture)
@@ -142,6 +142,8 @@ def layout(
         need_yosys()
         need_nangate(target)
         need_placer()
+        if route is not None:
+            need_gds_writer()
         check_picture(file)
     cells, library = find_cells(target)
     drawn = Lef(*files)
@@ -183,7 +185,7 @@ def _routed(placed: PlacedCells, folder: Path, wire_ff: float | None, cells: Pat
     design, parasitics, drawn = (folder / name for name in ROUTED_FILES)
     write_file(design, "\n".join(to_def(routes, _TOP)) + "\n")
     write_file(parasitics, "\n".join(to_spef(routes, _TOP, wire_ff)) + "\n")
-    write_file(drawn, b"".join(to_gds(routes, _TOP, cells)))
+    write_gds(routes, _TOP, drawn, cells)
     return routes
 
 
