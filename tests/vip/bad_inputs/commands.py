@@ -63,6 +63,7 @@ _FOLDERS = {
     "report output",
     "sweep output",
     "browser output",
+    "layout route",
 }
 
 #: Parameters of every experiment.
