@@ -276,12 +276,11 @@ def _distances(problem: BpProblem, above: int) -> NDArray[np.float64]:
 
 @experiment(minutes=1)
 def block_alignment(picture: PictureOption = None) -> Iterator[Measurement]:
-    """How far messages of blocks are from those of pixels, if an object ends where blocks do, and
-    if not (thesis, Figure 3.2).
+    """How far messages of blocks of pixels are from those of the pixels (thesis, Figure 3.2).
 
-    A white square before red, whose edges weigh half at its sides. TRW-S runs 10 iterations on
-    blocks of 2 x 2 or 8 x 8 pixels and 9 on the pixels. Measured is the L1 norm per pixel between
-    the messages before the 9 and after them; golden model, 32 bits.
+    A white square before red ends where blocks do, or not; edges at its sides weigh half. TRW-S
+    runs 10 iterations on blocks of 2 x 2 or 8 x 8 pixels and 9 on the pixels. Measured is the L1
+    norm per pixel between the messages before the 9 and after them; golden model, 32 bits.
 
     Example: vip bench block_alignment --picture blocks.png
     """

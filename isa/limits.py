@@ -23,6 +23,9 @@ MAX_FX = 63
 SCRATCHPAD_BYTES = (64, 65536)
 INSTRUCTION_WORDS = (16, 8192)
 ADDRESS_BITS = (12, 40)
+#: Scratchpad ranges in transfer are compared in aligned units of this many bytes. A range in
+#: separate units never waits for a neighbouring transfer.
+RANGE_BYTES = 16
 
 
 class Limits(TypedDict):

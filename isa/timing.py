@@ -24,10 +24,6 @@ WORD_BYTES = 8
 #: from the scratchpad.
 VECTOR_LATENCY = 12
 
-#: Scratchpad ranges in transfer are compared in aligned units of this many bytes. A range in
-#: separate units never waits for a neighbouring transfer.
-RANGE_BYTES = 16
-
 #: Instructions that the vector unit holds: the one it works on and one that waits. When it takes
 #: another, the instruction :data:`VECTOR_HELD` places before that one has read its last operands,
 #: so a program knows when it may store a result or load over an operand.

@@ -13,6 +13,7 @@ from isa.limits import (
     ADDRESS_BITS,
     INSTRUCTION_WORDS,
     MIN_REGISTERS,
+    RANGE_BYTES,
     SCRATCHPAD_BYTES,
     Limits,
 )
@@ -29,7 +30,6 @@ from isa.table import (
     Unit,
     Width,
 )
-from isa.timing import RANGE_BYTES
 from support.checks import Checks
 from support.errors import Shown
 
@@ -323,7 +323,7 @@ class PeConfig(Shown, line=False):
 
     @property
     def end_unit_bits(self) -> int:
-        """Bits of the number of a unit of :data:`isa.timing.RANGE_BYTES`, up to the one after the
+        """Bits of the number of a unit of :data:`isa.limits.RANGE_BYTES`, up to the one after the
         scratchpad's last."""
         return (self.scratchpad_bytes // RANGE_BYTES).bit_length()
 

@@ -19,9 +19,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements, dot

@@ -12,9 +12,10 @@ with the matrix: if groups or blocks don't divide it evenly, they repeat some el
 
 from functools import lru_cache
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import BY_KEY, MAX_MR
-from isa.timing import RANGE_BYTES, row_beats
+from isa.timing import row_beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up

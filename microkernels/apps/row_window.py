@@ -8,8 +8,8 @@ if strips don't divide it evenly, the last strip repeats some columns.
 from collections.abc import Callable
 from itertools import pairwise
 
+from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL, Width
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up

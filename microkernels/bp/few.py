@@ -22,8 +22,9 @@ last ``m``, since two instructions have been accepted after the last ``r``.
 
 from functools import lru_cache
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up

@@ -54,9 +54,10 @@ A lone line (the last of an odd number) has no partner; pads replace the other l
 
 from functools import partial
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up

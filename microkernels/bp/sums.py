@@ -30,8 +30,9 @@ of a run work on slots of no update, and their results are not used.
 
 from functools import cache, partial
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines

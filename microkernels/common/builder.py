@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isa.assembly.assembler import assemble
 from isa.launch import START_REGISTERS
+from isa.limits import RANGE_BYTES
 from isa.program import Program, SourceLine
 from isa.table import (
     IMM14,
@@ -18,7 +19,6 @@ from isa.table import (
     encode,
     operand_range,
 )
-from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
 from .hazard_check import HazardCheck, WrittenLine
@@ -196,7 +196,7 @@ class KernelBuilder:
         Parameters:
             name: for messages and the top of the text.
             align: the address is a multiple of this. An access to the same
-                :data:`isa.timing.RANGE_BYTES` unit as a load in flight would wait for the load.
+                :data:`isa.limits.RANGE_BYTES` unit as a load in flight would wait for the load.
 
         Raises:
             KernelError: the name is taken, or there isn't enough room; the message lists the places

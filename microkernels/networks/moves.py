@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import (
     DEFAULT_SCRATCHPAD,
     WORD_BYTES,

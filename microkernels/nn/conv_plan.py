@@ -12,13 +12,13 @@ scratchpad contains::
     input        a ring of slots: columns of the window, or whole windows; after its end its first
                  columns again, where a window of one part slides
 
-Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`: an access to the same unit of the
+Loaded data starts at multiples of :data:`isa.limits.RANGE_BYTES`: an access to the same unit of the
 array range check as a load in flight would wait for the load.
 
 The window of a slice is one *part* if it fits a vector register's length (256 elements), otherwise
 one per column. Neighbouring windows share columns (``sliding``) if they overlap and there is more
 than one part, or if ``reuse`` is requested and a column is a multiple of
-:data:`isa.timing.RANGE_BYTES`, or filled up to one; otherwise a slot contains a complete window. A
+:data:`isa.limits.RANGE_BYTES`, or filled up to one; otherwise a slot contains a complete window. A
 part is contiguous: where a one-part window slides, the ring's first columns are loaded twice, to
 their slots and after the ring's end, where such a window continues. Another column may be filled up
 with the elements that follow it in memory, whose weights are 0.
@@ -34,8 +34,9 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from math import gcd
 
+from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
+from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from isa.limits import RANGE_BYTES
 from isa.table import MAX_MR, MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import even_parts, round_up

@@ -16,7 +16,7 @@ inputs, and for each chunk *blocks* of ``block`` outputs. The scratchpad contain
     inputs       two chunks of each vector, or the only one
     weights      a ring of blocks
 
-Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`.
+Loaded data starts at multiples of :data:`isa.limits.RANGE_BYTES`.
 
 Inputs and weights may be signed bytes, stored in pairs (:mod:`microkernels.nn.conv_shape`): a
 plan's inputs and chunks count elements, and products are those of ``m.v.dot.add``, an optional
@@ -28,8 +28,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_MR, MAX_VL
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
+from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up

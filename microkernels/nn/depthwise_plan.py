@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY
+from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up

@@ -8,7 +8,7 @@ previous one, and the same elements are computed twice.
 
 The scratchpad contains the constants, two pieces of results, for a polynomial a piece of its
 argument, for a curve also a piece of a part of it, and a ring of *slots*: one piece of each input
-map. All start at multiples of :data:`isa.timing.RANGE_BYTES`.
+map. All start at multiples of :data:`isa.limits.RANGE_BYTES`.
 
 A line's words are its addresses in each input map and in the target.
 
@@ -23,9 +23,9 @@ from functools import cached_property
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, part_starts, round_up

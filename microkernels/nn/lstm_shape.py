@@ -30,8 +30,9 @@ from typing import Protocol
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_VL
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, beats
+from isa.timing import VECTOR_LATENCY, beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up

@@ -3,7 +3,7 @@
 The scratchpad contains the threshold and the reciprocal, the bias, two outputs, and a ring of
 *slots*: the windows of one output in all segments, column by column. If the program loops over a
 window's columns, the sum so far and a ring of single columns replace them. All start at multiples
-of :data:`isa.timing.RANGE_BYTES`.
+of :data:`isa.limits.RANGE_BYTES`.
 
 The work is divided into *lines*: a row of outputs of one slice of the channels. A line's words are
 the addresses of its first window in the first segment, of its first output and of its biases. The
@@ -27,9 +27,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from isa.declared import Declared, Span
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up

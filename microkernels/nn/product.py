@@ -21,9 +21,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
-from isa.timing import RANGE_BYTES, WORD_BYTES
+from isa.timing import WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, even_parts, part_starts, round_up

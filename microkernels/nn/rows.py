@@ -24,9 +24,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up

@@ -10,7 +10,7 @@ from amaranth.hdl import Cat, Const, Module, Value
 
 from hdl.bundle import Bundle
 from hdl.ports import BYTE_BITS, COLUMN_BITS, WORD_BITS
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 from pe.codes import ControlOp
 from pe.config import PeConfig
 from pe.interface import HistoryCounter

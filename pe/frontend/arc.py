@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In
 from hdl.bundle import Bundle
 from hdl.component import Component, Probes
 from hdl.priority import lowest_one
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.extensions.units import link_members

@@ -15,8 +15,8 @@ from typing import Any
 from amaranth.hdl import Const, Module, Signal, Value
 
 from hdl.lines import cover
+from isa.limits import RANGE_BYTES
 from isa.table import Instruction, Unit
-from isa.timing import RANGE_BYTES
 from pe.capabilities import OPERATION, Capabilities
 from pe.config import PeConfig
 from support.coverage import coverage_folder

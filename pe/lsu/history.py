@@ -13,7 +13,7 @@ from hdl.component import Component
 from hdl.emission import shared_instance
 from hdl.ports import BYTE_BITS, COLUMN_BITS, COLUMN_BYTES, WORD_BITS
 from hdl.simd import rotate_units_right
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 from pe.config import PeConfig
 from pe.extensions.history import FENCED, HISTORY_EVENTS, column_record, overwriting
 from pe.ports import ScratchpadReadPort, load_store_command, transfer_layout

@@ -13,7 +13,7 @@ from hdl.emission import shared_instance
 from hdl.ports import COLUMN_BITS
 from hdl.priority import lowest_one
 from hdl.sram import Sram
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 from pe.config import PeConfig
 from pe.extensions.history import column_record, overwriting
 

@@ -8,8 +8,9 @@ from typing import Any
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.compiled.library import SOURCES, headers
 from isa.launch import START_FX, START_MR, START_VL
+from isa.limits import RANGE_BYTES
 from isa.table import MAX_FX
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from pe.interface import HistoryCounter, PeCounter
 from pe.lsu.declaration import DECLARATION_CYCLES
 from sim_tb.harness.models import Model

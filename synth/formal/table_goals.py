@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from amaranth.hdl import Cat, Const, Mux, Value
 
 from hdl.ports import COLUMN_BYTES
+from isa.limits import RANGE_BYTES
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -22,7 +23,7 @@ from isa.table import (
     Unit,
     VerticalOp,
 )
-from isa.timing import RANGE_BYTES, WORD_BYTES
+from isa.timing import WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.vector.control import VectorControl

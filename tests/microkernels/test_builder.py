@@ -11,9 +11,9 @@ import pytest
 from isa.assembly.assembler import AssemblyError, assemble
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import REGISTERS
-from isa.timing import RANGE_BYTES
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import add

@@ -4,8 +4,8 @@ import pytest
 
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
+from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY
-from isa.timing import RANGE_BYTES
 from pe.config import PeConfig
 from pe.interface import PeCounter
 from tests.pe.issue_bench import PC, WIDE, Bench

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY
+from isa.limits import RANGE_BYTES
+from isa.timing import VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import (

@@ -1,7 +1,7 @@
 """Bench for a load-store unit with a load history: a scratchpad that others write, too."""
 
 from hdl.ports import COLUMN_BYTES
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 
 from .test_load_store import Memory, _set_command
 from .workspace_bench import lowered, random_span

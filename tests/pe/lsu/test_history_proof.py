@@ -13,7 +13,7 @@ from amaranth.hdl import Array, Cat, ClockDomain, Elaboratable, Module, Mux, Sig
 from amaranth.lib import data
 
 from hdl.yosys import run_yosys
-from isa.timing import RANGE_BYTES
+from isa.limits import RANGE_BYTES
 from pe.config import PeConfig
 from pe.lsu.history_table import HistoryTable
 from synth.formal.solve import run_abc

@@ -7,8 +7,9 @@ from random import Random
 
 from hdl.ports import COLUMN_BYTES
 from isa.declared import Span
+from isa.limits import RANGE_BYTES
 from isa.table import OPCODE, Instruction, Opcode, Unit, find
-from isa.timing import RANGE_BYTES, VectorOperation
+from isa.timing import VectorOperation
 from pe.config import PeConfig
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.faults import FAULTS
