@@ -86,14 +86,14 @@ class _Behind(NamedTuple):
 def without_buffers(netlist: Netlist, library: CellLibrary) -> Netlist:
     """``netlist`` without buffers, which were chosen before places were known."""
     before: dict[int, int] = {}
-    kept = []
+    others = []
     for gate in netlist.gates:
         cell = library.cells.get(gate.kind)
         if cell is not None and is_single(cell, 0b10):
             ((entry,), (end,)) = gate.pins[cell.inputs[0]], gate.pins[cell.outputs[0]]
             before[end] = entry
         else:
-            kept.append(gate)
+            others.append(gate)
 
     def source(bit: int) -> int:
         while bit in before:
@@ -103,7 +103,7 @@ def without_buffers(netlist: Netlist, library: CellLibrary) -> Netlist:
     def sources(pins: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
         return {name: tuple(map(source, bits)) for name, bits in pins.items()}
 
-    gates = tuple(replace(gate, pins=sources(gate.pins)) for gate in kept)
+    gates = tuple(replace(gate, pins=sources(gate.pins)) for gate in others)
     return replace(netlist, gates=gates, outputs=sources(netlist.outputs))
 
 
