@@ -23,9 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
-from isa.declared import Declared
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import Declared, Program
 from isa.run import Launch, RunResult
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError

@@ -5,8 +5,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from isa.declared import Declared, Numbers, Span
-from isa.program import Program
+from isa.program import Declared, Numbers, Program, Span
 from pe.config import PeConfig
 from synth.errors import DeclarationError
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from isa.declared import Declared
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import Declared, Program
 from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import Application, suite

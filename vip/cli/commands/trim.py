@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import vip
-from isa.declared import Declared, Numbers, Span
+from isa.program import Declared, Numbers, Span
 from microkernels.onnx_models.read import need_onnx
 from microkernels.suite import suite
 from sim_tb.cosim.engine import MemoryBehaviour
