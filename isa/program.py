@@ -252,6 +252,10 @@ class Declared:
     slots: int = 1 << 16
 
 
+#: Of a launch whose bytes are all data.
+NOTHING_DECLARED = Declared()
+
+
 _WORD_BYTES = 4
 
 
