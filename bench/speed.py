@@ -15,7 +15,7 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from microkernels.suite import Application, suite
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
@@ -101,7 +101,7 @@ def _job() -> KernelJob:
     labels = np.arange(_LABELS)
     distances = np.abs(np.subtract.outer(labels, labels))
     smoothness = np.minimum(distances * _STEP, _BOUND)
-    ring = VaultRing(
+    ring = ChipEngines(
         columns=chip.network.columns,
         rows=chip.network.rows,
         address_bits=chip.network.address_bits,

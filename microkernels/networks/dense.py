@@ -128,7 +128,7 @@ class _DenseStep(LayerStep):
         if self.in_place:
             assert written is not None
             source = vectors(
-                self.ring.address(vault, written.offsets[0]),
+                self.engines.address(vault, written.offsets[0]),
                 self.part.plan.inputs,
                 len(written.offsets),
                 round_up(written.bytes, COLUMN_BYTES),
@@ -136,12 +136,12 @@ class _DenseStep(LayerStep):
         return DenseLayout(
             plan=self.part.plan,
             target=vectors(
-                self.ring.address(vault, offsets[0]),
+                self.engines.address(vault, offsets[0]),
                 self.part.plan.output_elements,
                 len(offsets),
                 self.target.bytes,
             ),
-            base=self.ring.address(vault, self.offset),
+            base=self.engines.address(vault, self.offset),
             source=source,
         )
 
@@ -154,7 +154,7 @@ class _DenseStep(LayerStep):
         program = dense_program(
             self.layout(0),
             fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
+            vault_bits=self.engines.address_bits,
         )
         return self._launch(program, self.offset)
 
@@ -164,15 +164,15 @@ class _DenseStep(LayerStep):
 
     def store_input(self, memory: Writable, images: Elements) -> None:
         flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
-        for vault in range(self.ring.vaults):
+        for vault in range(self.engines.vaults):
             if self.target.tile(vault) is not None:
                 self.layout(vault).inputs.store(memory, flat[np.newaxis])
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
         ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
-        for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, self.offset)
+        for vault in range(self.engines.vaults):
+            base = self.engines.address(vault, self.offset)
             if self.target.tile(vault) is None:
                 memory.write(base, idle_block(base, self.pes))
                 continue
@@ -222,12 +222,12 @@ class Dense(SumLayer):
     ) -> float:
         # Weights of channels that fill a slice are read, too.
         elements = source.width * source.height * round_up(source.channels, depth)
-        return elements * self.outputs * ELEMENT_BYTES / MEMORY_BYTES / engines.ring.vaults
+        return elements * self.outputs * ELEMENT_BYTES / MEMORY_BYTES / engines.vaults
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices; all vaults have about as many.
         slices = plan.cut.slices
-        parts = -(-slices // -(-slices // work.engines.ring.vaults))
+        parts = -(-slices // -(-slices // work.engines.vaults))
         return [replace(plan, cut=replace(plan.cut, parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:

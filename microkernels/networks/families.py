@@ -174,7 +174,7 @@ class _MapStep(LayerStep):
                 self.tile,
                 self.read(vault, round_),
                 target.map(vault, round_),
-                base=self.ring.address(vault, self.offset),
+                base=self.engines.address(vault, self.offset),
                 engines=self.engines,
             )
             for round_ in range(target.rounds)
@@ -185,7 +185,7 @@ class _MapStep(LayerStep):
 
     @property
     def launch(self) -> Launch:
-        program = self.layer.program(self.layout(0), self.ring.address_bits)
+        program = self.layer.program(self.layout(0), self.engines.address_bits)
         return self._launch(program, self.offset + self._first)
 
     @cached_property
@@ -216,8 +216,8 @@ class _MapStep(LayerStep):
         return Declared(constants=(block,), slots=self.pes)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
-        for vault in range(self.ring.vaults):
-            at = self.ring.address(vault, self.offset + self._first)
+        for vault in range(self.engines.vaults):
+            at = self.engines.address(vault, self.offset + self._first)
             target = self.target
             if target.tile(vault) is None or target.image(vault, 0) is None:
                 memory.write(at, idle_block(at, self.pes))
@@ -250,7 +250,7 @@ class MapLayer(Layer):
         # Pixels around the map do not move.
         width, height = min(region.width, size.width), min(region.height, size.height)
         elements = width * height * region.channels
-        if self.covers(before, plan, work.engines.ring.vaults):
+        if self.covers(before, plan, work.engines.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
 

@@ -19,7 +19,7 @@ from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from support.checks import shown
 
 from .curves import Function
@@ -164,11 +164,6 @@ class LayerStep(ABC):
         return self.plan.layer.name
 
     @property
-    def ring(self) -> VaultRing:
-        """The ring of vaults."""
-        return self.engines.ring
-
-    @property
     def pes(self) -> int:
         """Engines per vault."""
         return self.engines.pes
@@ -230,7 +225,7 @@ class LayerStep(ABC):
 
     def constant(self, value: int, vault: int) -> int:
         """Address in a vault of elements of 0, or of the lowest value."""
-        return self.engines.ring.address(vault, self.constants[value == LOWEST])
+        return self.engines.address(vault, self.constants[value == LOWEST])
 
     def _part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
@@ -404,7 +399,7 @@ class Layer(ABC):
         Parameters:
             first: the layer reads the network's input.
         """
-        every = cuts(plan.cut, work.engines.ring.vaults, work.batch)
+        every = cuts(plan.cut, work.engines.vaults, work.batch)
         return [replace(plan, cut=cut) for cut in every]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:

@@ -64,7 +64,7 @@ class _RecurrentStep(LayerStep):
         ]
         if not targets:
             return None
-        base = self.ring.address(vault, self.offset)
+        base = self.engines.address(vault, self.offset)
         layer = self.layer
         return RecurrentLayout(self.part, targets, base, reverse=layer.reverse, final=layer.final)
 
@@ -79,7 +79,7 @@ class _RecurrentStep(LayerStep):
 
     @property
     def launch(self) -> Launch:
-        program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
+        program = recurrent_program(self._layout(), vault_bits=self.engines.address_bits)
         return self._launch(program, self.offset)
 
     @property
@@ -88,10 +88,10 @@ class _RecurrentStep(LayerStep):
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        for vault in range(self.ring.vaults):
+        for vault in range(self.engines.vaults):
             layout = self.layout(vault)
             if layout is None:
-                base = self.ring.address(vault, self.offset)
+                base = self.engines.address(vault, self.offset)
                 memory.write(base, idle_block(base, self.pes))
             else:
                 layout.store(memory, weights.weights, weights.bias)
@@ -216,7 +216,7 @@ class Recurrent(Layer):
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole images.
-        images = min(work.batch, work.engines.ring.vaults)
+        images = min(work.batch, work.engines.vaults)
         return [replace(plan, cut=replace(plan.cut, images=images))]
 
     def part(self, plan: LayerPlan, work: ChipWork) -> RecurrentPlan:

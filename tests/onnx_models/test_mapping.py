@@ -17,12 +17,12 @@ from microkernels.onnx_models.model import MappedModel, real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.onnx_models.graphs import model, reference
 
 EVERY = frozenset(row.key for row in INSTRUCTIONS)
 RANDOM = np.random.default_rng(5)
-SEVERAL = ChipEngines(ring=VaultRing(columns=2, rows=1, address_bits=20), pes=2)
+SEVERAL = ChipEngines(columns=2, rows=1, address_bits=20, pes=2)
 
 
 def mapped(made: ModelProto) -> MappedModel:

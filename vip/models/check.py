@@ -212,8 +212,8 @@ def check_model(
         refused=tuple(importer.refused),
         layers=layers,
         vault_bytes=used,
-        room_bytes=1 << engines.ring.address_bits,
-        vaults=engines.ring.vaults,
+        room_bytes=1 << engines.address_bits,
+        vaults=engines.vaults,
         problem=problem,
     )
 

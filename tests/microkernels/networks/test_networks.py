@@ -31,7 +31,7 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.recurrent import CELLS
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import STANDARD, simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 LITTLE = Network(
     input=MapSize(20, 18, 3),
@@ -48,8 +48,7 @@ LITTLE = Network(
 
 
 def engines(columns: int, rows: int, pes: int = 2, address_bits: int = 20) -> ChipEngines:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=address_bits)
-    return ChipEngines(ring=ring, pes=pes)
+    return ChipEngines(columns=columns, rows=rows, address_bits=address_bits, pes=pes)
 
 
 def job_of(
