@@ -187,7 +187,7 @@ def check_model(
     progress("reading the model")
     content = part_of(model, outputs, shapes or {})
     importer, session = read_model(content, batch)
-    mapped, counts = importer.model, Counter(node.op for node in importer.graph.nodes)
+    mapped, counts = importer.model, Counter(node.op_type for node in importer.graph.nodes)
     images = 0 if mapped is None else mapped.batch
     layers: tuple[LayerFigures, ...] = ()
     used, problem = 0, ""
