@@ -355,7 +355,7 @@ class NetworkLayout:
         for step in self.steps:
             layer = step.plan.layer
             if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
-                step.store_input(memory, elements)
+                layer.store_input(step, memory, elements)
 
     def load(self, memory: Readable, name: str) -> Elements:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""

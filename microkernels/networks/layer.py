@@ -197,11 +197,6 @@ class LayerStep(ABC):
             weights: of the layer; None: it has no weights.
         """
 
-    def store_input(self, memory: Writable, images: Elements) -> None:
-        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
-        a layer that reads it but no regions."""
-        raise AssertionError(f"{self.layer_name} reads regions")
-
     def read(self, vault: int, round_: int) -> list[FeatureMap]:
         """The regions that a vault reads in a round, moved or where they were written."""
         maps: list[FeatureMap] = []
@@ -227,7 +222,7 @@ class LayerStep(ABC):
         """Address in a vault of elements of 0, or of the lowest value."""
         return self.engines.address(vault, self.constants[value == LOWEST])
 
-    def _part(self, weights: Weights, vault: int) -> Weights:
+    def part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
         tile = self.target.tile(vault)
         assert tile is not None
@@ -452,6 +447,11 @@ class Layer(ABC):
                 it has no step.
         """
         return []
+
+    def store_input(self, step: LayerStep, memory: Writable, images: Elements) -> None:
+        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
+        a layer that reads it but no regions."""
+        raise AssertionError(f"{self.name} reads regions")
 
     # Numbers.
 
