@@ -6,10 +6,10 @@ of a convolution window, with all channels of a slice, is then one contiguous pi
 pixels around the map (``padding``) are part of the plane, so kernels need no special case at the
 edges. Channels that only fill up the last slice contain zeros.
 
-A plane may consist of *strips*: each row of windows then has its own ``rows`` rows of pixels, laid
-out as a plane of this height. A complete window of a slice is one contiguous piece of memory, but
-some rows are stored more than once. This suits a network's first image, which has few channels and
-comes from the host.
+A plane may consist of *strips*: each row of windows then has its own ``strip_rows`` rows of pixels,
+laid out as a plane of this height. A complete window of a slice is one contiguous piece of memory,
+but some rows are stored more than once. This suits a network's first image, which has few channels
+and comes from the host.
 """
 
 from collections.abc import Iterator
@@ -62,8 +62,8 @@ class FeatureMap:
         width, height, channels: at least 1 each.
         depth: channels per slice, at least 1.
         padding: pixels around the map, 0 or more.
-        rows: height of a strip, and of a window, in pixels, at least 1; None: there are no strips.
-        stride: pixels from one strip's first row to the next one's, at least 1.
+        strip_rows: height of a strip, and of a window, in pixels, at least 1; None: no strips.
+        strip_pitch: pixels from one strip's first row to the next one's, at least 1.
 
     Raises:
         KernelError: a value out of range, or windows higher than the padded map.
@@ -75,8 +75,8 @@ class FeatureMap:
     channels: int
     depth: int
     padding: int = 0
-    rows: int | None = None
-    stride: int = 1
+    strip_rows: int | None = None
+    strip_pitch: int = 1
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -86,10 +86,10 @@ class FeatureMap:
             CHECK.at_least(name, getattr(self, name), 1)
         if self.padding < 0:
             raise KernelError(f"padding must be 0 or more, not {self.padding}")
-        CHECK.at_least("stride", self.stride, 1)
+        CHECK.at_least("strip_pitch", self.strip_pitch, 1)
         most = self.height + 2 * self.padding
-        if self.rows is not None and not 1 <= self.rows <= most:
-            raise KernelError(f"rows must be from 1 to {most}, not {self.rows}")
+        if self.strip_rows is not None and not 1 <= self.strip_rows <= most:
+            raise KernelError(f"strip_rows must be from 1 to {most}, not {self.strip_rows}")
 
     def check_size(self, name: str, width: int, height: int, channels: int) -> None:
         """Check that the map, which messages call ``name``, has this size.
@@ -117,7 +117,7 @@ class FeatureMap:
     @cached_property
     def _rows(self) -> int:
         """Rows of pixels of a strip, or of the whole plane."""
-        return self.rows or self.height + 2 * self.padding
+        return self.strip_rows or self.height + 2 * self.padding
 
     @cached_property
     def x_step(self) -> int:
@@ -127,7 +127,7 @@ class FeatureMap:
     @property
     def strips(self) -> int:
         """Number of strips; 1 if the plane is not divided."""
-        return (self.height + 2 * self.padding - self._rows) // self.stride + 1
+        return (self.height + 2 * self.padding - self._rows) // self.strip_pitch + 1
 
     @property
     def strip_step(self) -> int:
@@ -145,10 +145,10 @@ class FeatureMap:
         Raises:
             KernelError: the strips are not as far apart.
         """
-        if self.rows is None:
+        if self.strip_rows is None:
             return stride * self.y_step
-        if stride != self.stride:
-            raise KernelError(f"the strips are {self.stride} rows apart, not {stride}")
+        if stride != self.strip_pitch:
+            raise KernelError(f"the strips are {self.strip_pitch} rows apart, not {stride}")
         return self.strip_step
 
     @property
@@ -164,8 +164,8 @@ class FeatureMap:
             KernelError: no strip starts at ``y``.
         """
         down = (y + self.padding) * self.y_step
-        if self.rows is not None:
-            strip, inside = divmod(y + self.padding, self.stride)
+        if self.strip_rows is not None:
+            strip, inside = divmod(y + self.padding, self.strip_pitch)
             if inside or not 0 <= strip < self.strips:
                 raise KernelError(f"no strip starts at row {y}")
             down = strip * self.strip_step
@@ -203,7 +203,7 @@ class FeatureMap:
     def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
         """Write one slice (down x across x channels, with the pixels around it) at ``base``."""
         for strip in range(self.strips):
-            rows = plane[strip * self.stride : strip * self.stride + self._rows]
+            rows = plane[strip * self.strip_pitch : strip * self.strip_pitch + self._rows]
             columns = np.ascontiguousarray(rows.transpose(1, 0, 2))
             memory.write(base + strip * self.strip_step, columns.astype(ELEMENT).tobytes())
 
@@ -222,7 +222,7 @@ class FeatureMap:
                 where = self.base + number * self.slice_step + strip * self.strip_step
                 data = np.frombuffer(memory.read(where, across * self.x_step), ELEMENT)
                 columns = data.reshape(across, self._rows, self.depth)
-                top, first = strip * self.stride, number * self.depth
+                top, first = strip * self.strip_pitch, number * self.depth
                 values[top : top + self._rows, :, first : first + self.depth] = columns.transpose(
                     1, 0, 2
                 )

@@ -458,7 +458,7 @@ class StoredMaps:
         place = {"base": base, "depth": self.depth, **self.whole._asdict()}
         if self.strips:
             kernel, stride = self.windows.kernel, self.windows.stride
-            place |= {"rows": kernel.height, "stride": stride.height}
+            place |= {"strip_rows": kernel.height, "strip_pitch": stride.height}
         return FeatureMap(**place)
 
     @property

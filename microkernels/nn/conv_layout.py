@@ -90,14 +90,14 @@ class ConvLayout(BlockLayout):
             raise KernelError(
                 f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
             )
-        strips = self.source.rows is not None
+        strips = self.source.strip_rows is not None
         if strips != self.plan.strips:
             raise KernelError(
                 f"the plan is for a map {'of' if self.plan.strips else 'without'} strips, source "
                 f"is one {'of' if strips else 'without'} them"
             )
         if strips and (
-            (self.source.rows, self.source.stride, self.source.padding)
+            (self.source.strip_rows, self.source.strip_pitch, self.source.padding)
             != (shape.kernel_rows, shape.step_down, shape.padding)
         ):
             raise KernelError(

@@ -220,7 +220,7 @@ def conv_layout(
     )
     size = {"width": shape.width, "height": shape.height, "channels": shape.channels}
     place = {"base": base, "depth": depth, "padding": shape.padding}
-    cut = {"rows": shape.kernel_rows, "stride": shape.step_down} if strips else {}
+    cut = {"strip_rows": shape.kernel_rows, "strip_pitch": shape.step_down} if strips else {}
     source = FeatureMap(**size, **place, **cut)
     target = FeatureMap(
         base=round_up(source.end, ROW_BYTES),

@@ -137,7 +137,7 @@ class LineLayout(BlockLayout):
         """
         for (name, feature_map), size in zip(self.maps.items(), sizes, strict=True):
             feature_map.check_size(name, *size)
-            if feature_map.rows is not None:
+            if feature_map.strip_rows is not None:
                 raise KernelError(f"{layer} maps without strips")
             if one_slice and feature_map.depth != feature_map.channels:
                 raise KernelError(
