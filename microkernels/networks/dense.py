@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense import DenseLayout, dense_program
@@ -28,7 +28,7 @@ from .layer import (
 )
 from .maps import BYTE_BITS, MapSize, StoredMaps, in_memory
 from .moves import Move, from_all, moves_of
-from .parameters import RealParameters, Reals, Weights
+from .parameters import RealParameters, Weights
 
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:

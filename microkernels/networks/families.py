@@ -14,7 +14,14 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements, check_fraction
+from microkernels.common.fixed_point import (
+    FRACTION_LIMIT,
+    HIGHEST,
+    Elements,
+    Reals,
+    as_elements,
+    check_fraction,
+)
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
@@ -37,7 +44,7 @@ from .maps import (
     within,
 )
 from .moves import Move, map_moves
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -77,7 +84,7 @@ class WeightLayer(Layer):
             weights=as_elements(real.weights, fractions.weights, self.bits),
             bias=as_elements(real.bias, fractions.output, self.output_bits),
         )
-        return replace(self, fraction=fractions.shift), weights
+        return replace(self, fraction=self.shift(fractions)), weights
 
     def with_relu(self) -> Layer | None:
         return None if self.relu else replace(self, relu=True)
@@ -139,8 +146,8 @@ class SumLayer(WeightLayer):
         # Eight bits need no instruction that shifts sums, which must hold the biases.
         real = parameters.real[self.name]
         largest, out = float(np.abs(real.bias).max(initial=0.0)), fractions.output
-        narrow = min(fractions.shift, MOST_NARROW)
-        while narrow > max(0, fractions.shift - self.byte_fraction) and (
+        narrow = min(self.shift(fractions), MOST_NARROW)
+        while narrow > max(0, self.shift(fractions) - self.byte_fraction) and (
             np.ldexp(largest, out + narrow) > HIGHEST / 2
         ):
             narrow -= 1
@@ -150,7 +157,7 @@ class SumLayer(WeightLayer):
             weights=as_elements(real.weights, fractions.weights, self.bits),
             bias=np.minimum(as_elements(real.bias, sums.output), HIGHEST - half),
         )
-        return replace(self, fraction=sums.shift, narrow=narrow), weights
+        return replace(self, fraction=self.shift(sums), narrow=narrow), weights
 
 
 class KernelStep(LayerStep):

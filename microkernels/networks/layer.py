@@ -14,7 +14,7 @@ from isa.program import Declared, Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
-from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, Reals, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_shape import ConvShape
@@ -25,7 +25,7 @@ from support.checks import shown
 from .curves import Function
 from .maps import MapCut, MapSize, StoredMaps, Windows, cuts
 from .moves import Move
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 #: Converts items to a tuple.
 Constructor = Callable[..., Sequence[Any]]
@@ -489,7 +489,8 @@ class Layer(ABC):
 
     def shift(self, fractions: Fractions) -> int:
         """Bits by which it does."""
-        return fractions.shift
+        first, *second = fractions.sources
+        return first + (second[0] if second else fractions.weights) - fractions.output
 
     def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         """Those of its sources whose maps have the fraction bits of its output."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, Reals, as_elements
 from microkernels.common.memory import Writable
 from microkernels.nn.recurrent import CELLS, Cell, RecurrentShape, run_elements, run_reals
 from microkernels.nn.recurrent_kernel import recurrent_program
@@ -19,7 +19,7 @@ from .families import KernelLayer, KernelStep
 from .layer import ChipWork, Layer, LayerPlan, LayerStep
 from .maps import MapSize, StoredMaps
 from .moves import Move
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .parameters import Fractions, Peaks, RealParameters, Weights
 from .rearrange import moves_between, owned_addresses
 
 #: Fraction bits of the gates' parts of the input, and of states.

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, ElementWise, Layer, MapSize, Rearrange, Source
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from isa.table import INSTRUCTIONS
+from microkernels.common.fixed_point import as_elements, real_of
 from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.mapping import map_graph

@@ -16,10 +16,10 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.fixed_point import Reals, real_of
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
-from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line

@@ -7,10 +7,11 @@ from math import prod
 import numpy as np
 
 from isa.table import MAX_VL
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
 from microkernels.networks.maps import Size2
 from microkernels.networks.network import Depthwise, ElementWise, Normalize
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import (
     Importer,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import INPUT, ElementWise
-from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.importer import Importer, index_of, rearranged, rows
 from microkernels.onnx_models.model import Value, to_maps

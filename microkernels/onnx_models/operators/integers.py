@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import BYTE_BITS
-from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, attributes, refused

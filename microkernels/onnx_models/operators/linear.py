@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, refused

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import evaluate
 from microkernels.onnx_models.importer import Importer

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.read import GraphNode, attribute, refused
 

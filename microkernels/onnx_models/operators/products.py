@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 
 from isa.table import MAX_VL
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import (
     MapSize,
     Product,
     Rearrange,
 )
-from microkernels.networks.parameters import Reals
 from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.importer import (
     Importer,

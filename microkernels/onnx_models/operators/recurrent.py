@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import Dense, MapSize, Recurrent
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused

@@ -15,9 +15,8 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.common.fixed_point import Elements, real_of, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
-from microkernels.networks.parameters import real_of
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan

@@ -13,9 +13,8 @@ from bench.sequences import SEQUENCES, pruned, sequence_job
 from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.common.fixed_point import Elements, real_of, to_fixed
 from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
-from microkernels.networks.parameters import real_of
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.barrier import FLAG_GROUP, FlagCode
 from microkernels.runtime.compiled import execute
