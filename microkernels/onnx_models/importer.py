@@ -374,7 +374,7 @@ class Importer:
             else self.graph.constants[name]
             for name in filter(None, node.input)
         }
-        return output_shape(node.proto(), tensor, feeds, self.graph.opset)
+        return output_shape(node, tensor, feeds, self.graph.opset)
 
     def constant_map(self, node: GraphNode, values: Reals, like: Value) -> Value:
         """A map of constants, broadcast to the shape of ``like``.

@@ -306,10 +306,10 @@ def dequantize(importer: Importer, node: GraphNode) -> None:
         affine(importer, node, value, scale, -zero * scale)
         return
     tensor, maker = node.input[0], node
-    while maker.op not in _MAKES:
-        maker = next(item for item in importer.graph.nodes if tensor in item.outputs)
-        tensor = maker.inputs[0]
-    first = _MAKES[maker.op]
+    while maker.op_type not in _MAKES:
+        maker = next(item for item in importer.graph.nodes if tensor in item.output)
+        tensor = maker.input[0]
+    first = _MAKES[maker.op_type]
     for number in (1, 2):
         one, other = (
             np.zeros(1) if item is None else item.astype(np.float64).ravel()

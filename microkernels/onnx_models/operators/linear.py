@@ -4,7 +4,6 @@ A transposed convolution inserts zeros between the pixels, then convolves.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -350,8 +349,10 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     grouped = turned.reshape(groups, inner, weights.shape[1], *kernel).swapaxes(1, 2)
     grouped = grouped.reshape(filters, inner, *kernel)
     if rank > _MAP_AXES:
-        attributes = {"dilations": dilations}
-        _conv_by_moves(importer, replace(node, attributes=attributes), spaced, grouped, groups)
+        from onnx import helper
+
+        plain = helper.make_node("Conv", node.input, node.output, node.name, dilations=dilations)
+        _conv_by_moves(importer, plain, spaced, grouped, groups)
         return
     gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = _conv_bias(importer, node, filters)

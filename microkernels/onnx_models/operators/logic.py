@@ -100,30 +100,30 @@ def shrink(importer: Importer, node: GraphNode) -> None:
 
 def _quotient(importer: Importer, node: GraphNode) -> tuple[Tensor, str] | None:
     """Dividend and divisor where a choice gives 0 for divisions by 0; None: it is another one."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
+    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
     test, inverted = makers.get(node.input[0]), False
-    while test is not None and test.op == "Not":
-        test, inverted = makers.get(test.inputs[0]), not inverted
-    if test is None or test.op != "Equal":
+    while test is not None and test.op_type == "Not":
+        test, inverted = makers.get(test.input[0]), not inverted
+    if test is None or test.op_type != "Equal":
         return None
     division = makers.get(node.input[1 if inverted else 2])
     other = importer.graph.constants.get(node.input[2 if inverted else 1])
-    if division is None or division.op not in ("Div", "Reciprocal"):
+    if division is None or division.op_type not in ("Div", "Reciprocal"):
         return None
     if other is None or other.any():
         return None
-    divisor = division.inputs[-1]
-    dividend = division.inputs[0] if division.op == "Div" else 1.0
-    zero = [importer.graph.constants.get(name) for name in test.inputs if name != divisor]
-    if divisor not in test.inputs or len(zero) != 1 or zero[0] is None or zero[0].any():
+    divisor = division.input[-1]
+    dividend = division.input[0] if division.op_type == "Div" else 1.0
+    zero = [importer.graph.constants.get(name) for name in test.input if name != divisor]
+    if divisor not in test.input or len(zero) != 1 or zero[0] is None or zero[0].any():
         return None
     return dividend, divisor
 
 
 def _never_negative(importer: Importer, tensor: str) -> bool:
     """Whether the operator that makes a tensor gives no negative numbers."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
-    return tensor in makers and makers[tensor].op in _NOT_NEGATIVE
+    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
+    return tensor in makers and makers[tensor].op_type in _NOT_NEGATIVE
 
 
 def choice(importer: Importer, node: GraphNode) -> None:
