@@ -15,7 +15,6 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.tiles import (
     declared_job,
     layer_job,
@@ -28,7 +27,7 @@ from synth.physical.area import synthesise
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas, engine_clocks
-from .harness.runs import cached, exact, launch_runs, together
+from .harness.runs import launch_runs, together
 
 #: A round of filters of three convolutions.
 _KERNELS = ("conv1_1", "conv3_2", "conv5_1")
@@ -39,15 +38,9 @@ _LATENCY = 60
 def _counters(job: KernelJob, config: PeConfig) -> Mapping[str, int]:
     """Counters of one engine that runs ``job``, in Verilog, with a memory latency of 60 cycles;
     those of :class:`pe.interface.HistoryCounter` are 0 without a history."""
-
-    def measure() -> dict[str, int]:
-        memory = MemoryBehaviour(latency=_LATENCY)
-        counters = exact(run_on(job, config, memory=memory), job.name).result.engine.counters
-        names = ("CYCLES", *(item.name for item in HistoryCounter))
-        return {name: counters.get(name, 0) for name in names}
-
-    counters: Mapping[str, int] = cached("history_counters", config, job, measure, on="rtl")
-    return counters
+    memory = MemoryBehaviour(latency=_LATENCY)
+    (run,) = launch_runs(job, config, job.name, on="rtl", memory=memory).values()
+    return {**dict.fromkeys(HistoryCounter.__members__, 0), **run.counters}
 
 
 _ENTRIES = (8, 16, 32, 64)
