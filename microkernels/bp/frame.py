@@ -11,9 +11,8 @@ from functools import cached_property, partial
 
 from isa.launch import START_REGISTERS
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.parameter_block import word_registers
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.barrier import FlagCode
 
 from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type

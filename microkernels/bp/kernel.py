@@ -58,10 +58,9 @@ from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from .frame import BpFrame
 from .problem import element_type

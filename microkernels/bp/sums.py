@@ -33,8 +33,8 @@ from functools import cache, partial
 from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from .frame import SumFrame
