@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from noc.crossbar import MAX_REQUESTERS
-from soc.board.boards import BOARDS, DEVICES
+from soc.board.boards import BOARDS, BoardError
+from soc.board.families import FAMILIES
 from support.command import USER_ERROR
 from support.files import write_atomically
 from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
@@ -69,7 +70,7 @@ def list_boards(json: JsonOption = None) -> None:
         json,
         {
             "boards": {name: dict(vars(board)) for name, board in BOARDS.items()},
-            "devices": [*DEVICES],
+            "devices": [*FAMILIES],
         },
     )
 
@@ -140,7 +141,10 @@ def build(
     design: DesignOption,
     output: Annotated[
         Path | None,
-        output_option("Bit file to write (default: BOARD-WORK.bit).", writing(".bit")),
+        output_option(
+            "Bit file to write, .fs of a Gowin FPGA (default: BOARD-WORK.bit).",
+            writing(".bit", ".fs"),
+        ),
     ] = None,
     placements: PlacementsOption = 1,
     json: JsonOption = None,
@@ -153,9 +157,12 @@ def build(
 
     Example: vip board build ulx3s-85f bp
     """
+    ending = design.board.family.ending
+    file = output or Path(f"{design.board.name}-{design.application.name}{ending}")
+    if file.suffix.lower() != ending:
+        raise BoardError(f"{file}: a bit file of {design.board.name} ends in {ending}")
     with shown() as progress:
         built = build_board(design, seeds=placements, progress=progress)
-    file = output or Path(f"{design.board.name}-{design.application.name}.bit")
     write_atomically(file, built.content)
     write_json(json, built.to_json())
     used = ", ".join(f"{number:,g} {name}" for name, number in built.used.items())
