@@ -27,7 +27,6 @@ from support.extras import together
 from support.processes import workers
 from synth.errors import SynthesisError
 from synth.physical.bitstream import bit_file, map_board
-from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
 from vip.trimming.runs import Sizes, cut_to, launches_alone
 
@@ -134,7 +133,7 @@ def _memory_size(board: FpgaBoard, work: Application, kib: int | None, sdram: in
         ratios = " or ".join(map(str, SDRAM_PHASES))
         raise BoardError(f"the SDRAM's clock must be {ratios} times the chip's, not {sdram}")
     needed = max(job.end for job in work.jobs)
-    # A block RAM of ECP5 is 2 KiB.
+    # A block RAM is 2 KiB.
     most = board.block_rams * 2048 // BANK_BYTES * BANK_BYTES
     least, where, step = round_up(needed, BANK_BYTES), "all block RAM of the device", "multiple"
     if sdram:
@@ -192,7 +191,7 @@ class BoardBuild(Shown):
     Attributes:
         design: that it holds.
         content: its bytes.
-        used: measure of ECP5 -> number after mapping.
+        used: measure of the family's target -> number after mapping.
         seeds: seed of the placer -> highest clock in MHz. seed: of the bit file, the fastest.
     """
 
@@ -245,7 +244,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     """
     with together():
         need_yosys()
-        need_nextpnr()
+        design.board.family.need()
         if design.sdram:
             need_litedram()
     if seeds < 1:
