@@ -298,7 +298,7 @@ class NetworkLayout:
         """A layer's launches, by the layer's name."""
         return tuple(_launch(step) for step in self.steps if step.layer_name == layer)
 
-    @property
+    @cached_property
     def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
         return {step.name: step for step in self.steps}
@@ -427,12 +427,8 @@ class NetworkJob(KernelJob):
     def step_of(self, launch: str) -> tuple[str, bool]:
         """The layer of a launch, by the launch's name, and whether the launch moves the layer's
         input."""
-        step = self._steps[launch]
+        step = self.layout.launch_steps[launch]
         return step.layer_name, isinstance(step, MoveStep)
-
-    @cached_property
-    def _steps(self) -> Mapping[str, LayerStep]:
-        return self.layout.launch_steps
 
 
 def _check_further(
