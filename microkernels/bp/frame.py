@@ -83,9 +83,10 @@ class BpFrame(ABC):
         scratch = (load[0], load[1], store[0], store[1], self.left, self.load_left)
         return FlagCode(self.writer, event=self.event, scratch=scratch, one="one")
 
-    @abstractmethod
     def set_lengths(self) -> None:
-        """Write the settings of vector length and matrix rows."""
+        """Write the settings of vector length and matrix rows: all of the smoothness costs."""
+        self.writer.op("set.vl", "labels")
+        self.writer.op("set.mr", "labels")
 
     @abstractmethod
     def load_costs(self) -> None:

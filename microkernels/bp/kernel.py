@@ -231,11 +231,6 @@ class MatrixKernel(BpFrame):
         ):
             self.writer.constant(name, value, purpose)
 
-    def set_lengths(self) -> None:
-        """Set the vector length and all rows of the matrix."""
-        self.writer.op("set.vl", "labels")
-        self.writer.op("set.mr", "labels")
-
     def load_costs(self) -> None:
         """Load the matrix."""
         self.writer.load("S", self.run.costs, "matrix_elements")

@@ -135,11 +135,6 @@ class SumKernel(SumFrame):
         ):
             self.writer.constant(name, value, purpose)
 
-    def set_lengths(self) -> None:
-        """Set the vector length and all rows of the matrix."""
-        self.writer.op("set.vl", "labels")
-        self.writer.op("set.mr", "labels")
-
     def load_costs(self) -> None:
         """Load the matrix."""
         self.writer.load(self.zero, self.run.costs, "matrix_elements")

@@ -123,7 +123,7 @@ def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "run_on", lambda *_, **__: Anything())
-    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: [])
+    monkeypatch.setattr(clocks, "run_stress", lambda **_: [])
     monkeypatch.setattr(clocks, "stress_totals", lambda _: defaultdict(int))
     assert "cnn_240_same_ns_4_gain" in check("clocks")
 
