@@ -22,6 +22,7 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
 from support.scratch import scratch_folder
+from synth.physical.area import synthesise
 from vip.board.design import board_design, build_board
 from vip.board.run import simulate_board
 from vip.cli.commands.options import JobsOption, SchedulerOption
@@ -236,6 +237,12 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
         yield Measurement(f"{name}_margin", margin, "fraction", None, True)
         for measure, number in built.used.items():
             yield Measurement(f"{name}_{measure}", number, measure, 0.02)
+        # The engine alone, optimised across its units.
+        engine = synthesise(design.chip.pe, design.board.family.name, (), flat=True).flat
+        assert engine is not None
+        for measure in ("luts", "brams"):
+            number = engine.values[measure]
+            yield Measurement(f"{name}_engine_{measure}", number, measure, 0.02)
         needed = max(job.end for job in work.jobs)
         yield Measurement(f"{name}_data_bytes", needed, "bytes", 0.0)
         yield Measurement(f"{name}_memory_bytes", design.chip.vault_bytes, "bytes", 0.0)
