@@ -22,9 +22,11 @@ from .beat import (
     BELOW_BITS,
     ResultFields,
     broadcast_of,
+    extended,
     is_product,
     is_reduced,
     is_width,
+    narrow_bits,
     numbers_of,
     operand_beat,
     value_beat,
@@ -276,8 +278,9 @@ class VectorVertical(Component):
                 fold.tail.eq(result.tail),
                 fold.active.eq(folded),
             ]
-            lower.append(fold.lower)
-            upper.append(fold.upper)
+            bits = narrow_bits(self.config)
+            for half, value in ((lower, fold.lower), (upper, fold.upper)):
+                half.append(extended(value, bits).as_unsigned() if bits else value)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = shared_instance(total, platform)
