@@ -12,6 +12,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
+from hdl.clock_gate import needs_clock
 from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.table import MAX_FX, ReductionOp, Width
@@ -126,6 +127,16 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
             "pass_index": pass_bits(config),
         }
     )
+
+
+def keep_place(
+    m: Module, platform: object, config: PeConfig, result: Any, write: Value
+) -> None:
+    """Clock the fields of a registered :func:`result_beat` that only a write needs when there is
+    one to ``write``."""
+    if config.sram == "macro":
+        with m.If(~needs_clock(m, platform, write, config.sram)):
+            m.d.sync += [field.eq(field) for field in (result.address, result.fx)]
 
 
 def numbers_of(config: PeConfig, beat: Any) -> Value:

@@ -18,6 +18,7 @@ from .beat import (
     is_product,
     is_reduced,
     is_width,
+    keep_place,
     narrow_bits,
     result_beat,
     value_beat,
@@ -80,6 +81,10 @@ class VectorHorizontal(Component):
             value.eq(self._combined(m)),
         ]
         second += [result.eq(beat.result), self.total_write.eq(write)]
+        if cycles > 0:
+            keep_place(m, platform, self.config, beat.result, self.pair_write)
+        if cycles > 1:
+            keep_place(m, platform, self.config, result, write)
         m.d.comb += self.total_beat.eq(result)
 
         total = Signal(signed(needs.total_bits), reset_less=True)
@@ -125,13 +130,10 @@ class VectorHorizontal(Component):
             replaces.eq(complete & (starts | (~adds & (less ^ least)))),
             sums.eq(complete & adds & ~starts),
         ]
-        m.d.sync += total.eq(
-            _chosen(
-                m,
-                [(sums, total_sum), (replaces, value), (~sums & ~replaces, total)],
-                needs.total_bits,
-            )
-        )
+        choices = [(sums, total_sum), (replaces, value), (~sums & ~replaces, total)]
+        # A clock gate needs to know earlier than a comparison does.
+        with m.If(complete if self.config.sram == "macro" else 1):
+            m.d.sync += total.eq(_chosen(m, choices, needs.total_bits))
         return narrow
 
     def _sum_and_less(
