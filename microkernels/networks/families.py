@@ -9,8 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.declared import Declared, Span
-from isa.program import Program
+from isa.program import Declared, Program, Span
 from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isa.declared import Declared, Span
+from isa.program import Declared, Span
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up

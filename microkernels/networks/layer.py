@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.declared import Declared
-from isa.program import Program
+from isa.program import Declared, Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, Self, TypeVar
 
-from isa.declared import Declared, Span
 from isa.instruction import Width
-from isa.program import Program
+from isa.program import Declared, Program, Span
 from microkernels.common.builder import (
     DEFAULT_SCRATCHPAD,
     WORD_BYTES,

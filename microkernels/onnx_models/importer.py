@@ -21,9 +21,9 @@ from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 
-from .errors import ModelError
+from .errors import ModelError, RefusedError
 from .fold import Array, output_shape
-from .model import Norm, Value, as_map, to_maps
+from .model import MappedModel, Norm, Value, as_map, to_maps
 from .read import GraphNode, OnnxGraph
 
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
@@ -65,6 +65,10 @@ class Importer:
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded, steps,
             approximation: see :class:`microkernels.onnx_models.model.MappedModel`.
         operators: the supported ones, by type, of which others are made.
+        mapped: number of nodes that are mapped, by type.
+        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
+            refused.
+        model: the mapped model; None if a node is refused.
         scaled: tensors of integers that stand for real numbers.
         whole: layers of integers that are not tensors of the model.
     """
@@ -91,6 +95,9 @@ class Importer:
         self.shared: set[str] = set()
         self.approximation = graph.rounding
         self.operators: Mapping[str, Operator] = {}
+        self.mapped: Counter[str] = Counter()
+        self.refused: list[RefusedError] = []
+        self.model: MappedModel | None = None
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
         self.inputs: list[Value] = []

@@ -1,8 +1,7 @@
 """Mapping of a graph onto layers: its batch, and the nodes that are not supported."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -34,24 +33,8 @@ _TAKES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Coverage:
-    """How much of a graph is supported.
-
-    Attributes:
-        operators: type of operator -> number of nodes, and how many are mapped.
-        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
-            refused.
-        model: the mapped model; None if a node is refused.
-    """
-
-    operators: Mapping[str, tuple[int, int]]
-    refused: tuple[RefusedError, ...]
-    model: MappedModel | None
-
-
-def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
-    """Map a graph.
+def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Importer:
+    """Map a graph: its importer, which has the mapped model, or refused nodes.
 
     The batch is that declared by the graph. If it declares none, the first axis is a batch if all
     inputs have the same size above 1 along it and no node mixes images, which each operator checks.
@@ -78,15 +61,11 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
         return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
 
 
-def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
+def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
     importer.operators = operators
     graph = importer.graph
-    counts: Counter[str] = Counter()
-    mapped: Counter[str] = Counter()
-    refused = []
     available = set(graph.constants) | set(importer.values) | {""}
     for node in graph.nodes:
-        counts[node.op] += 1
         operator = operators.get(node.op)
         why = ""
         if operator is None:
@@ -98,19 +77,19 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
         elif available.issuperset(node.inputs):
             try:
                 operator(importer, node)
-                mapped[node.op] += 1
+                importer.mapped[node.op] += 1
                 available.update(name for name in node.outputs if name in importer.values)
             except RefusedError as error:
                 if isinstance(error, MixedImagesError) and graph.batch is None:
                     raise
-                refused.append(error)
+                importer.refused.append(error)
             except VipError as error:
                 why = str(error)
         if why:
-            refused.append(node.refused(why))
-    model = None if refused else _model(importer)
-    operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
-    return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+            importer.refused.append(node.refused(why))
+    if not importer.refused:
+        importer.model = _model(importer)
+    return importer
 
 
 def _model(importer: Importer) -> MappedModel:

@@ -16,16 +16,15 @@ Engines may wait for each other, so a fault of one may block the rest.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
-from isa.declared import Declared
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import NOTHING_DECLARED, Declared, Program
 from isa.run import Launch, RunResult
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
@@ -109,7 +108,7 @@ class KernelJob(Shown):
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0
-    declared: Declared = field(default_factory=Declared)
+    declared: Declared = NOTHING_DECLARED
 
     def __post_init__(self) -> None:
         names = [launch.name for launch in self.launches]

@@ -21,11 +21,9 @@ RINGS = [None, VaultRing(columns=2, rows=2, address_bits=20), VaultRing(columns=
 @pytest.mark.parametrize("ring", RINGS)
 def test_messages_of_a_chip_are_exact(ring: VaultRing | None, turn: int) -> None:
     problem = motorcycle(34, 22, 16).problem
-    shown: list[int] = []
-    run = execute(bp_job(problem, 2, ring=ring, pes=4), turn=turn, progress=shown.append)
+    run = execute(bp_job(problem, 2, ring=ring, pes=4), turn=turn)
     assert run.match
-    assert shown == sorted(shown)
-    assert shown[-1] == run.instructions > 10_000
+    assert run.instructions > 10_000
 
 
 def test_several_launches_share_one_memory() -> None:

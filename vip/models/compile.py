@@ -21,7 +21,7 @@ from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
 from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
-from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
+from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
 from microkernels.onnx_models.rewrite import requantised
@@ -222,7 +222,7 @@ class Trial(NamedTuple):
 
     plan: NetworkPlan
     keep: bool
-    calibrated: Calibrated
+    calibrated: Calibration
     outputs: tuple[OutputDeviation, ...]
 
     @property
@@ -422,7 +422,7 @@ class _Compiler:
         if why := long_program(self.preset, layout):
             raise ModelError(why)
         self.progress("calibrating")
-        calibrated = calibrate(model, layout, images)
+        calibrated = Calibration(model, layout, images)
         compared = _compared(self.session, calibrated, self.arrays, images)
         return Trial(plan, keep, calibrated, compared)
 
@@ -470,15 +470,15 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     Raises:
         ModelError: there are nodes that are not supported; the message names the first.
     """
-    coverage, session = read_model(model, batch)
-    if coverage.model is None or session is None:
-        first, further = coverage.refused[0], len(coverage.refused) - 1
+    importer, session = read_model(model, batch)
+    if importer.model is None or session is None:
+        first, further = importer.refused[0], len(importer.refused) - 1
         also = f" (and {further} more: vip nn check lists them)" if further else ""
         raise ModelError(f"{first}{also}")
-    return coverage.model, session
+    return importer.model, session
 
 
-def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
+def _zero_job(calibrated: Calibration, preset: str, *, keep: bool) -> NetworkJob:
     model = calibrated.model
     elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(
@@ -493,7 +493,7 @@ def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
 
 def _compared(
     session: OnnxModel,
-    calibrated: Calibrated,
+    calibrated: Calibration,
     arrays: Mapping[str, NDArray[Any]],
     inputs: Mapping[str, Reals],
 ) -> tuple[OutputDeviation, ...]:

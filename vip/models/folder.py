@@ -29,7 +29,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.calibrate import ElementNetwork, MapReport
+from microkernels.onnx_models.calibrate import MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Value
 from microkernels.runtime.job import KernelJob
@@ -114,10 +114,12 @@ _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompiledModel(ElementNetwork):
+class CompiledModel:
     """A compiled model.
 
     Attributes:
+        network, weights, constants: layers, and their weights and constant maps as elements; maps
+            have the images of a batch.
         folder: that holds it.
         preset: of the machine. batch: images of a run.
         maps: fraction bits, errors and saturated values on the calibration data.
@@ -128,6 +130,9 @@ class CompiledModel(ElementNetwork):
         launches: with the programs of the folder.
     """
 
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
     folder: Path
     preset: str
     batch: int

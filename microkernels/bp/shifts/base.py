@@ -19,10 +19,14 @@ from isa.instruction import Instruction, Opcode, Role, Unit
 from isa.program import Program
 from isa.table import decode
 from isa.timing import VECTOR_LATENCY, beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    INSTRUCTION_WORDS,
+    KernelBuilder,
+    ScratchpadPlan,
+)
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..problem import USUAL, UpdateVariant, element_type

@@ -30,7 +30,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.declared import Declared, Numbers, Span
+from isa.program import Declared, Numbers, Span
 from microkernels.common import parameter_block
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
