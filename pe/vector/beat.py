@@ -129,9 +129,7 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
     )
 
 
-def keep_place(
-    m: Module, platform: object, config: PeConfig, result: Any, write: Value
-) -> None:
+def keep_place(m: Module, platform: object, config: PeConfig, result: Any, write: Value) -> None:
     """Clock the fields of a registered :func:`result_beat` that only a write needs when there is
     one to ``write``."""
     if config.sram == "macro":
@@ -201,7 +199,7 @@ def narrow_bits(config: PeConfig) -> int:
 
 
 def is_narrow(config: PeConfig, result: ResultFields) -> Value:
-    """Whether it is a row of narrow elements, of :func:`narrow_bits`, to which ``result`` belongs."""
+    """Whether ``result`` belongs to a row of narrow elements, if there are :func:`narrow_bits`."""
     needs = Capabilities.of(config).vector
     if not narrow_bits(config):
         return Const(0, 1)
@@ -218,8 +216,8 @@ def value_pair(needs: Capabilities) -> data.StructLayout:
 
     Members:
         lower, upper: signed. Element-wise: the lanes; products have twice the elements' width and
-            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined, narrow
-        ones with zeros beyond :func:`narrow_bits`.
+            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined,
+            narrow ones with zeros beyond :func:`narrow_bits`.
         below_lower, below_upper: products of 64-bit elements are
             ``lower:below_lower + (upper:below_upper << 32)``, 96-bit numbers both.
     """

@@ -173,8 +173,8 @@ class VectorHorizontal(Component):
         operand = extended(c, bits) ^ inverts
         m.d.comb += carried.eq(Cat(Const(1, 1), extended(a, bits)) + Cat(~adds, operand))
         # A narrow difference is 0 from the bit after its carry on.
-        less = carried[-1] | (narrow & carried[low]) if low < bits else carried[-1]
-        return self._without_carry(carried[1:].as_signed(), narrow), less
+        negative = carried[-1] | (narrow & carried[low]) if low < bits else carried[-1]
+        return self._without_carry(carried[1:].as_signed(), narrow), negative
 
     def _without_carry(self, total: Value, narrow: Value) -> Value:
         """A sum without the carry of one that is ``narrow``; beyond it are zeros."""
@@ -233,4 +233,3 @@ def _chosen(m: Module, choices: list[tuple[Value, Value]], bits: int) -> Value:
     for flag, value in choices:
         chosen = chosen | (extended(value, bits) & copies(m, flag, bits))
     return chosen
-
