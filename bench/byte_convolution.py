@@ -8,12 +8,11 @@ import numpy as np
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
 from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas
-from .harness.runs import cached, exact
+from .harness.runs import launch_runs, together
 
 #: Pixels across and down of the layer.
 SIDE = 14
@@ -54,16 +53,10 @@ def _measure(side: int, sharers: int) -> Mapping[str, int]:
     vault."""
     machine = tile_preset("vault-int8")
     config = machine.pe if sharers == 1 else machine
-    cycles = {}
-    for name, job in layer_jobs(side, sharers).items():
-
-        def measure(job: KernelJob = job) -> int:
-            if sharers == 1:
-                return exact(run_on(job, machine.pe), job.name).cycles
-            return exact(run_on(job, machine), job.name).cycles
-
-        cycles[name] = cached("byte_convolution", config, job, measure, on="rtl")
-    return cycles
+    return {
+        name: together(launch_runs(job, config, job.name, on="rtl").values()).cycles
+        for name, job in layer_jobs(side, sharers).items()
+    }
 
 
 #: Engines that share the layer: one with its own memory, or those of a vault.

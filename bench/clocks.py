@@ -11,7 +11,7 @@ from memory.crossing import CounterMirror, MemoryCrossing
 from microkernels.suite import Application, suite
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.kernels import run_on
-from sim_tb.workloads.stress import RATIOS, run_clock_stress, stress_totals
+from sim_tb.workloads.stress import RATIOS, run_stress, stress_totals
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
 from soc.tile.config import ClockConfig, VaultTileConfig
@@ -79,7 +79,7 @@ def clocks() -> Iterator[Measurement]:
                     cycles = _cycles(application, away, factor)
                     yield Measurement(f"{key}_{kind}_{factor}", cycles, "cycles", 0.01)
                     yield Measurement(f"{key}_{kind}_{factor}_gain", one / cycles, "", 0.01, True)
-    runs = run_clock_stress(accesses=_STRESS, vaults=_VAULTS, seed=_SEED, progress=say)
+    runs = run_stress(accesses=_STRESS, vaults=_VAULTS, seed=_SEED, clocks=True, progress=say)
     totals = stress_totals(runs)
     yield Measurement("stress_vaults", _VAULTS, "configurations", 0.0, True)
     yield Measurement("stress_ratios", len(RATIOS), "ratios", 0.0, True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from microkernels.bp.golden import coarse_problem, copied, energy, iterate, labels
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.smoothness import smoothness_costs
-from microkernels.bp.trws.golden import FRACTION, TrwsField
+from microkernels.bp.trws.golden import FRACTION, iterated
 from microkernels.data.stereo import MADE, made_scene, motorcycle
 from microkernels.mrf.matching import matching_costs
 from microkernels.mrf.pair import edge_weights
@@ -253,23 +253,16 @@ def _square(begin: int) -> BpProblem:
     return BpProblem(costs, smoothness, 32, edge_weights("gradient:8,2", left))
 
 
-def _iterated(problem: BpProblem, iterations: int, messages: Messages | None) -> Messages:
-    field = TrwsField(problem, messages)
-    for _ in range(iterations):
-        field.iterate()
-    return field.messages
-
-
 def _distances(problem: BpProblem, above: int) -> NDArray[np.float64]:
     """``[y, x]``: L1 norm between the messages that blocks ``above`` levels higher hand down and
     those of the pixels when they have been iterated."""
     levels = [problem]
     for _ in range(above):
         levels.append(coarse_problem(levels[-1]))
-    start = _iterated(levels.pop(), _ON_BLOCKS, None)
+    start = iterated(levels.pop(), _ON_BLOCKS, None)
     for level in reversed(levels):
         start = copied(level, start)
-    end = _iterated(problem, _ON_PIXELS, start)
+    end = iterated(problem, _ON_PIXELS, start)
     norms = np.abs(end.astype(np.int64) - start).sum(axis=(0, 3))
     return np.asarray(norms / (1 << FRACTION), np.float64)
 

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 
 from microkernels.apps.lowered_convolution import (
-    lowered_convolution_job,
     upsampled_convolution_job,
 )
 from microkernels.nn.conv_shape import ConvShape
@@ -15,7 +14,6 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.tiles import (
     declared_job,
     layer_job,
@@ -28,7 +26,8 @@ from synth.physical.area import synthesise
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas, engine_clocks
-from .harness.runs import cached, exact, launch_runs, together
+from .harness.runs import launch_runs, together
+from .workspace import LAYERS, product_job
 
 #: A round of filters of three convolutions.
 _KERNELS = ("conv1_1", "conv3_2", "conv5_1")
@@ -39,15 +38,9 @@ _LATENCY = 60
 def _counters(job: KernelJob, config: PeConfig) -> Mapping[str, int]:
     """Counters of one engine that runs ``job``, in Verilog, with a memory latency of 60 cycles;
     those of :class:`pe.interface.HistoryCounter` are 0 without a history."""
-
-    def measure() -> dict[str, int]:
-        memory = MemoryBehaviour(latency=_LATENCY)
-        counters = exact(run_on(job, config, memory=memory), job.name).result.engine.counters
-        names = ("CYCLES", *(item.name for item in HistoryCounter))
-        return {name: counters.get(name, 0) for name in names}
-
-    counters: Mapping[str, int] = cached("history_counters", config, job, measure, on="rtl")
-    return counters
+    memory = MemoryBehaviour(latency=_LATENCY)
+    (run,) = launch_runs(job, config, job.name, on="rtl", memory=memory).values()
+    return {**dict.fromkeys(HistoryCounter.__members__, 0), **run.counters}
 
 
 _ENTRIES = (8, 16, 32, 64)
@@ -69,9 +62,7 @@ _SEED = 1
 
 #: Slices of channels for matrix products.
 _PRODUCTS = {
-    "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
-    "28x14": ConvShape(width=28, height=14, channels=16, filters=32, padding=1),
-    "stride_2": ConvShape(width=17, height=17, channels=16, filters=32, padding=1, stride=2),
+    **{name: LAYERS[name] for name in ("14x14", "28x14", "stride_2")},
     "kernel_5": ConvShape(width=14, height=14, channels=8, filters=32, padding=2, kernel=5),
     "kernel_5_stride_2": ConvShape(
         width=27, height=27, channels=8, filters=32, padding=2, kernel=5, stride=2
@@ -97,22 +88,6 @@ def _vault(pes: int, entries: int, lines: int) -> VaultTileConfig:
 
 
 @cache
-def _product(name: str) -> KernelJob:
-    shape = _PRODUCTS[name]
-    kernel, channels = shape.kernel, shape.channels
-    generator = np.random.default_rng(_SEED)
-    image = generator.integers(-200, 200, (shape.height, shape.width, channels))
-    filters = generator.integers(-100, 100, (shape.filters, kernel, kernel, channels))
-    return lowered_convolution_job(
-        image.astype(np.int16),
-        filters.astype(np.int16),
-        fraction=6,
-        stride=shape.stride,
-        padding=shape.padding,
-    )
-
-
-@cache
 def _upsampled(side: int, way: str) -> KernelJob:
     generator = np.random.default_rng(_SEED)
     image = generator.integers(-200, 200, (side, side, 8))
@@ -132,8 +107,8 @@ def _engine_runs() -> Iterator[tuple[str, KernelJob, PeConfig]]:
         for entries in _ENTRIES:
             for ways, word in _WAYS.items():
                 yield f"{name}_{entries}_entries_{word}", job, _engine(entries, ways)
-    for name in _PRODUCTS:
-        yield f"product_{name}", _product(name), _engine(_CHOSEN)
+    for name, shape in _PRODUCTS.items():
+        yield f"product_{name}", product_job(shape), _engine(_CHOSEN)
     for side in _UPSAMPLED:
         for way in _UPSAMPLED_WAYS:
             for entries in (0, _CHOSEN):

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
 from isa.image import DramImage
-from isa.run import RunResult
 from microkernels.data.networks import in_usual_bytes, photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
@@ -34,10 +33,10 @@ from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 from vip.cli.console import warn
-from vip.energy import costs_of, work
+from vip.energy import costs_of
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, PictureOption, experiment, say
-from .harness.runs import MEMORY_WAITS, model_key
+from .harness.runs import MEMORY_WAITS, LaunchRun, cached, model_key, runs_of, stored_runs
 
 #: A network for small chips and for tests.
 _LITTLE_NETWORK = Network(
@@ -62,78 +61,39 @@ NETWORKS: Mapping[str, Network] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRun:
-    """A launch of a network.
-
-    Attributes:
-        name: of the launch. layer: that it belongs to. moves: it moves the layer's input.
-        cycles: of the engine that ran longest. tck_ns: clock period.
-        host_cycles: additional cycles to load and launch the program, and for the host to detect
-            its end.
-        vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
-            which an instruction waits for memory or for another engine.
-        gbs: bandwidth of all DRAM, in GB/s. remote: share of the requests to other vaults.
-        work: of engines and memories, as of :func:`vip.energy.work`.
-    """
-
-    name: str
-    layer: str
-    moves: bool
-    cycles: int
-    tck_ns: float
-    host_cycles: int
-    vector_busy: float
-    waits: float
-    gbs: float
-    remote: float
-    work: Mapping[str, int]
-
-    @property
-    def ms(self) -> float:
-        """Time of the launch, with the host's work."""
-        return (self.cycles + self.host_cycles) * self.tck_ns / 1e6
-
-
-@dataclass(frozen=True, kw_only=True)
 class BatchRun:
-    """A network that has run.
+    """A network that has run, with all activations equal to the golden model's.
 
     Attributes:
-        name: of the network. batch: images. vaults: of the chip.
-        steps: one after the other.
-        activations: elements compared with the golden model's; all are equal.
-        operations: multiplications, additions and comparisons of the network.
+        job: of the network. runs: of its launches, by name.
     """
 
-    name: str
-    batch: int
-    vaults: int
-    steps: tuple[StepRun, ...]
-    activations: int
-    operations: int
+    job: NetworkJob
+    runs: Mapping[str, LaunchRun]
 
     @property
     def ms(self) -> float:
         """Time of the batch."""
-        return sum(step.ms for step in self.steps)
+        return sum(run.ms_with_host for run in self.runs.values())
+
+    @property
+    def gbs(self) -> float:
+        """Mean bandwidth of all DRAM."""
+        return sum(run.gbs * run.ms_with_host for run in self.runs.values()) / self.ms
+
+    @property
+    def moves(self) -> list[LaunchRun]:
+        """Launches that move a layer's input."""
+        return [run for name, run in self.runs.items() if self.job.step_of(name)[1]]
 
     @property
     def layers(self) -> Mapping[str, tuple[float, float]]:
         """Layer -> milliseconds of its computation, and of the moves before it."""
-        times: dict[str, tuple[float, float]] = {}
-        for step in self.steps:
-            work, moves = times.get(step.layer, (0.0, 0.0))
-            times[step.layer] = (
-                work + step.ms * (not step.moves),
-                moves + step.ms * step.moves,
-            )
-        return times
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "BatchRun":
-        """The run whose fields :func:`dataclasses.asdict` gave."""
-        steps = tuple(StepRun(**step) for step in content["steps"])
-        return cls(**{**content, "steps": steps})
+        times: dict[str, list[float]] = {}
+        for name, launch in self.runs.items():
+            layer, moves = self.job.step_of(name)
+            times.setdefault(layer, [0.0, 0.0])[moves] += launch.ms_with_host
+        return {layer: (computing, moves) for layer, (computing, moves) in times.items()}
 
 
 def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
@@ -166,8 +126,8 @@ def measure_network(
 ) -> BatchRun:
     """Run one of :data:`NETWORKS` and compare every activation.
 
-    On the timing model a result is cached on disk, and an interrupted run goes on after the launch
-    of its last checkpoint, at most 20 seconds and a launch before.
+    A result is cached on disk. On the timing model an interrupted run goes on after the launch of
+    its last checkpoint, at most 20 seconds and a launch before.
 
     Parameters:
         name, config, batch: as for :func:`network_of`.
@@ -180,16 +140,27 @@ def measure_network(
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     job = network_of(name, config, batch=batch)
-    if on == "rtl":
-        return _measured(name, job, config, on, None)
-    key = model_key(config, job, f"{name} {batch} with work")
+    launches = [launch.name for launch in job.launches]
     file = f"{name}_{config.vaults}_vaults_batch_{batch}_{job.plan.network.input_bits}_bits"
-    checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
-    run = ResultCache("networks").get(
-        key, lambda: asdict(_measured(name, job, config, on, checkpoint))
-    )
-    checkpoint.remove()
-    return BatchRun.from_dict(run)
+
+    def begins(launch: str) -> None:
+        say(f"{launch}, {launches.index(launch)} of {len(launches)}")
+
+    def measure() -> dict[str, Any]:
+        checkpoint = None
+        if on == "model":
+            checkpoint = Checkpoint(build_folder() / "checkpoints" / file, model_key(config, job))
+        outcome = run_on(job, config, on=on, preload=True, checkpoint=checkpoint, begins=begins)
+        if not outcome.match:
+            expected = job.of_layers(job.expected)
+            outputs = job.of_layers(outcome.outputs)
+            wrong = next(layer for layer in outputs if (outputs[layer] != expected[layer]).any())
+            raise CosimError(f"{name}: activations differ, first in layer {wrong}")
+        if checkpoint is not None:
+            checkpoint.remove()
+        return stored_runs(config, outcome)
+
+    return BatchRun(job=job, runs=runs_of(cached("networks", config, job, measure, on=on)))
 
 
 def measure_by_vault(name: str, config: ChipConfig, batch: int = 1) -> tuple[float, float]:
@@ -222,59 +193,8 @@ def measure_by_vault(name: str, config: ChipConfig, batch: int = 1) -> tuple[flo
                 moved += result.bytes_moved * config.vaults / vaults
         return [moved / ms / 1e6, ms]
 
-    key = model_key(config, job, f"{name} by vault")
-    gbs, ms = ResultCache("networks").get(key, measured)
+    gbs, ms = cached("networks_by_vault", config, job, measured, on="model")
     return gbs, ms
-
-
-def _measured(
-    name: str,
-    job: NetworkJob,
-    config: ChipConfig,
-    on: Timed,
-    checkpoint: Checkpoint | None,
-) -> BatchRun:
-    launches = [launch.name for launch in job.launches]
-
-    def begins(launch: str) -> None:
-        say(f"{launch}, {launches.index(launch)} of {len(launches)}")
-
-    outcome = run_on(job, config, on=on, preload=True, checkpoint=checkpoint, begins=begins)
-    if not outcome.match:
-        expected = job.of_layers(job.expected)
-        outputs = job.of_layers(outcome.outputs)
-        wrong = next(layer for layer in outputs if (outputs[layer] != expected[layer]).any())
-        raise CosimError(f"{name}: activations differ, first in layer {wrong}")
-    return BatchRun(
-        name=name,
-        batch=job.plan.batch,
-        vaults=config.vaults,
-        steps=tuple(_step(job, config, launch, run) for launch, run in outcome.results.items()),
-        activations=outcome.outputs.size,
-        operations=job.operations,
-    )
-
-
-def _step(job: NetworkJob, config: ChipConfig, launch: str, result: RunResult) -> StepRun:
-    layer, moves = job.step_of(launch)
-    cycles = sum(pe["CYCLES"] for pe in result.counters)
-
-    def share(*counters: str) -> float:
-        return sum(pe[name] for pe in result.counters for name in counters) / cycles
-
-    return StepRun(
-        name=launch,
-        layer=layer,
-        moves=moves,
-        cycles=result.cycles,
-        tck_ns=result.tck_ns,
-        host_cycles=result.loading + result.host_cycles - result.cycles,
-        vector_busy=share("VECTOR_BUSY"),
-        waits=share(*MEMORY_WAITS),
-        gbs=result.gbs,
-        remote=result.remote_share,
-        work=work(config, result),
-    )
 
 
 class _Segments:
@@ -338,11 +258,11 @@ _WIDTH = 9.0
 _BAR, _AROUND = 0.24, 1.1
 
 
-def draw_network(run: BatchRun, path: Path) -> None:
+def draw_network(name: str, run: BatchRun, path: Path) -> None:
     """Write a picture of the milliseconds of each layer's computation and of the moves before it.
 
     Parameters:
-        run: of a network.
+        name, run: of a network.
         path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
@@ -364,7 +284,8 @@ def draw_network(run: BatchRun, path: Path) -> None:
             axis.set_xlabel("ms at the chip's clock, with the host's launches")
             axis.grid(axis="x", alpha=0.3)
         axes[0].invert_yaxis()
-        figure.suptitle(f"{run.name}, batch {run.batch}, {run.vaults} vaults: {run.ms:.2f} ms")
+        plan = run.job.plan
+        figure.suptitle(f"{name}, batch {plan.batch}, {run.job.vaults} vaults: {run.ms:.2f} ms")
 
 
 _CHIP, _LITTLE_CHIP = "thesis", "tiny"
@@ -419,7 +340,7 @@ def networks(
         config = chip_preset(preset_name)
         run = measure_network(only, config, batch=batch, on=on)
         if picture is not None:
-            draw_network(run, picture)
+            draw_network(only, run, picture)
         yield from _totals(only, run)
         yield from _layers(only, run)
         yield from _energy(only, config, run)
@@ -444,9 +365,9 @@ def networks(
     yield Measurement("result_cycles", read, "cycles")
     for machine in get_args(Timed):
         run = measure_network(_LITTLE, chip_preset(_LITTLE_CHIP), on=machine)
-        total = sum(step.cycles + step.host_cycles for step in run.steps)
+        total = sum(launch.cycles + launch.host_cycles for launch in run.runs.values())
         yield Measurement(f"{_LITTLE}_{machine}_cycles", total, "cycles")
-    yield Measurement("activations_compared", run.activations, "elements", None, True)
+    yield Measurement("activations_compared", run.job.expected.size, "elements", None, True)
 
 
 def _layers(prefix: str, run: BatchRun) -> Iterator[Measurement]:
@@ -459,8 +380,8 @@ def _energy(prefix: str, config: ChipConfig, run: BatchRun) -> Iterator[Measurem
     """MiB of DRAM of each layer with the moves before it, and of all; millijoules of all by part,
     if power is recorded for the engines."""
     layers: dict[str, Counter[str]] = {}
-    for step in run.steps:
-        layers.setdefault(step.layer, Counter()).update(step.work)
+    for name, launch in run.runs.items():
+        layers.setdefault(run.job.step_of(name)[0], Counter()).update(launch.work)
     total = sum(layers.values(), Counter())
     for name, done in [*((f"{layer}_", done) for layer, done in layers.items()), ("", total)]:
         for kind in ("read", "written"):
@@ -476,12 +397,13 @@ def _energy(prefix: str, config: ChipConfig, run: BatchRun) -> Iterator[Measurem
 
 def _totals(prefix: str, run: BatchRun) -> Iterator[Measurement]:
     yield Measurement(f"{prefix}_ms", run.ms, "ms")
-    moves = sum(step.ms for step in run.steps if step.moves)
+    moves = sum(launch.ms_with_host for launch in run.moves)
     yield Measurement(f"{prefix}_moves_ms", moves, "ms")
-    host = sum(step.host_cycles * step.tck_ns for step in run.steps) / 1e6
+    launches = list(run.runs.values())
+    host = sum(launch.host_cycles * launch.tck_ns for launch in launches) / 1e6
     yield Measurement(f"{prefix}_host_ms", host, "ms")
-    cycles = sum(step.cycles for step in run.steps)
-    for share in ("vector_busy", "waits"):
-        value = 100 * sum(getattr(step, share) * step.cycles for step in run.steps) / cycles
-        yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
-    yield Measurement(f"{prefix}_activations", run.activations, "elements", None, True)
+    cycles = sum(launch.cycles for launch in launches)
+    for name, counters in (("vector_busy", ("VECTOR_BUSY",)), ("waits", MEMORY_WAITS)):
+        value = 100 * sum(launch.share(*counters) * launch.cycles for launch in launches) / cycles
+        yield Measurement(f"{prefix}_{name}", value, "%", tolerance=None)
+    yield Measurement(f"{prefix}_activations", run.job.expected.size, "elements", None, True)

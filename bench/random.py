@@ -1,13 +1,15 @@
 """Random programs on an engine's Verilog and on the simulator."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pe.config import PeConfig
 from sim_tb.random.programs import random_config
-from vip.cli.commands.options import JobsOption, SchedulerOption
+from support.files import write_atomically
+from vip.cli.commands.options import JobsOption, SchedulerOption, file_option, writing
 from vip.random_programs import check_random
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say_stage
@@ -31,6 +33,9 @@ def random(
     disturbed: Annotated[
         float, typer.Option(min=0, max=1, help="Share with memory errors or a stop.")
     ] = 0.0,
+    listing: Annotated[
+        Path | None, file_option("Write the programs that differ, and how, if any do.", writing())
+    ] = None,
     scheduler: SchedulerOption = None,
     jobs: JobsOption = None,
 ) -> Iterator[Measurement]:
@@ -51,6 +56,8 @@ def random(
         jobs=jobs,
         progress=say_stage,
     )
+    if listing is not None and checked.different:
+        write_atomically(listing, "\n".join(one.listing for one in checked.different).encode())
     for one in checked.different:
         count = len(checked.different) - 1
         rest = f"; {count:,} others differ" if count else ""

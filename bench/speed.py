@@ -15,10 +15,9 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
 from microkernels.suite import Application, suite
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import Timed
 from soc.generate.presets import chip_preset, preset, tile_preset
 
@@ -96,17 +95,11 @@ _SECONDS, _LAUNCHES = 0.2, 50
 
 def _job() -> KernelJob:
     """An iteration of BP-M on all engines of the chip, with random data costs."""
-    chip = chip_preset(_CHIP)
     costs = np.random.default_rng(1).integers(-_COST, _COST, (_HEIGHT, _WIDTH, _LABELS))
     labels = np.arange(_LABELS)
     distances = np.abs(np.subtract.outer(labels, labels))
     smoothness = np.minimum(distances * _STEP, _BOUND)
-    ring = VaultRing(
-        columns=chip.network.columns,
-        rows=chip.network.rows,
-        address_bits=chip.network.address_bits,
-    )
-    return bp_job(BpProblem(costs, smoothness), 1, ring=ring, pes=chip.tile.pes)
+    return bp_job_on(BpProblem(costs, smoothness), 1, chip_preset(_CHIP))
 
 
 @experiment(presets=("thesis", "pe", "pe-logistic"), tools=("numpy",), minutes=4)

@@ -27,7 +27,7 @@ _FRACTION = 6
 _SEED = 1
 
 #: Layers with one slice of channels, so that both kernels do a whole layer at once.
-_LAYERS = {
+LAYERS = {
     "8x16": ConvShape(width=16, height=8, channels=16, filters=32, padding=1),
     "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
     "28x14": ConvShape(width=28, height=14, channels=16, filters=32, padding=1),
@@ -39,19 +39,29 @@ def _values(generator: np.random.Generator, limit: int, *shape: int) -> Elements
     return generator.integers(-limit, limit, shape).astype(np.int16)
 
 
-@cache
-def _kinds(name: str) -> Mapping[str, KernelJob]:
-    """A layer as a matrix product and as a convolution."""
-    shape = _LAYERS[name]
+def _data(shape: ConvShape) -> tuple[Elements, Elements]:
+    """Image and filters of a layer."""
     generator = np.random.default_rng(_SEED)
     image = _values(generator, 200, shape.height, shape.width, shape.channels)
     filters = _values(generator, 100, shape.filters, shape.kernel, shape.kernel, shape.channels)
-    bias = np.zeros(shape.filters, np.int16)
-    product = lowered_convolution_job(
-        image, filters, fraction=_FRACTION, stride=shape.stride, padding=shape.padding
+    return image, filters
+
+
+@cache
+def product_job(shape: ConvShape) -> KernelJob:
+    """A layer on random values as a matrix product."""
+    return lowered_convolution_job(
+        *_data(shape), fraction=_FRACTION, stride=shape.stride, padding=shape.padding
     )
-    convolution = conv_job(shape, image, filters, bias, fraction=_FRACTION)
-    return {"product": product, "convolution": convolution}
+
+
+@cache
+def _kinds(name: str) -> Mapping[str, KernelJob]:
+    """A layer as a matrix product and as a convolution."""
+    shape = LAYERS[name]
+    bias = np.zeros(shape.filters, np.int16)
+    convolution = conv_job(shape, *_data(shape), bias, fraction=_FRACTION)
+    return {"product": product_job(shape), "convolution": convolution}
 
 
 def _engines() -> dict[str, PeConfig]:
@@ -73,7 +83,7 @@ def workspace() -> Iterator[Measurement]:
     """
     engines = _engines()
     memory = MemoryBehaviour(latency=_LATENCY)
-    for name in _LAYERS:
+    for name in LAYERS:
         cycles = {}
         for kind, job in _kinds(name).items():
             config = engines["workspace" if kind == "product" else "plain"]

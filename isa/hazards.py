@@ -23,8 +23,7 @@ from typing import NamedTuple
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Observer
 
-from .declared import Span
-from .program import SourceLine
+from .program import SourceLine, Span
 from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from .timing import VECTOR_HELD, VECTOR_LATENCY, Extents, VectorOperation
 

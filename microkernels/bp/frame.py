@@ -11,9 +11,8 @@ from functools import cached_property, partial
 
 from isa.launch import START_REGISTERS
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.parameter_block import word_registers
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.barrier import FlagCode
 
 from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type
@@ -84,9 +83,10 @@ class BpFrame(ABC):
         scratch = (load[0], load[1], store[0], store[1], self.left, self.load_left)
         return FlagCode(self.writer, event=self.event, scratch=scratch, one="one")
 
-    @abstractmethod
     def set_lengths(self) -> None:
-        """Write the settings of vector length and matrix rows."""
+        """Write the settings of vector length and matrix rows: all of the smoothness costs."""
+        self.writer.op("set.vl", "labels")
+        self.writer.op("set.mr", "labels")
 
     @abstractmethod
     def load_costs(self) -> None:

@@ -58,10 +58,9 @@ from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from .frame import BpFrame
 from .problem import element_type
@@ -231,11 +230,6 @@ class MatrixKernel(BpFrame):
             ("ring_end", pad.ring + pad.slots * pad.slot, "end of the ring"),
         ):
             self.writer.constant(name, value, purpose)
-
-    def set_lengths(self) -> None:
-        """Set the vector length and all rows of the matrix."""
-        self.writer.op("set.vl", "labels")
-        self.writer.op("set.mr", "labels")
 
     def load_costs(self) -> None:
         """Load the matrix."""

@@ -48,8 +48,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Generic, Literal, TypeVar
 
-from isa.declared import Declared, Span
-from isa.program import Program
+from isa.program import Declared, Program, Span
 from isa.run import Launch
 from isa.table import MAX_VL, Width
 from isa.timing import VECTOR_LATENCY

@@ -21,9 +21,8 @@ from functools import lru_cache
 
 from isa.program import Program
 from isa.table import MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import KernelError
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from .frame import LaneFrame
 from .problem import UpdateVariant, element_type

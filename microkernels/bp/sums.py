@@ -33,8 +33,8 @@ from functools import cache, partial
 from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from .frame import SumFrame
@@ -134,11 +134,6 @@ class SumKernel(SumFrame):
             ("ring_end", pad.ring + pad.slots * pad.slot, "end of the ring"),
         ):
             self.writer.constant(name, value, purpose)
-
-    def set_lengths(self) -> None:
-        """Set the vector length and all rows of the matrix."""
-        self.writer.op("set.vl", "labels")
-        self.writer.op("set.mr", "labels")
 
     def load_costs(self) -> None:
         """Load the matrix."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
-from isa.declared import Span
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
+from isa.program import Span
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
 from isa.timing import VectorOperation
 

@@ -30,8 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from isa.declared import Declared, Span
-from isa.program import Program
+from isa.program import Declared, Program, Span
 from isa.table import MAX_VL
 from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK, KernelError

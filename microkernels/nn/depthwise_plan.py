@@ -12,11 +12,10 @@ from typing import NamedTuple
 from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES, packed
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from .conv_shape import DepthwiseShape
 

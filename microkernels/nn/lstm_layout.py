@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.declared import Declared, Span
+from isa.program import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements

@@ -26,11 +26,15 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from isa.declared import Declared, Span
 from isa.limits import RANGE_BYTES
-from isa.program import Program
+from isa.program import Declared, Program, Span
 from isa.table import MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, WORD_BYTES
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    INSTRUCTION_WORDS,
+    WORD_BYTES,
+    ScratchpadPlan,
+)
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
@@ -42,7 +46,6 @@ from microkernels.common.fixed_point import (
     packed,
 )
 from microkernels.common.memory import Writable
-from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
 from .line import LineKernel, LineLayout, StreamKernel

@@ -27,12 +27,11 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.scratchpad import ScratchpadPlan
 from support.errors import counted
 
 from .line import LineKernel, LineLayout

@@ -13,10 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
+from microkernels.common.fixed_point import (
+    NUMBERS,
+    Elements,
+    Reals,
+    as_elements,
+    count_saturation,
+    real_of,
+)
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
-from microkernels.networks.parameters import Fractions, Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import Fractions, Weights
 from microkernels.networks.plan import activation
 from microkernels.networks.rows import NORMAL_BITS
 
@@ -68,44 +75,6 @@ class MapReport:
     beyond: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ElementNetwork:
-    """A network with numbers as elements, for the kernels.
-
-    Attributes:
-        network: its layers.
-        weights, constants: by layer; constants have the images of a batch.
-    """
-
-    network: Network
-    weights: Mapping[str, Weights]
-    constants: Mapping[str, Elements]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Calibrated(ElementNetwork):
-    """A model with its fraction bits.
-
-    Attributes:
-        model: as mapped.
-        formats: of all layers, and of the input.
-        maps: reports, one per layer in order.
-        images: numbers of the images in the reports.
-        outputs: elements of the model's outputs for these images, by layer.
-    """
-
-    model: MappedModel
-    formats: Formats
-    maps: tuple[MapReport, ...]
-    images: tuple[int, ...]
-    outputs: Mapping[str, Elements]
-
-    @property
-    def saturated(self) -> int:
-        """Number of values that saturate on the calibration data."""
-        return sum(report.saturated for report in self.maps)
-
-
 class _Golden(NamedTuple):
     """Outputs of a layer on the golden model, and fields of :class:`MapReport`."""
 
@@ -114,17 +83,41 @@ class _Golden(NamedTuple):
     beyond: int
 
 
-class _Calibration:
+class Calibration:
+    """A model with its fraction bits, all of them chosen.
+
+    Parameters:
+        model: as mapped.
+        layout: of the model's network on its machine; it determines the order of additions.
+        inputs: images x height x width x channels real numbers of each input, by its layer.
+
+    Attributes:
+        model: with its limits of norms.
+        network, weights, constants: the layers, their weights and constant maps as elements, for
+            the kernels; constants have the images of a batch.
+        formats: of all layers, and of the input.
+        maps: reports, one per layer in order.
+        images: numbers of the images in the reports.
+        outputs: elements of the model's outputs for these images, by layer.
+
+    Raises:
+        ModelError: no fraction bits fit.
+    """
+
     def __init__(
         self, model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Reals]
     ) -> None:
+        numbers = np.arange(len(inputs[INPUT]))
+        constants = {name: of_images(values, numbers) for name, values in model.constants.items()}
+        inputs = {**inputs, **constants}
+        model = balanced(with_norms(model, inputs), inputs)
         self.model = model
-        self.layout = layout
-        self.every = inputs
-        self.group = groups(model.network)
-        self.operands = logistic_operands(model.network)
+        self._layout = layout
+        self._every = inputs
+        self._group = groups(model.network)
+        self._operands = logistic_operands(model.network)
         peaks = magnitudes(model, inputs)
-        self.largest, self.row_factors, self.ranges = peaks
+        self._largest, self._row_factors, self._ranges = peaks
         count = len(inputs[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.images = tuple(map(int, chosen))
@@ -133,32 +126,76 @@ class _Calibration:
         constants = {
             name: of_images(constant, places) for name, constant in model.constants.items()
         }
-        self.given = {name: values[chosen] for name, values in inputs.items()} | constants
+        self._samples = {name: values[chosen] for name, values in inputs.items()} | constants
         # Groups of integers.
-        self.kept = {self.group[name] for name in (*model.exact, *model.rounded)}
+        self._whole = {self._group[name] for name in (*model.exact, *model.rounded)}
         #: Of the weights of each layer.
-        self.bits = {layer.name: layer.bits for layer in model.network.layers}
-        self.limits = self._limits()
-        self.fractions = self._fitting()
-        self.weight_limits = self._weight_limits()
+        self._bits = {layer.name: layer.bits for layer in model.network.layers}
+        self._limits = self._group_limits()
+        self._fractions = self._fitting()
+        self._weight_limits = self._largest_fractions()
+        reports, self.outputs = self._choose()
+        self.maps = tuple(self._on_all_images(reports))
+        for report in self.maps:
+            if report.saturated and report.layer in model.exact:
+                raise ModelError(
+                    f"node {report.node}: partial sums of its integers need more than the 16 bits "
+                    "of elements; end the model in real numbers, by Cast"
+                )
+        layers, self.weights = [], dict[str, Weights]()
+        for layer in model.network.layers:
+            scaled, parameters = (layer, None)
+            if layer.computed:
+                scaled, parameters = with_fractions(model, self.formats, layer)
+            layers.append(scaled)
+            if parameters is not None:
+                self.weights[layer.name] = parameters
+        self.network: Network = replace(model.network, layers=tuple(layers))
+        self.constants = self._elements(model.constants, self.formats)
+
+    @property
+    def saturated(self) -> int:
+        """Number of values that saturate on the calibration data."""
+        return sum(report.saturated for report in self.maps)
+
+    def _choose(self) -> tuple[list[MapReport], dict[str, Elements]]:
+        """Choose the formats: reports of all maps, and the elements of the outputs."""
+        self._run(search=True)
+        best, self.formats = self._run(search=False), self._possible()
+        for _ in range(_ROUNDS):
+            saturated = {self._group[report.layer] for report in best[1] if report.saturated}
+            lower = set(filter(self._reducible, saturated - self._whole))
+            if not lower:
+                break
+            for group in lower:
+                self._fractions[group] -= 1
+            try:
+                tried = self._run(search=False)
+            except ModelError:
+                # Other maps have no bit to give.
+                break
+            if tried[0] >= best[0]:
+                break
+            best, self.formats = tried, self._possible()
+        return best[1:]
 
     def _fitting(self) -> dict[str, int]:
         """The maximum number of fraction bits of each group."""
         needs: dict[str, float] = {}
-        for name, largest in self.largest.items():
-            group = self.group[name]
+        for name, largest in self._largest.items():
+            group = self._group[name]
             needs[group] = max(needs.get(group, 0.0), largest)
         network = self.model.network
-        bits = {self.group[name]: bits for name, bits in network.bits.items()}
+        bits = {self._group[name]: bits for name, bits in network.bits.items()}
         fractions = {group: fraction_for(peak, bits[group]) for group, peak in needs.items()}
-        for group, limits in self.limits.items():
+        for group, limits in self._limits.items():
             fractions[group] = int(np.clip(fractions[group], *limits))
-        real = {group for name, group in self.group.items() if name not in self.model.integers}
+        real = {group for name, group in self._group.items() if name not in self.model.integers}
         for group in fractions.keys() - real:
             fractions[group] = min(fractions[group], 0)
-        return fractions | {self.group[name]: 0 for name in self.model.rounded}
+        return fractions | {self._group[name]: 0 for name in self.model.rounded}
 
-    def _limits(self) -> dict[str, tuple[int, int]]:
+    def _group_limits(self) -> dict[str, tuple[int, int]]:
         """Fewest and most fraction bits of groups that layers limit."""
         limits: dict[str, tuple[int, int]] = {}
         network = self.model.network
@@ -166,13 +203,13 @@ class _Calibration:
             of_source = [(source, layer.source_limits) for source in network.sources[layer.name]]
             for name, ends in (*of_source, (layer.name, layer.output_limits)):
                 if ends is not None:
-                    low, high = limits.get(self.group[name], ends)
-                    limits[self.group[name]] = max(low, ends[0]), min(high, ends[1])
+                    low, high = limits.get(self._group[name], ends)
+                    limits[self._group[name]] = max(low, ends[0]), min(high, ends[1])
         return limits
 
-    def reducible(self, group: str) -> bool:
+    def _reducible(self, group: str) -> bool:
         """Whether the group may have a fraction bit less."""
-        return group not in self.limits or self.fractions[group] > self.limits[group][0]
+        return group not in self._limits or self._fractions[group] > self._limits[group][0]
 
     def _reduce(self, name: str, bits: int, layer: Layer) -> None:
         """Take fraction bits from a map's group, so that ``layer`` can shift its products.
@@ -180,44 +217,44 @@ class _Calibration:
         Raises:
             ModelError: the group would have fewer than its layers take.
         """
-        group = self.group[name]
-        self.fractions[group] -= bits
-        if group in self.limits and self.fractions[group] < self.limits[group][0]:
+        group = self._group[name]
+        self._fractions[group] -= bits
+        if group in self._limits and self._fractions[group] < self._limits[group][0]:
             raise ModelError(
                 f"node {self.model.origins.get(layer.name, layer.name)}: its weights are too large "
-                f"for its states and gates, whose numbers need at least {self.limits[group][0]} "
+                f"for its states and gates, whose numbers need at least {self._limits[group][0]} "
                 "fraction bits; scale its inputs or weights"
             )
 
-    def _weight_limits(self) -> dict[str, int]:
+    def _largest_fractions(self) -> dict[str, int]:
         largest = {
             name: float(np.abs(real.weights).max(initial=0.0))
             for name, real in self.model.real.items()
         }
         largest |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
-        largest |= self.row_factors
+        largest |= self._row_factors
         limits = {
-            name: fraction_for(magnitude, self.bits[name]) for name, magnitude in largest.items()
+            name: fraction_for(magnitude, self._bits[name]) for name, magnitude in largest.items()
         }
-        rows = {name: int(np.clip(limits[name], *NORMAL_BITS)) for name in self.row_factors}
+        rows = {name: int(np.clip(limits[name], *NORMAL_BITS)) for name in self._row_factors}
         return limits | rows
 
-    def formats(self) -> Formats:
+    def _possible(self) -> Formats:
         """Formats with the groups' fractions, reduced until all shifts are possible.
 
         Raises:
             ModelError: no fractions fit.
         """
         network = self.model.network
-        weights = dict(self.weight_limits)
+        weights = dict(self._weight_limits)
         for _ in range(4 * len(network.layers) + 4):
-            maps = {name: self.fractions[self.group[name]] for name in network.sizes}
+            maps = {name: self._fractions[self._group[name]] for name in network.sizes}
             formats = {
                 name: Fractions(
                     output=fraction,
                     sources=tuple(maps[source] for source in network.sources.get(name, ())),
                     weights=weights.get(name, 0),
-                    ends=self.ranges.get(name, (0.0, 0.0)),
+                    ends=self._ranges.get(name, (0.0, 0.0)),
                 )
                 for name, fraction in maps.items()
             }
@@ -246,7 +283,7 @@ class _Calibration:
                 return formats
         raise ModelError("no fraction bits fit all layers: the weights' magnitudes differ too much")
 
-    def run(self, *, search: bool) -> tuple[float, list[MapReport], dict[str, Elements]]:
+    def _run(self, *, search: bool) -> tuple[float, list[MapReport], dict[str, Elements]]:
         """Compare the golden model with real numbers, layer by layer: the largest error of an
         output, reports of all maps, and the elements of the outputs.
 
@@ -255,8 +292,8 @@ class _Calibration:
         """
         model = self.model
         network = model.network
-        formats = self.formats()
-        values = self._elements(self.given, formats)
+        formats = self._possible()
+        values = self._elements(self._samples, formats)
         used = {INPUT: len(network.users(INPUT))}
         used |= {layer.name: len(network.users(layer.name)) for layer in network.layers}
         decided: set[str] = set()
@@ -264,17 +301,17 @@ class _Calibration:
         ends = {port.layer for port in model.outputs}
         outputs: dict[str, Elements] = {}
         worst = 0.0
-        for layer, real in real_layers(model, self.given):
+        for layer, real in real_layers(model, self._samples):
             sources = [values[source] for source in network.sources[layer.name]]
-            group = self.group[layer.name]
-            open_yet = group not in decided and group not in self.kept
+            group = self._group[layer.name]
+            open_yet = group not in decided and group not in self._whole
             if search and open_yet and layer.has_weights:
                 formats = self._search(layer, sources, real, formats)
-                values |= self._elements(self.given, formats)
+                values |= self._elements(self._samples, formats)
             if search and layer.name in model.real:
                 formats = self._search_weights(layer, sources, real, formats)
             decided.update(
-                self.group[member] for member in (layer.name, *network.sources[layer.name])
+                self._group[member] for member in (layer.name, *network.sources[layer.name])
             )
             golden = self._golden(layer, sources, formats)
             values[layer.name] = golden.elements
@@ -288,7 +325,7 @@ class _Calibration:
                     node=model.origins.get(layer.name, layer.name),
                     fraction=formats[layer.name].output,
                     weight_fraction=formats[layer.name].weights
-                    if layer.name in self.weight_limits
+                    if layer.name in self._weight_limits
                     else None,
                     largest=float(np.abs(real).max()),
                     error=error,
@@ -299,27 +336,27 @@ class _Calibration:
             )
             for source in network.sources[layer.name]:
                 used[source] -= 1
-                if not used[source] and source not in self.given:
+                if not used[source] and source not in self._samples:
                     del values[source]
         return worst, reports, outputs
 
-    def on_all_images(self, reports: list[MapReport], formats: Formats) -> list[MapReport]:
+    def _on_all_images(self, reports: list[MapReport]) -> list[MapReport]:
         """Reports whose counts of saturated values and of arguments beyond a function's range also
         include the images outside the search."""
         network = self.model.network
         last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
-        rest = np.setdiff1d(np.arange(len(self.every[INPUT])), self.images)
+        rest = np.setdiff1d(np.arange(len(self._every[INPUT])), self.images)
         counts = {report.layer: report for report in reports}
         for first in range(0, len(rest), _SEARCH_IMAGES):
             numbers = rest[first : first + _SEARCH_IMAGES]
             values = self._elements(
-                {name: real[numbers] for name, real in self.every.items()}, formats
+                {name: real[numbers] for name, real in self._every.items()}, self.formats
             )
             for layer in network.layers:
-                if layer.name in self.every:
+                if layer.name in self._every:
                     continue
                 sources = network.sources[layer.name]
-                golden = self._golden(layer, [values[source] for source in sources], formats)
+                golden = self._golden(layer, [values[source] for source in sources], self.formats)
                 before = counts[layer.name]
                 counts[layer.name] = replace(
                     before,
@@ -342,23 +379,23 @@ class _Calibration:
     def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
         layer, parameters = with_fractions(self.model, formats, layer)
         with count_saturation() as count:
-            elements = activation(self.layout.plan, layer, parameters, sources)
-        saturated = 0 if harmless(layer, self.operands) else count()
+            elements = activation(self._layout.plan, layer, parameters, sources)
+        saturated = 0 if harmless(layer, self._operands) else count()
         return _Golden(elements, saturated, layer.beyond(sources[0]))
 
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
     ) -> Formats:
         """Formats with the fraction for the layer's output that gives the least error."""
-        group = self.group[layer.name]
-        start = dict(self.fractions)
+        group = self._group[layer.name]
+        start = dict(self._fractions)
         best = (self._made_error(layer, sources, formats, real), formats, start)
         for _ in range(1, _TRIED):
-            if not self.reducible(group):
+            if not self._reducible(group):
                 break
-            self.fractions = {**self.fractions, group: self.fractions[group] - 1}
+            self._fractions = {**self._fractions, group: self._fractions[group] - 1}
             try:
-                tried = self.formats()
+                tried = self._possible()
             except ModelError:
                 # Another map has no bit to give.
                 break
@@ -371,8 +408,8 @@ class _Calibration:
             error = self._made_error(layer, sources, tried, real)
             if error >= best[0]:
                 break
-            best = (error, tried, dict(self.fractions))
-        _, formats, self.fractions = best
+            best = (error, tried, dict(self._fractions))
+        _, formats, self._fractions = best
         return formats
 
     def _search_weights(
@@ -383,19 +420,19 @@ class _Calibration:
         absolute = np.abs(self.model.real[layer.name].weights)
         error = self._made_error(layer, sources, formats, real)
         while True:
-            start = self.weight_limits[layer.name]
+            start = self._weight_limits[layer.name]
             most = np.iinfo(NUMBERS[layer.bits]).max + 0.5
             limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > most))
             if limited > absolute.size * _MOST_LIMITED:
                 return formats
-            self.weight_limits[layer.name] = start + 1
-            tried = self.formats()
+            self._weight_limits[layer.name] = start + 1
+            tried = self._possible()
             trial = error
             same = all(tried[name].output == one.output for name, one in formats.items())
             if same and tried != formats:
                 trial = self._made_error(layer, sources, tried, real)
             if trial >= error:
-                self.weight_limits[layer.name] = start
+                self._weight_limits[layer.name] = start
                 return formats
             formats, error = tried, trial
 
@@ -408,75 +445,10 @@ class _Calibration:
     def _error(self, layer: Layer, elements: Elements, formats: Formats, real: Reals) -> float:
         """Root of the mean squared error, relative to the root of the mean square."""
         values = real_of(elements, formats[layer.name].output)
-        if layer.name in self.operands:
+        if layer.name in self._operands:
             values, real = (
                 np.clip(numbers, -LOGISTIC_LIMIT, LOGISTIC_LIMIT) for numbers in (values, real)
             )
         power = float(np.mean(np.square(real)))
         error = float(np.mean(np.square(values - real)))
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
-
-
-def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> Calibrated:
-    """Choose all fraction bits of a model.
-
-    Parameters:
-        layout: of the model's network on its machine; it determines the order of additions.
-        inputs: images x height x width x channels real numbers of each input, by its layer.
-
-    Raises:
-        ModelError: no fraction bits fit.
-    """
-    numbers = np.arange(len(inputs[INPUT]))
-    constants = {name: of_images(values, numbers) for name, values in model.constants.items()}
-    every = {**inputs, **constants}
-    model = with_norms(model, every)
-    model = balanced(model, every)
-    work = _Calibration(model, layout, every)
-    work.run(search=True)
-    best, formats = work.run(search=False), work.formats()
-    for _ in range(_ROUNDS):
-        saturated = {work.group[report.layer] for report in best[1] if report.saturated}
-        lower = set(filter(work.reducible, saturated - work.kept))
-        if not lower:
-            break
-        for group in lower:
-            work.fractions[group] -= 1
-        try:
-            tried = work.run(search=False)
-        except ModelError:
-            # Other maps have no bit to give.
-            break
-        if tried[0] >= best[0]:
-            break
-        best, formats = tried, work.formats()
-    _, reports, outputs = best
-    reports = work.on_all_images(reports, formats)
-    for report in reports:
-        if report.saturated and report.layer in model.exact:
-            raise ModelError(
-                f"node {report.node}: partial sums of its integers need more than the 16 bits of "
-                "elements; end the model in real numbers, by Cast"
-            )
-    layers = []
-    weights = {}
-    for layer in model.network.layers:
-        scaled, parameters = (layer, None)
-        if layer.computed:
-            scaled, parameters = with_fractions(model, formats, layer)
-        layers.append(scaled)
-        if parameters is not None:
-            weights[layer.name] = parameters
-    return Calibrated(
-        model=model,
-        network=replace(model.network, layers=tuple(layers)),
-        weights=weights,
-        constants={
-            name: as_elements(values, formats[name].output, model.network.bits[name])
-            for name, values in model.constants.items()
-        },
-        formats=formats,
-        maps=tuple(reports),
-        images=work.images,
-        outputs=outputs,
-    )

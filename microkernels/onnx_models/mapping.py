@@ -1,8 +1,7 @@
 """Mapping of a graph onto layers: its batch, and the nodes that are not supported."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from support.errors import VipError
 from .errors import MixedImagesError, ModelError, RefusedError
 from .importer import Importer, Operator, affine_layer
 from .model import MappedModel, Value
-from .read import GraphNode, OnnxGraph
+from .read import GraphNode, OnnxGraph, refused
 
 ValueT = TypeVar("ValueT")
 #: Operators that accept integers: those with integer results for integers, and others.
@@ -34,24 +33,8 @@ _TAKES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Coverage:
-    """How much of a graph is supported.
-
-    Attributes:
-        operators: type of operator -> number of nodes, and how many are mapped.
-        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
-            refused.
-        model: the mapped model; None if a node is refused.
-    """
-
-    operators: Mapping[str, tuple[int, int]]
-    refused: tuple[RefusedError, ...]
-    model: MappedModel | None
-
-
-def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
-    """Map a graph.
+def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Importer:
+    """Map a graph: its importer, which has the mapped model, or refused nodes.
 
     The batch is that declared by the graph. If it declares none, the first axis is a batch if all
     inputs have the same size above 1 along it and no node mixes images, which each operator checks.
@@ -78,16 +61,12 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
         return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
 
 
-def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
+def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
     importer.operators = operators
     graph = importer.graph
-    counts: Counter[str] = Counter()
-    mapped: Counter[str] = Counter()
-    refused = []
     available = set(graph.constants) | set(importer.values) | {""}
     for node in graph.nodes:
-        counts[node.op] += 1
-        operator = operators.get(node.op)
+        operator = operators.get(node.op_type)
         why = ""
         if operator is None:
             why = "the operator is not supported"
@@ -95,22 +74,22 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
             why = f"its output {unknown} is not supported"
         elif unlike := _refused_integers(importer, node):
             why = unlike
-        elif available.issuperset(node.inputs):
+        elif available.issuperset(node.input):
             try:
                 operator(importer, node)
-                mapped[node.op] += 1
-                available.update(name for name in node.outputs if name in importer.values)
+                importer.mapped[node.op_type] += 1
+                available.update(name for name in node.output if name in importer.values)
             except RefusedError as error:
                 if isinstance(error, MixedImagesError) and graph.batch is None:
                     raise
-                refused.append(error)
+                importer.refused.append(error)
             except VipError as error:
                 why = str(error)
         if why:
-            refused.append(node.refused(why))
-    model = None if refused else _model(importer)
-    operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
-    return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+            importer.refused.append(refused(node, why))
+    if not importer.refused:
+        importer.model = _model(importer)
+    return importer
 
 
 def _model(importer: Importer) -> MappedModel:
@@ -156,13 +135,15 @@ def _model(importer: Importer) -> MappedModel:
 
 def _constant(importer: Importer, tensor: str) -> Value:
     """A constant that is an output."""
-    node = GraphNode(op="Constant", name=tensor, inputs=(), outputs=(tensor,), attributes={})
+    from onnx import helper
+
+    node = helper.make_node("Constant", [], [tensor], tensor)
     values = importer.graph.constants[tensor]
     if values.dtype.kind in "OSU":
-        raise node.refused("an output must be of numbers, not of text")
+        raise refused(node, "an output must be of numbers, not of text")
     real = values.astype(np.float64)
     if not np.isfinite(real).all():
-        raise node.refused("an output that is constant must be finite")
+        raise refused(node, "an output that is constant must be finite")
     return importer.constant_of(node, real)
 
 
@@ -187,7 +168,7 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
     """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
     ones may lack nodes merged into the layer."""
     graph = importer.graph
-    tensors = {name for node in graph.nodes for name in node.outputs} - set(graph.integers)
+    tensors = {name for node in graph.nodes for name in node.output} - set(graph.integers)
     last = {
         value.layer: name
         for name, value in importer.values.items()
@@ -199,8 +180,8 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
 def _refused_integers(importer: Importer, node: GraphNode) -> str:
     """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
     kinds = importer.graph.integers
-    names = [name for name in node.inputs if name in importer.values and name in kinds]
-    if node.op in _TAKES or not names:
+    names = [name for name in node.input if name in importer.values and name in kinds]
+    if node.op_type in _TAKES or not names:
         return ""
     return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
 
@@ -221,7 +202,7 @@ def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
     kinds = importer.graph.integers
     exact = {name for name in importer.graph.outputs if name in kinds}
     for node in reversed(importer.graph.nodes):
-        if exact.intersection(node.outputs):
-            names = [name for name in node.inputs if name in kinds and name in importer.values]
+        if exact.intersection(node.output):
+            names = [name for name in node.input if name in kinds and name in importer.values]
             exact.update(name for name in names if name not in importer.scaled)
     return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}

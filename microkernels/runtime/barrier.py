@@ -42,7 +42,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.declared import Numbers, Span
+from isa.program import Numbers, Span
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up

@@ -5,8 +5,6 @@ correct synchronisation leaves the same values in any order; :mod:`microkernels.
 tries hostile orders and checks hazards.
 """
 
-from collections.abc import Callable
-
 from isa.compiled.machine import TURN, SimulatedMachine
 from isa.image import DramImage
 from isa.run import RunError, RunResult
@@ -20,14 +18,12 @@ def execute(
     *,
     instructions: frozenset[str] = STANDARD,
     turn: int = TURN,
-    progress: Callable[[int], None] | None = None,
 ) -> KernelOutcome:
     """Run ``job`` with all its engines and vaults.
 
     Parameters:
         instructions: keys of the instructions that the engines have.
         turn: instructions an engine executes per turn, at least 1.
-        progress: called after each round of turns with the number of instructions so far.
 
     Raises:
         KernelError: a program has an instruction that the engines lack, an engine faulted, or the
@@ -36,7 +32,6 @@ def execute(
     """
     CHECK.at_least("turn", turn, 1)
     job.check_instructions(instructions)
-    done = 0
     results: dict[str, RunResult] = {}
     with DramImage(_bytes(job)) as memory:
         settings = {
@@ -46,20 +41,14 @@ def execute(
         machine = SimulatedMachine(settings, vaults=job.vaults, slots=job.pes, turn=turn)
         job.prepare(memory)
         for launch in job.launches:
-            shown = None if progress is None else _added(progress, done)
             try:
-                results[launch.name] = result = machine.run(launch, memory, progress=shown)
+                results[launch.name] = result = machine.run(launch, memory)
             except RunError as error:
                 raise KernelError(f"{job.name}: {error}") from None
             for end in result.faults:
                 place = f"{job.name}: engine {end.slot} of vault {end.vault}"
                 raise KernelError(f"{place}: {end.fault}")
-            done += sum(end.executed for end in result.engines)
         return KernelOutcome(job=job, outputs=job.outputs(memory), results=results)
-
-
-def _added(progress: Callable[[int], None], before: int) -> Callable[[int], None]:
-    return lambda count: progress(before + count)
 
 
 def _bytes(job: KernelJob) -> int:

@@ -16,16 +16,15 @@ Engines may wait for each other, so a fault of one may block the rest.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
-from isa.declared import Declared
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import NOTHING_DECLARED, Declared, Program
 from isa.run import Launch, RunResult
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
@@ -36,7 +35,7 @@ from support.errors import Shown
 from support.files import write_atomically
 
 from .interleave import Together
-from .ring import VaultRing
+from .ring import ChipEngines
 
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
@@ -105,11 +104,11 @@ class KernelJob(Shown):
     golden: Golden
     end: int
     pes: int = 1
-    ring: VaultRing | None = None
+    ring: ChipEngines | None = None
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0
-    declared: Declared = field(default_factory=Declared)
+    declared: Declared = NOTHING_DECLARED
 
     def __post_init__(self) -> None:
         names = [launch.name for launch in self.launches]

@@ -14,7 +14,8 @@ from typing import Self
 
 from sim_tb.runner.build import BuildError, check_tools, simulator_environment
 from sim_tb.runner.cache import fingerprint
-from soc.board.design import PLL, TOP, axi_bus, board_verilog
+from soc.board.design import TOP, axi_bus, board_verilog
+from soc.board.families import PLL
 from soc.board.sdram import IO_CELLS
 from soc.board.serial_transport import ByteStream
 from soc.chip.config import ChipConfig

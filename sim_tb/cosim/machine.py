@@ -1,6 +1,7 @@
 """Machines that run launches: simulators of Verilog, timing models, instruction set simulators."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -15,7 +16,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 
-from .chip import AXI_LATENCY, ChipMachine, ChipSimulation, Periods
+from .chip import ChipMachine, ChipSession, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
@@ -117,22 +118,17 @@ def _simulated(design: Configuration) -> Machine:
     return SimulatedMachine(pe.limits, vaults=design.vaults, slots=design.slots, config=design)
 
 
-def _chip_model(config: ChipConfig, axi_latency: int = AXI_LATENCY, **host: bool) -> ChipMachine:
-    return ChipMachine(
-        config,
-        lambda image, progress: ChipModel(
-            config, image, progress=progress, axi_latency=axi_latency
-        ),
-        **host,
-    )
-
-
 def _chip(
-    config: ChipConfig, *, preload: bool = False, counters: bool = True, **session: Any
+    kind: Callable[..., ChipSession],
+    config: ChipConfig,
+    *,
+    preload: bool = False,
+    counters: bool = True,
+    **session: Any,
 ) -> ChipMachine:
     return ChipMachine(
         config,
-        lambda image, progress: ChipSimulation(config, image, progress=progress, **session),
+        lambda image, progress: kind(config, image, progress=progress, **session),
         preload=preload,
         counters=counters,
     )
@@ -146,9 +142,9 @@ _MACHINES: Mapping[tuple[str, type], tuple[Callable[..., Machine], frozenset[str
     ("iss", ChipConfig): (_simulated, frozenset()),
     ("model", PeConfig): (PeModel, frozenset({"memory"})),
     ("model", VaultTileConfig): (VaultModel, frozenset()),
-    ("model", ChipConfig): (_chip_model, _HOST),
+    ("model", ChipConfig): (partial(_chip, ChipModel), _HOST),
     ("rtl", PeConfig): (PeSimulation, frozenset({"memory", "trace", "ports_only"})),
     ("netlist", PeConfig): (PeSimulation, frozenset({"memory", "netlist"})),
     ("rtl", VaultTileConfig): (VaultSimulation, frozenset({"trace"})),
-    ("rtl", ChipConfig): (_chip, _HOST | {"trace", "outer", "periods"}),
+    ("rtl", ChipConfig): (partial(_chip, ChipSimulation), _HOST | {"trace", "outer", "periods"}),
 }

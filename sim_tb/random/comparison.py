@@ -1,10 +1,8 @@
 """Comparison of engine and instruction set simulator on random programs."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from isa.image import DramImage
@@ -13,7 +11,6 @@ from isa.run import Launch, RunResult
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, PeSimulation, TooLong
 from sim_tb.harness.engine import HostJob
-from support.files import write_file
 
 from .interrupted import interruption
 from .programs import random_program
@@ -32,8 +29,8 @@ ENOUGH = 10
 
 @dataclass(frozen=True)
 class Difference:
-    """A program on which the two disagree: seed, differences, a file with all details, and whether
-    the engine did not end."""
+    """A program on which the two disagree: seed, differences, a listing of both, and whether the
+    engine did not end."""
 
     seed: int
     what: tuple[str, ...]
@@ -50,9 +47,7 @@ class RandomReport:
         disturbed: those with memory errors or a stop. early: those that this ended early.
             memory_errors: those that met an error.
         full: those that fill the instruction buffer to its last word.
-        first_seed: of the first program; the seeds are consecutive.
         cycles: simulated. words: of all programs.
-        seconds: total time, without building the simulator.
         different: programs on which the two disagree; at ten the comparison stops.
     """
 
@@ -62,10 +57,8 @@ class RandomReport:
     early: int
     memory_errors: int
     full: int
-    first_seed: int
     cycles: int
     words: int
-    seconds: float
     different: tuple[Difference, ...]
 
     @property
@@ -78,8 +71,6 @@ class RandomReport:
         """The sum of at least one part."""
         return cls(
             **{name: sum(part.sums[name] for part in parts) for name in _SUMS},
-            first_seed=min(part.first_seed for part in parts),
-            seconds=sum(part.seconds for part in parts),
             different=tuple(
                 sorted((one for part in parts for one in part.different), key=lambda one: one.seed)
             ),
@@ -99,11 +90,9 @@ def check_programs(
     *,
     programs: int,
     seed: int,
-    folder: Path,
     disturbed: float = 0.0,
     netlist: str = "",
     make: Callable[[int, PeConfig, float], RandomProgram] = random_program,
-    progress: Callable[[int], None] | None = None,
 ) -> RandomReport:
     """Run random programs on the engine of ``config`` and on the simulator, and compare.
 
@@ -117,11 +106,9 @@ def check_programs(
             ``behavioural``), programs that end without a fault store them to memory.
         programs: number of programs, at least 1.
         seed: of the first program; the seeds are consecutive.
-        folder: for files about programs that differ.
         disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
         netlist: see :class:`sim_tb.cosim.engine.PeSimulation`.
         make: makes a program from its seed.
-        progress: called with the number of programs compared.
 
     Raises:
         sim_tb.runner.build.BuildError: the simulator can't be built.
@@ -140,7 +127,6 @@ def check_programs(
             pending.append((program, image))
             yield program_job(program, image, simulation)
 
-    started = time.perf_counter()
     different: list[Difference] = []
     tally: Counter[str] = Counter()
     try:
@@ -151,12 +137,8 @@ def check_programs(
                 lines, early = compare(program, config, result, image, other)
                 tally.update(_counts(program, config, result), early=early)
                 if lines:
-                    path = folder / f"seed-{program.seed}.txt"
-                    write_file(path, listing(program, lines))
-                    hung = isinstance(result, TooLong)
-                    different.append(Difference(program.seed, tuple(lines), str(path), hung))
-                if progress is not None:
-                    progress(tally["programs"])
+                    text, hung = listing(program, lines), isinstance(result, TooLong)
+                    different.append(Difference(program.seed, tuple(lines), text, hung))
                 if len(different) == ENOUGH:
                     break
     finally:
@@ -164,8 +146,6 @@ def check_programs(
             image.close()
     return RandomReport(
         **{name: tally[name] for name in _SUMS},
-        first_seed=seed,
-        seconds=time.perf_counter() - started,
         different=tuple(different),
     )
 

@@ -2,10 +2,10 @@
 
 from random import Random
 
-from isa.declared import Span
 from isa.hazards import HazardModel
 from isa.instruction import fits
 from isa.launch import START_FX, START_MR, START_VL
+from isa.program import Span
 from isa.table import BY_KEY, IMM14, IMM20
 from isa.workspace import Workspace
 from pe.config import PeConfig

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from random import Random
 
-from isa.declared import Span
+from isa.program import Span
 from isa.table import (
     BY_KEY,
     IMM14,

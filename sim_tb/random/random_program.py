@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from hdl.ports import COLUMN_BYTES
-from isa.declared import Span
+from isa.program import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
 

@@ -6,7 +6,7 @@ They have memory of their own, which nothing else in a program touches.
 from dataclasses import replace
 from random import Random
 
-from isa.declared import Span
+from isa.program import Span
 from isa.table import Opcode
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 

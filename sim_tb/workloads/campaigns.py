@@ -8,8 +8,6 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import ParamSpec
 
 import numpy as np
@@ -132,19 +130,16 @@ def engine_errors(config: PeConfig, points: int, seed: int) -> Campaign:
     least ``points`` of them meet one. What they leave must be what the simulator allows."""
     met = hung = lost = 0
     first = ""
-    with TemporaryDirectory() as folder:
-        while met < points and not first:
-            report = check_programs(
-                config, programs=points, seed=seed, folder=Path(folder), disturbed=1.0
-            )
-            if not report.memory_errors:
-                raise CosimError("no random program meets a memory error")
-            met += report.memory_errors
-            seed += report.programs
-            for one in report.different:
-                hung += one.hung
-                lost += not one.hung
-                first = first or f"seed {one.seed}: {one.what[0]}"
+    while met < points and not first:
+        report = check_programs(config, programs=points, seed=seed, disturbed=1.0)
+        if not report.memory_errors:
+            raise CosimError("no random program meets a memory error")
+        met += report.memory_errors
+        seed += report.programs
+        for one in report.different:
+            hung += one.hung
+            lost += not one.hung
+            first = first or f"seed {one.seed}: {one.what[0]}"
     return Campaign(points=met, hung=hung, lost=lost, first=first)
 
 

@@ -138,36 +138,6 @@ def random_case(seed: int, accesses: int) -> Variant:
     return Variant(name=f"vault {seed}", text=text, config=config, requesters=requesters, jobs=jobs)
 
 
-def run_stress(
-    *,
-    accesses: int,
-    vaults: int,
-    seed: int,
-    progress: Callable[[str], None] = lambda _: None,
-) -> StressRuns:
-    """Run ``vaults`` random cases, with seeds from ``seed`` on, and at least ``accesses`` in all.
-
-    Parameters:
-        progress: called with each case's description before it runs.
-
-    Raises:
-        TrafficError: a rule of a port or the DRAM was broken, or an access lost, duplicated,
-            reordered or starved; the message names the case's seed.
-        sim_tb.runner.build.BuildError: a simulator can't be built.
-    """
-    runs: StressRuns = []
-    for number in range(vaults):
-        case = random_case(seed + number, -(-accesses // vaults))
-        progress(f"{case.name}: {case.text}")
-        try:
-            runs += (
-                (case, result) for result in run_traffic(case.config, case.requesters, case.jobs)
-            )
-        except TrafficError as error:
-            raise TrafficError(f"vault of seed {seed + number}: {error}") from error
-    return runs
-
-
 #: 21 clock ratios from 1:8 to 8:1, including SCRATCH's 50:200 and 97:200 MHz, some of them with
 #: random jitter.
 RATIOS = (
@@ -236,36 +206,44 @@ def _run_at(case: Variant, clocks: ClockConfig, number: int, periods: Periods) -
     return result
 
 
-def run_clock_stress(
+def run_stress(
     *,
     accesses: int,
     vaults: int,
     seed: int,
+    clocks: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> StressRuns:
-    """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
-    ``accesses`` in all. Requesters offer and accept at random, so both sides of the crossing wait
-    for each other.
+    """Run ``vaults`` random cases, with seeds from ``seed`` on, and at least ``accesses`` in all.
 
     Parameters:
-        progress: called with each vault's description before it runs.
+        clocks: run each vault at each of :data:`RATIOS`, one of its runs at each. Requesters offer
+            and accept at random, so both sides of the crossing wait for each other.
+        progress: called with each case's description before it runs.
 
     Raises:
         TrafficError: a rule of a port or the DRAM was broken, an access lost, duplicated, reordered
-            or starved, or a counter wrong; the message names seed and clocks.
+            or starved, or a counter wrong; the message names the case's seed, and the clocks.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
     runs: StressRuns = []
-    for number in range(vaults):
-        case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
-        clocks = clocks_of(seed + number)
-        progress(f"{case.name}: {case.text}, {len(RATIOS)} ratios of clocks")
-        for place, periods in enumerate(RATIOS):
-            try:
-                runs.append((case, _run_at(case, clocks, place, periods)))
-            except TrafficError as error:
-                raise TrafficError(
-                    f"vault of seed {seed + number}, clocks of {periods.engine_ps} and "
-                    f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
-                ) from error
+    share = -(-accesses // (vaults * len(RATIOS))) * _RUNS if clocks else -(-accesses // vaults)
+    for number in range(seed, seed + vaults):
+        case = random_case(number, share)
+        progress(f"{case.name}: {case.text}" + f", {len(RATIOS)} ratios of clocks" * clocks)
+        where = f"vault of seed {number}"
+        try:
+            if not clocks:
+                results = run_traffic(case.config, case.requesters, case.jobs)
+                runs += ((case, result) for result in results)
+                continue
+            buffers = clocks_of(number)
+            for place, periods in enumerate(RATIOS):
+                where = (
+                    f"vault of seed {number}, clocks of {periods.engine_ps} and "
+                    f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps"
+                )
+                runs.append((case, _run_at(case, buffers, place, periods)))
+        except TrafficError as error:
+            raise TrafficError(f"{where}: {error}") from error
     return runs

@@ -1,8 +1,7 @@
 """The boards, as data: a table of VIP, and files of users."""
 
-import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 
@@ -10,17 +9,9 @@ from support.checks import shown
 from support.errors import VipError, unknown
 from support.files import read_bytes
 
+from .families import FAMILIES, FpgaFamily
 from .sdram import SDRAM, SDRAM_WIRES
 
-#: Device -> block RAMs, and nextpnr's option.
-DEVICES: Mapping[str, tuple[int, str]] = {
-    "LFE5U-25F": (56, "--25k"),
-    "LFE5U-45F": (108, "--45k"),
-    "LFE5U-85F": (208, "--85k"),
-    "LFE5UM5G-85F": (208, "--um5g-85k"),
-}
-_GRADES = ("6", "7", "8")
-_PIN = re.compile(r"[A-Z]{1,2}[1-9][0-9]?")
 _PINS = ("clk", "rx", "tx", "led")
 #: Largest TOML file of a board, in bytes.
 _FILE_BYTES = 1 << 16
@@ -32,17 +23,19 @@ class BoardError(VipError):
 
 @dataclass(frozen=True, kw_only=True)
 class FpgaBoard:
-    """A board with an ECP5 and a serial line. All pins have 3.3 V.
+    """A board with an FPGA and a serial line. All pins have 3.3 V.
 
     Attributes:
         name: on the command line.
-        device: one of :data:`DEVICES`. package: nextpnr's name. grade: of the device's speed.
+        device: of :data:`soc.board.families.FAMILIES`. package: nextpnr's name. grade: of the
+            device's speed.
         clk: pin of the oscillator. clock_mhz: its rate.
         rx, tx: pins of the serial line, as seen from the device.
         led: pin of a lamp.
         sdram: signal of :data:`soc.board.sdram.SDRAM_WIRES` -> its pins, separated by spaces;
             empty: there is none.
-        platform: its class in the package ``amaranth-boards``; "": it has none.
+        platform: what describes it: a class in ``amaranth_boards``, or a module of
+            ``litex_boards`` and the parameters of its platform; "": nothing.
         loader: its name in openFPGALoader; "": it has none.
 
     Raises:
@@ -63,19 +56,14 @@ class FpgaBoard:
     loader: str = ""
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("device", self.device, DEVICES),
-            ("grade", self.grade, _GRADES),
-        ):
-            if value not in allowed:
-                raise BoardError(
-                    f"board {self.name}: {name} must be one of {', '.join(allowed)}, "
-                    f"not {shown(value)}"
-                )
+        self._check("device", FAMILIES)
+        self._check("grade", self.family.grades)
         if type(self.clock_mhz) not in (int, float) or not 8 <= self.clock_mhz <= 400:
             raise BoardError(
                 f"board {self.name}: clock_mhz must be from 8 to 400, not {shown(self.clock_mhz)}"
             )
+        if self.sdram and not self.family.sdram:
+            raise BoardError(f"board {self.name}: no controller has sdram on {self.device}")
         if self.sdram and (
             type(self.sdram) is not dict
             or {name: len(str(pins).split()) for name, pins in self.sdram.items()} != SDRAM_WIRES
@@ -86,14 +74,31 @@ class FpgaBoard:
             )
         users: dict[str, str] = {}
         for port, pin in self.pins.items():
-            if not isinstance(pin, str) or not _PIN.fullmatch(pin):
+            if not isinstance(pin, str) or not self.family.pin.fullmatch(pin):
                 raise BoardError(
-                    f"board {self.name}: {port} must be a pin of the package, such as G2, "
-                    f"not {shown(pin)}"
+                    f"board {self.name}: {port} must be a pin of the package, such as "
+                    f"{self.family.example}, not {shown(pin)}"
                 )
             if pin in users:
                 raise BoardError(f"board {self.name}: {port} and {users[pin]} are both pin {pin}")
             users[pin] = port
+
+    def _check(self, name: str, allowed: Collection[str]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise BoardError(
+                f"board {self.name}: {name} must be one of {', '.join(allowed)}, not {shown(value)}"
+            )
+
+    @property
+    def family(self) -> FpgaFamily:
+        """The family of the device."""
+        return FAMILIES[self.device]
+
+    @property
+    def part(self) -> tuple[str, str, str]:
+        """Device, package and grade, as tools of the family take them."""
+        return self.device, self.package, self.grade
 
     @property
     def pins(self) -> Mapping[str, str]:
@@ -108,13 +113,7 @@ class FpgaBoard:
     @property
     def block_rams(self) -> int:
         """Block RAMs of 2 KiB on the device."""
-        return DEVICES[self.device][0]
-
-    @property
-    def placer(self) -> tuple[str, ...]:
-        """nextpnr's options for the device."""
-        option = DEVICES[self.device][1]
-        return option, "--package", self.package, "--speed", self.grade
+        return self.family.devices[self.device][0]
 
 
 def _ulx3s(size: str) -> FpgaBoard:
@@ -140,14 +139,13 @@ def _ulx3s(size: str) -> FpgaBoard:
             "a": "M20 M19 L20 L19 K20 K19 K18 J20 J19 H20 N19 G20 G19",
             "dq": "J16 L18 M18 N18 P18 T18 T17 U20 E19 D20 D19 C20 E18 F18 J18 J17",
         },
-        platform=f"ulx3s:ULX3S_{size}_Platform",
+        platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform",
         loader="ulx3s",
     )
 
 
-def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
-    """On the extension board of MuseLab, whose serial line it has; amaranth-boards lacks it. The
-    i5's pins are those of litex-boards; the i9's serial line is taken to be the same, unchecked."""
+def _colorlight(name: str, size: str, led: str, platform: str) -> FpgaBoard:
+    """On the extension board of MuseLab, whose serial line it has."""
     return FpgaBoard(
         name=name,
         device=f"LFE5U-{size}",
@@ -158,6 +156,7 @@ def _colorlight(name: str, size: str, led: str) -> FpgaBoard:
         rx="H18",
         tx="J17",
         led=led,
+        platform=f"litex_boards.platforms.colorlight_i5:{platform}",
         loader=name,
     )
 
@@ -190,7 +189,7 @@ BOARDS: Mapping[str, FpgaBoard] = {
                 "a": "H15 B13 B12 J16 J15 R12 K16 R13 T13 K15 A13 R14 T14",
                 "dq": "F16 E15 F15 D14 E16 C15 D16 B15 R16 P16 P15 N16 N14 M16 M15 L15",
             },
-            platform="icesugar_pro:ICESugarProPlatform",
+            platform="amaranth_boards.icesugar_pro:ICESugarProPlatform",
         ),
         FpgaBoard(
             name="icepi-zero",
@@ -214,11 +213,11 @@ BOARDS: Mapping[str, FpgaBoard] = {
                 "a": "B10 A9 B9 A8 B8 A7 B7 A6 B6 A5 A10 B5 A4",
                 "dq": "B16 C14 C16 C15 D16 A15 B15 A14 A2 B2 E2 D1 C2 C1 C3 B1",
             },
-            platform="icepi_zero:IcepiZero1_3Platform",
+            platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
             loader="icepi-zero",
         ),
-        _colorlight("colorlight-i5", "25F", "U16"),
-        _colorlight("colorlight-i9", "45F", "L2"),
+        _colorlight("colorlight-i5", "25F", "U16", "i5 7.0"),
+        _colorlight("colorlight-i9", "45F", "L2", "i9 7.2"),
         FpgaBoard(
             name="ecpix5-85f",
             device="LFE5UM5G-85F",
@@ -229,8 +228,21 @@ BOARDS: Mapping[str, FpgaBoard] = {
             rx="R26",
             tx="R24",
             led="T23",
-            platform="ecpix5:ECPIX585Platform",
+            platform="amaranth_boards.ecpix5:ECPIX585Platform",
             loader="ecpix5",
+        ),
+        FpgaBoard(
+            name="tang-nano-20k",
+            device="GW2AR-LV18",
+            package="QN88",
+            grade="C8/I7",
+            clk="4",
+            clock_mhz=27,
+            rx="70",
+            tx="69",
+            led="15",
+            platform="litex_boards.platforms.sipeed_tang_nano_20k:",
+            loader="tangnano20k",
         ),
     )
 }

@@ -14,13 +14,12 @@ from soc.chip.chip import Chip
 from soc.chip.config import ChipConfig
 
 from .boards import FpgaBoard
+from .families import PLL
 from .sdram import SDRAM, SDRAM_WIRES, sdram_verilog
 from .uart import Uart
 
-#: Modules: of all of a bit file, of its clock (:func:`synth.physical.bitstream.pll_verilog`), and
-#: of what has that clock.
+#: Modules: of all of a bit file, and of what has the clock of :data:`soc.board.families.PLL`.
 TOP = "top"
-PLL = "pll"
 DESIGN = "board"
 
 
@@ -78,7 +77,7 @@ def axi_bus(config: ChipConfig) -> Axi4 | None:
 def board_verilog(
     config: ChipConfig, *, divisor: int, mhz: float, sdram: int = 1
 ) -> Mapping[str, str]:
-    """Verilog of :data:`TOP`, without :data:`PLL`: name of each module -> text.
+    """Verilog of :data:`TOP`, without the PLL: name of each module -> text.
 
     Parameters:
         config, divisor: see :class:`SerialChip`.
@@ -133,13 +132,7 @@ def top_verilog(bus: Axi4 | None) -> str:
 
 
 def constraints(board: FpgaBoard, *, sdram: bool = False) -> str:
-    """The pins of :data:`TOP` on ``board``, as nextpnr reads them (LPF); ``sdram``: those of the
-    SDRAM, too."""
-    lines = [f'FREQUENCY PORT "clk" {board.clock_mhz:g} MHZ;']
-    for port, pin in board.pins.items():
-        if port.startswith(SDRAM) and not sdram:
-            continue
-        lines.append(f'LOCATE COMP "{port}" SITE "{pin}";')
-        slew = " SLEWRATE=FAST" if port.startswith(SDRAM) else ""
-        lines.append(f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33{slew};')
-    return "\n".join(lines) + "\n"
+    """The pins of :data:`TOP` on ``board``, as the family's placer reads them; ``sdram``: those of
+    the SDRAM, too."""
+    pins = {port: pin for port, pin in board.pins.items() if sdram or not port.startswith(SDRAM)}
+    return board.family.pins(pins, board.clock_mhz)

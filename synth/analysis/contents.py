@@ -3,10 +3,9 @@ numbers in memory, and ranges of start registers."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from isa.declared import Declared, Numbers, Span
-from isa.program import Program
+from isa.program import NOTHING_DECLARED, Declared, Numbers, Program, Span
 from pe.config import PeConfig
 from synth.errors import DeclarationError
 
@@ -175,7 +174,7 @@ class Subject:
     program: Program
     name: str = ""
     memories: tuple[bytes, ...] = ()
-    declared: Declared = field(default_factory=Declared)
+    declared: Declared = NOTHING_DECLARED
     parameters: int | None = None
     one_vault: bool = False
 

@@ -10,9 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isa.declared import Span
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
-from isa.program import Program
+from isa.program import Program, Span
 from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Opcode, Role
 from pe.config import PeConfig
 from synth.errors import DeclarationError

@@ -36,7 +36,7 @@ MEASURES = {
     "luts": "lookup tables, including those used as memory",
     "ffs": "flip-flops",
     "dsps": "DSP blocks",
-    "brams": "block RAMs, of 36 Kbit (xc7) or 18 Kbit (ecp5)",
+    "brams": "block RAMs, of 36 Kbit (xc7) or 18 Kbit (ecp5, gowin)",
     "sram_bits": "bits of memory",
     "sram_um2": "area of memory macros at 28 nm in square micrometres",
     "area_um2": f"area at 28 nm in square micrometres, at {GATE_UM2} a gate equivalent;"

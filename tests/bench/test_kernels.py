@@ -17,6 +17,7 @@ from bench.harness import runs as harness
 from bench.harness.runs import LaunchRun
 from bench.kernels import draw_roofline, roof, run_kernel
 from isa.run import EngineEnd, RunResult
+from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import tile_preset
 
@@ -30,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def result(cycles: int, *, busy: int) -> RunResult:
-    counters = {"VECTOR_BUSY": busy}
+    counters = dict.fromkeys(PeCounter.__members__, 0) | {"CYCLES": cycles, "VECTOR_BUSY": busy}
     end = EngineEnd(state="halted", cycles=cycles, elapsed_cycles=cycles, counters=counters)
     return RunResult(
         engines=(end,) * 4,

@@ -53,8 +53,7 @@ def test_variants_of_a_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         sizes.append(config.tile.dram.size_bytes)
         return {"fine": SimpleNamespace(gbs=200.0, cycles=5_000_000, tck_ns=0.8)}
 
-    steps = (SimpleNamespace(gbs=100.0, ms=3.0), SimpleNamespace(gbs=300.0, ms=1.0))
-    run = SimpleNamespace(steps=steps, ms=4.0)
+    run = SimpleNamespace(gbs=150.0, ms=4.0)
     monkeypatch.setattr(experiments, "measure_full_hd", full_hd)
     monkeypatch.setattr(experiments, "measure_network", lambda *_: run)
     monkeypatch.setattr(experiments, "measure_by_vault", lambda *_: (151.0, 4.1))

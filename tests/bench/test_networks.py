@@ -1,40 +1,41 @@
 """``vip bench networks``: the table, the JSON, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from bench import networks as measured
-from bench.networks import BatchRun, StepRun
+from bench.harness.runs import LaunchRun
+from bench.networks import BatchRun
+from pe.interface import PeCounter
 from support.errors import VipError
 from vip.cli.app import app
 
-STEP = StepRun(
-    name="conv inputs",
-    layer="conv",
-    moves=True,
+COUNTERS = dict.fromkeys(PeCounter.__members__, 100) | {"CYCLES": 1000}
+MOVES = LaunchRun(
     cycles=1000,
     tck_ns=0.8,
-    host_cycles=250,
-    vector_busy=0.0,
-    waits=0.5,
+    counters=COUNTERS,
     gbs=1.0,
-    remote=0.25,
+    simulated=1500,
+    seconds=1.0,
+    processors=1,
+    host_cycles=250,
     work={"read_bytes": 1 << 20, "written_bytes": 1 << 19, "products": 10**9, "flits": 0},
 )
-RUN = BatchRun(
-    name="little",
-    batch=1,
+JOB: Any = SimpleNamespace(
     vaults=4,
-    steps=(
-        STEP,
-        StepRun(**{**STEP.__dict__, "name": "conv", "moves": False, "cycles": 9750}),
-    ),
-    activations=1234,
-    operations=9,
+    plan=SimpleNamespace(batch=1),
+    expected=np.zeros(1234),
+    step_of=lambda launch: ("conv", launch == "conv inputs"),
 )
+RUN = BatchRun(job=JOB, runs={"conv inputs": MOVES, "conv": replace(MOVES, cycles=9750)})
 
 
 @pytest.fixture(autouse=True)

@@ -19,12 +19,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """First seed and number of the programs that each part compares; seed 300 differs."""
     found: list[tuple[int, int]] = []
 
-    def check(
-        config: PeConfig, *, programs: int, seed: int, folder: Path, disturbed: float
-    ) -> RandomReport:
+    def check(config: PeConfig, *, programs: int, seed: int, disturbed: float) -> RandomReport:
         assert config == PeConfig()
         found.append((seed, programs))
-        bad = Difference(300, ("r9: 1, not 2", "r10: 0, not 3"), str(folder))
+        bad = Difference(300, ("r9: 1, not 2", "r10: 0, not 3"), "; seed 300\nhalt\n")
         return RandomReport(
             programs=programs,
             faulting=1,
@@ -32,10 +30,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
             early=0,
             memory_errors=0,
             full=0,
-            first_seed=seed,
             cycles=10 * programs,
             words=5,
-            seconds=1.0,
             different=(bad,) if seed <= 300 < seed + programs else (),
         )
 
@@ -45,11 +41,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_parts_cover_all_programs(asked: list[tuple[int, int]], vip: Any, tmp_path: Path) -> None:
-    report = tmp_path / "r.json"
+    report, listing = tmp_path / "r.json", tmp_path / "differing.s"
     options = ["--programs", "600", "--seed", "7", "--disturbed", "0.5", "--json", str(report)]
+    options += ["--listing", str(listing)]
     code, _, err = vip("bench", "random", *options)
     assert (code, err.splitlines()[-1]) == (2, "vip: seed 300: r9: 1, not 2")
     assert sorted(asked) == [(7, 250), (257, 250), (507, 100)]
+    assert listing.read_text() == "; seed 300\nhalt\n"
     assert not report.exists()
     code, _, err = vip("bench", "random", "--programs", "200", "--json", str(report))
     assert code == 0, err

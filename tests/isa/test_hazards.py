@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.declared import Span
 from isa.hazards import Hazard, HazardKind, HazardLog, HazardModel
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.program import Span
 from isa.table import BY_KEY
 from isa.timing import VECTOR_LATENCY, VectorOperation
 

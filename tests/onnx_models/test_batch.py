@@ -9,7 +9,8 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from microkernels.onnx_models.mapping import Coverage, map_graph
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from support.errors import VipError
@@ -26,7 +27,7 @@ def drawn(*shape: int) -> np.ndarray:
     return RANDOM.uniform(-1, 1, shape).astype(np.float32)
 
 
-def coverage(proto: ModelProto, batch: int | None = None) -> Coverage:
+def coverage(proto: ModelProto, batch: int | None = None) -> Importer:
     return map_graph(read_graph(proto, batch=batch), OPERATORS)
 
 

@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from isa.table import INSTRUCTIONS
+from microkernels.common.fixed_point import as_elements, real_of
 from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import MappedModel, real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.onnx_models.graphs import model, reference
 
 EVERY = frozenset(row.key for row in INSTRUCTIONS)
 RANDOM = np.random.default_rng(5)
-SEVERAL = ChipEngines(ring=VaultRing(columns=2, rows=1, address_bits=20), pes=2)
+SEVERAL = ChipEngines(columns=2, rows=1, address_bits=20, pes=2)
 
 
 def mapped(made: ModelProto) -> MappedModel:
@@ -31,10 +31,10 @@ def mapped(made: ModelProto) -> MappedModel:
     return coverage.model
 
 
-def calibrated(found: MappedModel, x: np.ndarray, engines: ChipEngines) -> Calibrated:
+def calibrated(found: MappedModel, x: np.ndarray, engines: ChipEngines) -> Calibration:
     plan = plan_network(found.network, batch=found.batch, engines=engines)
     maps = found.inputs[0].maps(x, found.batch)
-    return calibrate(found, NetworkLayout(plan), {INPUT: maps})
+    return Calibration(found, NetworkLayout(plan), {INPUT: maps})
 
 
 def check_layers(
@@ -55,7 +55,7 @@ def check_layers(
     return found, maps, exact
 
 
-def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
+def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibration:
     """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
     within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
     found, maps, exact = check_layers(made, x)
@@ -288,7 +288,7 @@ def test_two_inputs_of_which_one_is_a_source() -> None:
     found = mapped(made)
     values = {port.layer: RANDOM.normal(0, 1, (1, 3, 3, 2)) for port in found.inputs}
     plan = plan_network(found.network, engines=ChipEngines())
-    done = calibrate(found, NetworkLayout(plan), values)
+    done = Calibration(found, NetworkLayout(plan), values)
     elements = {name: as_elements(real, done.formats[name].output) for name, real in values.items()}
     job = network_job(done.network, done.weights, elements.pop(INPUT), further=elements)
     run = execute(job)

@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals, as_elements, real_of
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Source
-from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.magnitudes import fraction_for
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers
@@ -35,7 +36,7 @@ def _rounded(values: Reals, fraction: int) -> Reals:
     return real_of(as_elements(values, fraction), fraction)
 
 
-def _weights(done: Calibrated, name: str, way: str) -> Reals:
+def _weights(done: Calibration, name: str, way: str) -> Reals:
     held = done.model.real[name].weights
     whole = done.formats[name].weights
     if way == "exact":
@@ -47,7 +48,7 @@ def _weights(done: Calibrated, name: str, way: str) -> Reals:
     return np.stack([_rounded(row, each) for row, each in zip(held, fractions, strict=True)])
 
 
-def _outputs(done: Calibrated, given: Mapping[str, Reals], way: str) -> Reals:
+def _outputs(done: Calibration, given: Mapping[str, Reals], way: str) -> Reals:
     model = done.model
     maps = {name: one.output for name, one in done.formats.items()}
     real = {
@@ -78,7 +79,7 @@ def errors(name: str) -> dict[str, float]:
 
     engines = model_engines("vault")
     layout = NetworkLayout(plan_network(model.network, batch=1, engines=engines))
-    done = calibrate(model, layout, {INPUT: images(2, _CALIBRATED)})
+    done = Calibration(model, layout, {INPUT: images(2, _CALIBRATED)})
     x = images(9, _IMAGES)
     given = {INPUT: x}
     for layer, values in model.constants.items():

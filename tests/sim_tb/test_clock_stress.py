@@ -13,7 +13,7 @@ from sim_tb.harness.traffic import Pattern, TrafficJob, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.runner.build import BuildError
 from sim_tb.workloads import stress
-from sim_tb.workloads.stress import RATIOS, clocks_of, run_clock_stress, stress_totals
+from sim_tb.workloads.stress import RATIOS, clocks_of, run_stress, stress_totals
 from soc.tile.config import ClockConfig
 
 #: A random vault with few banks and several requesters.
@@ -51,12 +51,12 @@ def test_a_fault_names_seed_and_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         TrafficError, match=r"^vault of seed 13, clocks of 1600 and 200 ps, jitter 0 ps: an access"
     ):
-        run_clock_stress(accesses=100, vaults=1, seed=SEED)
+        run_stress(accesses=100, vaults=1, seed=SEED, clocks=True)
 
 
 @pytest.mark.slow
 def test_random_accesses_at_every_ratio() -> None:
-    runs = run_clock_stress(accesses=60_000, vaults=1, seed=SEED)
+    runs = run_stress(accesses=60_000, vaults=1, seed=SEED, clocks=True)
     assert len(runs) == len(RATIOS)
     totals = stress_totals(runs)
     assert totals["accesses"] >= 60_000

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -57,9 +56,9 @@ PLACES = (64, 96, 128)
 
 @pytest.mark.parametrize(("config", "programs"), [(CONFIG, 300), (SMALL, 100), (NARROW, 100)])
 def test_interrupted_programs_leave_what_a_place_in_them_allows(
-    config: PeConfig, programs: int, tmp_path: Path
+    config: PeConfig, programs: int
 ) -> None:
-    report = check_programs(config, programs=programs, seed=10_000, folder=tmp_path, disturbed=0.75)
+    report = check_programs(config, programs=programs, seed=10_000, disturbed=0.75)
     assert report.different == ()
     assert report.disturbed > programs / 2
     assert report.early > programs / 8
@@ -73,10 +72,8 @@ def test_interrupted_programs_leave_what_a_place_in_them_allows(
     [(CONFIG, 5000), (SMALL, 3000), (NARROW, 3000)]
     + [(random_config(seed), 300) for seed in range(8)],
 )
-def test_more_interrupted_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
-    report = check_programs(
-        config, programs=programs, seed=2_000_000, folder=tmp_path, disturbed=0.75
-    )
+def test_more_interrupted_programs(config: PeConfig, programs: int) -> None:
+    report = check_programs(config, programs=programs, seed=2_000_000, disturbed=0.75)
     assert report.different == ()
 
 

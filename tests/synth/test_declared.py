@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.declared import Declared, Numbers, Span
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.program import Program
+from isa.program import Declared, Numbers, Program, Span
 from pe.config import PeConfig
 from synth.analysis import values
 from synth.analysis.contents import Contents, Subject, contents_of

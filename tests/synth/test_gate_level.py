@@ -22,7 +22,7 @@ from synth.timing.liberty import CELLS, FLIP_FLOP, liberty_text
 from tests.soc.four_states.icarus import icarus
 
 LIBRARY = parse_library(liberty_text())
-TARGETS = ("nangate45", "xc7", "ecp5")
+TARGETS = ("nangate45", "xc7", "ecp5", "gowin")
 PROGRAMS = 300
 #: Cell, width of its port that writes, and of its port that reads.
 RAMS = (
@@ -34,6 +34,10 @@ RAMS = (
     ("RAMB36E1", 72, 18),
     *(("DP16KD", width, width) for width in (1, 4, 9, 18, 36)),
     ("DP16KD", 36, 9),
+    *(("SPX9", width, width) for width in (9, 18, 36)),
+    *(("SP", width, width) for width in (1, 4)),
+    *(("SDPX9B", *widths) for widths in ((9, 9), (18, 36), (36, 9), (36, 36))),
+    *(("SDPB", width, width) for width in (1, 2, 4)),
 )
 
 
@@ -223,11 +227,44 @@ def lattice_bench(number: int, write: int, read: int) -> str:
     return "\n".join([*lines, "  end", "endmodule", ""])
 
 
+def gowin_bench(number: int, cell: str, write: int, read: int) -> str:
+    """A single port writes and then reads."""
+    single = not cell.startswith("SD")
+    widths = f".BIT_WIDTH({read})" if single else f".BIT_WIDTH_0({write}), .BIT_WIDTH_1({read})"
+    pins = (
+        ".CLK(clk), .CE(1'b1), .WRE(we), .RESET(1'b0), .AD(we ? to : from), .BLKSEL(3'b0)"
+        if single
+        else ".CLKA(clk), .CLKB(clk), .CEA(we), .CEB(!we), .RESETA(1'b0), .RESETB(1'b0), .ADA(to),"
+        " .ADB(from), .BLKSELA(3'b0), .BLKSELB(3'b0)"
+    )
+    lines = [
+        f"module bench{number}; reg clk = 0, we; reg [13:0] from, to; reg [35:0] di;",
+        f"  wire [35:0] dout; {cell} #({widths}) ram ({pins}, .OCE(1'b1), .DI(di), .DO(dout));",
+        "  initial begin",
+    ]
+    steps = {width: width if width < 9 else width * 8 // 9 for width in (write, read)}
+    for to, enabled, value, start, shown in accesses(2048, write, read):
+        # Wide words are enabled in the low bits of the address.
+        place = to * steps[write] + (enabled if write >= 18 else 0)
+        we = 1 if write >= 18 else enabled
+        lines += [
+            f"    from = {start * steps[read]}; to = {place}; di = 36'd{value};"
+            f" we = 0; #1 clk = 1; #1 clk = 0; we = {we};",
+            f"    if (dout[{read - 1}:0] !== 36'd{shown})"
+            f' $display("{cell} {write} {read} at {start}", , dout);',
+            "    #1 clk = 1; #1 clk = 0;",
+        ]
+    return "\n".join([*lines, "  end", "endmodule", ""])
+
+
 def test_block_rams_are_arrays(tmp_path: Path) -> None:
     text = fpga_models("xc7", ["RAMB18E1", "RAMB36E1"]) + fpga_models("ecp5", ["DP16KD"])
+    text += fpga_models("gowin", ["SP", "SPX9", "SDPB", "SDPX9B"])
     for number, (cell, write, read) in enumerate(RAMS):
         if cell == "DP16KD":
             text += lattice_bench(number, write, read)
+        elif cell.startswith("S"):
+            text += gowin_bench(number, cell, write, read)
         else:
             text += xilinx_bench(number, cell, write, read)
     assert simulated(text, tmp_path) == ""
@@ -235,19 +272,22 @@ def test_block_rams_are_arrays(tmp_path: Path) -> None:
 
 def test_multipliers_multiply(tmp_path: Path) -> None:
     rng = random.Random(1)
-    lines = ["module bench; reg [17:0] a, b; reg s, t; wire [35:0] p;", "  MULT18X18D m ("]
+    lines = ["module bench; reg [17:0] a, b; reg s, t; wire [35:0] p, q;", "  MULT18X18D m ("]
     for bit in range(18):
         lines.append(f"    .A{bit}(a[{bit}]), .B{bit}(b[{bit}]),")
     lines += [f"    .P{bit}(p[{bit}])," for bit in range(36)]
-    lines += ["    .SIGNEDA(s), .SIGNEDB(t));", "  initial begin"]
+    lines += ["    .SIGNEDA(s), .SIGNEDB(t));"]
+    lines += ["  MULT18X18 n (.A(a), .B(b), .ASIGN(s), .BSIGN(t), .DOUT(q));", "  initial begin"]
     for _ in range(100):
         a, b, s, t = (rng.getrandbits(bits) for bits in (18, 18, 1, 1))
         signed = [n - (n >> 17 << 18) if flag else n for n, flag in ((a, s), (b, t))]
         product = signed[0] * signed[1] & (1 << 36) - 1
         lines.append(f"    a = {a}; b = {b}; s = {s}; t = {t}; #1;")
-        lines.append(f"    if (p !== 36'd{product}) $display({a}, , {b});")
+        for found in "pq":
+            lines.append(f"    if ({found} !== 36'd{product}) $display({a}, , {b});")
     lines += ["  end", "endmodule", ""]
-    assert simulated(fpga_models("ecp5", ["MULT18X18D"]) + "\n".join(lines), tmp_path) == ""
+    models = fpga_models("ecp5", ["MULT18X18D"]) + fpga_models("gowin", ["MULT18X18"])
+    assert simulated(models + "\n".join(lines), tmp_path) == ""
 
 
 @pytest.mark.slow

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.declared import Declared, Numbers, Span
-from isa.program import Program
+from isa.program import Declared, Numbers, Program, Span
 from isa.table import BranchOp, ScalarOp
 from pe.config import PeConfig
 from synth.analysis import loops, values

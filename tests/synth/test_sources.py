@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from isa.assembly.assembler import assemble
-from isa.declared import Declared, Numbers, Span
+from isa.program import Declared, Numbers, Span
 from pe.config import PeConfig
 from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset

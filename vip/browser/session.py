@@ -151,7 +151,7 @@ class BrowserSession:
         return self._bench
 
     def _assemble(self, source: str, data: str, view: dict[str, str]) -> dict[str, object]:
-        self._bench = Workbench(source, data, 0)
+        self._bench = Workbench(source, data)
         return {"listing": self._bench.listing(), **self._bench.state(**view)}
 
     def _toggle(self, address: int) -> dict[str, object]:
@@ -185,7 +185,7 @@ class BrowserSession:
         return {"state": steps.state, **self._stereo.result()}
 
     def _trim(self, source: str) -> dict[str, object]:
-        return trimmed(Subject(program=Workbench(source, "", 0).program, parameters=0))
+        return trimmed(Subject(program=Workbench(source, "").program, parameters=0))
 
     def _trim_stereo(self) -> dict[str, object]:
         stereo = self._stereo or Stereo(self._scene, 1)

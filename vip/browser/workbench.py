@@ -143,20 +143,19 @@ class Workbench:
 
     Parameters:
         source: assembly. data: the memory at the launch, as for :func:`memory_of`.
-        parameters: start register r5.
 
     Raises:
         VipError: a mistake in one of them; the message names the line.
     """
 
-    def __init__(self, source: str, data: str, parameters: int) -> None:
+    def __init__(self, source: str, data: str) -> None:
         config = PeConfig()
         self.program = assemble(source, name=_SOURCE, max_words=config.instruction_words)
         if not self.program.words:
             raise PageError("there is no instruction in the program")
-        self._data, self._parameters = data, parameters
+        self._data = data
         self._memory = memory_of(data)
-        self._run = Timeline(self.program, self._memory, config.limits, parameters, silent)
+        self._run = Timeline(self.program, self._memory, config.limits, 0, silent)
         self._shown = tuple(self._run.simulator.registers)
 
     def listing(self) -> list[dict[str, object]]:
@@ -184,7 +183,6 @@ class Workbench:
         simulator = Simulator(
             self.program,
             memory_of(self._data),
-            parameters=self._parameters,
             **PeConfig().limits,
             observer=log.observer(),
         )

@@ -13,11 +13,11 @@ from onnx import ModelProto, TensorProto
 from onnx.backend.base import Backend, BackendRep
 from onnx.numpy_helper import to_array
 
+from microkernels.common.fixed_point import as_elements, real_of
 from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.magnitudes import integer_limits
 from microkernels.onnx_models.mapping import map_graph
@@ -62,7 +62,7 @@ class VipRep(BackendRep):
         engines = model_engines(_PRESET)
         maps = {port.layer: port.maps(tensors[port.tensor], model.batch) for port in model.inputs}
         plan = plan_network(model.network, batch=model.batch, engines=engines)
-        done = calibrate(model, NetworkLayout(plan), maps)
+        done = Calibration(model, NetworkLayout(plan), maps)
         elements = {
             name: as_elements(values, done.formats[name].output, done.network.bits[name])
             for name, values in maps.items()
@@ -98,13 +98,13 @@ class VipRep(BackendRep):
         for model in filter(None, tried):
             frozen = {name: inputs[name] for name in inputs if name not in model}
             try:
-                coverage = map_graph(read_graph(self._model, frozen=frozen), OPERATORS)
+                importer = map_graph(read_graph(self._model, frozen=frozen), OPERATORS)
             except ModelError as error:
                 refused = refused or error
                 continue
-            if coverage.model is not None:
-                return coverage.model
-            refused = refused or coverage.refused[0]
+            if importer.model is not None:
+                return importer.model
+            refused = refused or importer.refused[0]
         raise refused or ModelError("the model has no input of numbers")
 
 

@@ -1,6 +1,7 @@
 """The verb ``check`` of models: what is supported, and predicted cycles and memory; and the part of
 a model that is chosen, by outputs and sizes."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError, RefusedError
-from microkernels.onnx_models.mapping import Coverage, map_graph
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
@@ -99,7 +101,7 @@ def model_engines(preset: str) -> ChipEngines:
     return engines
 
 
-def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxModel | None]:
+def read_model(path: Path | bytes, batch: int | None) -> tuple[Importer, OnnxModel | None]:
     """What of a model is supported, and the model in onnxruntime, if all of it is.
 
     Parameters:
@@ -111,13 +113,14 @@ def read_model(path: Path | bytes, batch: int | None) -> tuple[Coverage, OnnxMod
         OSError: it can't be read.
     """
     graph = read_graph(load_proto(path), batch=batch)
-    coverage = map_graph(graph, OPERATORS)
-    if coverage.model is None:
-        return coverage, None
+    importer = map_graph(graph, OPERATORS)
+    if importer.model is None:
+        return importer, None
     session = OnnxModel(path)
     if mixed := mixed_images(path, session, graph):
-        return replace(coverage, refused=(mixed,), model=None), None
-    return coverage, session
+        importer.refused, importer.model = [mixed], None
+        return importer, None
+    return importer, session
 
 
 def for_machine(preset: str, model: MappedModel, wide: Collection[str] = ()) -> MappedModel:
@@ -183,8 +186,8 @@ def check_model(
     model = Path(model)
     progress("reading the model")
     content = part_of(model, outputs, shapes or {})
-    coverage, session = read_model(content, batch)
-    mapped = coverage.model
+    importer, session = read_model(content, batch)
+    mapped, counts = importer.model, Counter(node.op_type for node in importer.graph.nodes)
     images = 0 if mapped is None else mapped.batch
     layers: tuple[LayerFigures, ...] = ()
     used, problem = 0, ""
@@ -205,12 +208,12 @@ def check_model(
         model=str(model),
         preset=preset,
         batch=images,
-        operators=dict(coverage.operators),
-        refused=coverage.refused,
+        operators={op: (counts[op], importer.mapped[op]) for op in sorted(counts)},
+        refused=tuple(importer.refused),
         layers=layers,
         vault_bytes=used,
-        room_bytes=1 << engines.ring.address_bits,
-        vaults=engines.ring.vaults,
+        room_bytes=1 << engines.address_bits,
+        vaults=engines.vaults,
         problem=problem,
     )
 

@@ -16,12 +16,12 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
+from microkernels.common.fixed_point import Reals, real_of
+from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
-from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
-from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
+from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
 from microkernels.onnx_models.rewrite import requantised
@@ -222,7 +222,7 @@ class Trial(NamedTuple):
 
     plan: NetworkPlan
     keep: bool
-    calibrated: Calibrated
+    calibrated: Calibration
     outputs: tuple[OutputDeviation, ...]
 
     @property
@@ -422,15 +422,16 @@ class _Compiler:
         if why := long_program(self.preset, layout):
             raise ModelError(why)
         self.progress("calibrating")
-        calibrated = calibrate(model, layout, images)
+        calibrated = Calibration(model, layout, images)
         compared = _compared(self.session, calibrated, self.arrays, images)
         return Trial(plan, keep, calibrated, compared)
 
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        job = _zero_job(calibrated, self.preset, keep=keep)
-        model = calibrated.model
+        model, engines = calibrated.model, model_engines(self.preset)
+        plan = plan_network(calibrated.network, batch=model.batch, engines=engines)
+        layout = NetworkLayout(plan, keep=keep)
         compiled = CompiledModel(
             folder=folder,
             preset=self.preset,
@@ -444,14 +445,13 @@ class _Compiler:
             maps=calibrated.maps,
             keep=keep,
             carry=self.data.carry,
-            launches=job.launches,
+            launches=layout.launches,
         )
-        of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
-        save_folder(compiled, self.content, job, of_launches)
+        save_folder(compiled, self.content, layout)
         return CompileReport(
             model=compiled,
-            vault_bytes=job.end,
-            layers=planned_layers(job.layout, model.origins),
+            vault_bytes=layout.end,
+            layers=planned_layers(layout, model.origins),
             outputs=compared,
             requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
@@ -470,30 +470,17 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
     Raises:
         ModelError: there are nodes that are not supported; the message names the first.
     """
-    coverage, session = read_model(model, batch)
-    if coverage.model is None or session is None:
-        first, further = coverage.refused[0], len(coverage.refused) - 1
+    importer, session = read_model(model, batch)
+    if importer.model is None or session is None:
+        first, further = importer.refused[0], len(importer.refused) - 1
         also = f" (and {further} more: vip nn check lists them)" if further else ""
         raise ModelError(f"{first}{also}")
-    return coverage.model, session
-
-
-def _zero_job(calibrated: Calibrated, preset: str, *, keep: bool) -> NetworkJob:
-    model = calibrated.model
-    elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
-    return network_job(
-        calibrated.network,
-        calibrated.weights,
-        elements.pop(model.inputs[0].layer),
-        engines=model_engines(preset),
-        keep=keep,
-        further={**elements, **calibrated.constants},
-    )
+    return importer.model, session
 
 
 def _compared(
     session: OnnxModel,
-    calibrated: Calibrated,
+    calibrated: Calibration,
     arrays: Mapping[str, NDArray[Any]],
     inputs: Mapping[str, Reals],
 ) -> tuple[OutputDeviation, ...]:

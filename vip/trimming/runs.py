@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from isa.declared import Declared
 from isa.image import DramImage
-from isa.program import Program
+from isa.program import NOTHING_DECLARED, Declared, Program
 from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import Application, suite
@@ -61,7 +60,7 @@ def subject(
         for memory in map(memory_contents, memories)
     )
     file = "" if isinstance(program, Program) else Path(program).name
-    declared = declared or Declared()
+    declared = declared or NOTHING_DECLARED
     if (declared.constants or declared.numbers) and not contents:
         span = (*declared.constants, *(numbers.span for numbers in declared.numbers))[0]
         raise DeclarationError(f"{name or file}: {span} is declared, but no memory is given")

@@ -19,10 +19,14 @@ from isa.instruction import Instruction, Opcode, Role, Unit
 from isa.program import Program
 from isa.table import decode
 from isa.timing import VECTOR_LATENCY, beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    INSTRUCTION_WORDS,
+    KernelBuilder,
+    ScratchpadPlan,
+)
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..problem import USUAL, UpdateVariant, element_type
@@ -51,7 +55,7 @@ def image_cycles(
         lanes: lines interleaved. cycles: per update if every engine has as many lines.
         bus: cycles of a vault's bus per update.
     """
-    pes, vaults = engines.pes, engines.ring.vaults
+    pes, vaults = engines.pes, engines.vaults
     # Two sweeps at once, by half of the engines each (runs.py).
     team = pes // 2 if pes % 2 == 0 else pes
     groups, slowest, loaded = max(1, lanes // PAIR), [], []

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from isa.launch import START_REGISTERS
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import KernelError
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring

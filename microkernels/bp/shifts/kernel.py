@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..frame import LaneFrame
@@ -145,7 +144,7 @@ class LaneShifts(Shifts):
     def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`, with the wait for slots."""
         cycles = max(self.cycles, self._loads(engines))
-        if engines.ring.vaults > 1 and self.lanes > PAIR:
+        if engines.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
         return image_cycles(image, engines, self.lanes, cycles, self.bus)
 
@@ -158,7 +157,7 @@ class LaneShifts(Shifts):
             # Loads of four lines by several engines wait longer for banks.
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
-        latency = _LATENCY if engines.ring.vaults == 1 else _RING_LATENCY
+        latency = _LATENCY if engines.vaults == 1 else _RING_LATENCY
         return (latency + inputs / BUS_BYTES + (engines.pes - 1) * self.bus) / lead
 
 

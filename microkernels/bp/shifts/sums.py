@@ -24,8 +24,7 @@ from functools import cached_property
 from statistics import mean
 from typing import ClassVar
 
-from microkernels.common.builder import KernelBuilder
-from microkernels.common.scratchpad import ScratchpadPlan
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.runtime.ring import ChipEngines
 
 from ..frame import SumFrame

@@ -50,9 +50,8 @@ from numpy.typing import NDArray
 
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import KernelError
-from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import LaneFrame
 from ..problem import USUAL, UpdateVariant, element_type

@@ -267,6 +267,14 @@ class TrwsField:
         return -(-total // (2 << FRACTION))
 
 
+def iterated(problem: BpProblem, iterations: int, messages: Messages | None) -> Messages:
+    """The messages after ``iterations``, from ``messages`` on; None: all 0."""
+    field = TrwsField(problem, messages)
+    for _ in range(iterations):
+        field.iterate()
+    return field.messages
+
+
 class _Minima:
     """``r[line, o] = min over i of (weight[line] * matrix[o, i] + totals[line, i])``.
 

@@ -18,7 +18,7 @@ from ..golden import coarse_problem, copied
 from ..levels import BETWEEN, LevelsLayout, coarse_base
 from ..problem import BpProblem, Messages, most_cycles
 from ..shifts.transform import Transform
-from .golden import TrwsField, check_costs
+from .golden import check_costs, iterated
 from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
 from .order import TrwsShape
@@ -62,7 +62,7 @@ def trws_job(
         launches=(level.launch("", updates),),
         prepare=lambda memory: level.layout.pack(memory, iterations, messages),
         outputs=level.layout.unpack,
-        golden=Golden(partial(_golden, problem, iterations, messages), lazy=True),
+        golden=Golden(partial(iterated, problem, iterations, messages), lazy=True),
         end=level.layout.end,
         declared=level.layout.declared,
         pes=pes,
@@ -122,8 +122,8 @@ def trws_levels_job(
         prepare=prepare,
         outputs=fine.layout.unpack,
         golden=Golden(
-            lambda: _golden(
-                problem, iterations, copied(problem, _golden(small, coarse_iterations, messages))
+            lambda: iterated(
+                problem, iterations, copied(problem, iterated(small, coarse_iterations, messages))
             ),
             lazy=True,
         ),
@@ -162,13 +162,6 @@ class _Level:
         """The launch that updates so many messages."""
         parameters, cycles = self.layout.parameters, most_cycles(updates)
         return Launch(name=name, program=self._program, parameters=parameters, max_cycles=cycles)
-
-
-def _golden(problem: BpProblem, iterations: int, messages: Messages | None) -> Messages:
-    field = TrwsField(problem, messages)
-    for _ in range(iterations):
-        field.iterate()
-    return field.messages
 
 
 def trws_transform(

@@ -3,7 +3,7 @@
 import pytest
 
 from hdl.ports import COLUMN_BYTES
-from isa.declared import Span
+from isa.program import Span
 from isa.table import BY_KEY, Unit
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import STANDARD_INSTRUCTIONS, PeConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isa.declared import Span
+from isa.program import Span
 from isa.table import BY_KEY, Unit
 from isa.workspace import DESCRIPTOR_BYTES, WorkspaceError
 from pe.config import STANDARD_INSTRUCTIONS, PeConfig

@@ -6,8 +6,8 @@ from itertools import product
 from random import Random
 
 from hdl.ports import COLUMN_BYTES
-from isa.declared import Span
 from isa.limits import RANGE_BYTES
+from isa.program import Span
 from isa.table import OPCODE, Instruction, Opcode, Unit, find
 from isa.timing import VectorOperation
 from pe.config import PeConfig

@@ -1,8 +1,6 @@
 """Each instruction in each situation of the crosses, and random programs of the same engine: the
 Verilog does what the simulator does."""
 
-from pathlib import Path
-
 import pytest
 
 from pe.config import ALL_INSTRUCTIONS, PeConfig
@@ -23,13 +21,13 @@ CONFIG = PeConfig(
 )
 
 
-def test_each_instruction_in_each_situation(tmp_path: Path) -> None:
+def test_each_instruction_in_each_situation() -> None:
     count = directed_count(CONFIG)
-    report = check_programs(CONFIG, programs=count, seed=0, folder=tmp_path, make=directed_program)
+    report = check_programs(CONFIG, programs=count, seed=0, make=directed_program)
     assert (report.programs, report.faulting, report.different) == (count, 0, ())
 
 
-def test_random_programs(tmp_path: Path) -> None:
-    report = check_programs(CONFIG, programs=150, seed=1, folder=tmp_path)
+def test_random_programs() -> None:
+    report = check_programs(CONFIG, programs=150, seed=1)
     assert (report.programs, report.different) == (150, ())
     assert report.faulting > 15

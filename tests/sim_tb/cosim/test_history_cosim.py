@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,15 +30,15 @@ def _history(config: PeConfig, entries: int, ways: int) -> PeConfig:
     return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
 
 
-def _agrees(config: PeConfig, programs: int, folder: Path) -> None:
-    report = check_programs(config, programs=programs, seed=1, folder=folder)
+def _agrees(config: PeConfig, programs: int) -> None:
+    report = check_programs(config, programs=programs, seed=1)
     assert report.different == ()
     assert report.programs == programs
 
 
-def test_random_programs(tmp_path: Path) -> None:
+def test_random_programs() -> None:
     """They have hits: counted on some of them."""
-    _agrees(KERNEL, 150, tmp_path)
+    _agrees(KERNEL, 150)
     found: Counter[str] = Counter()
     with PeSimulation(KERNEL) as simulation, DramImage(1 << KERNEL.address_bits) as image:
         for seed in range(40):
@@ -66,10 +65,8 @@ def test_random_programs(tmp_path: Path) -> None:
     ("config", "entries", "ways"),
     [(SMALL, 8, 1), (SMALL, 8, 0), (SMALL, 16, 2), (CONFIG, 64, 0), (CONFIG, 64, 4)],
 )
-def test_random_programs_of_all_sizes(
-    config: PeConfig, entries: int, ways: int, tmp_path: Path
-) -> None:
-    _agrees(_history(config, entries, ways), 400, tmp_path)
+def test_random_programs_of_all_sizes(config: PeConfig, entries: int, ways: int) -> None:
+    _agrees(_history(config, entries, ways), 400)
 
 
 def test_a_convolution_from_a_workspace() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from isa.assembly.assembler import assemble
-from isa.declared import Span
 from isa.image import DramImage
+from isa.program import Span
 from isa.run import Launch, RunResult
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig

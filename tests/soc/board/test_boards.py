@@ -22,10 +22,38 @@ led = "B2"
 """
 
 
-@pytest.mark.parametrize("board", [board for board in BOARDS.values() if board.platform])
+def _described(package):
+    return [board for board in BOARDS.values() if board.platform.startswith(package)]
+
+
+def test_every_board_is_described_elsewhere():
+    assert len(_described("amaranth_boards.")) + len(_described("litex_boards.")) == len(BOARDS)
+
+
+@pytest.mark.parametrize("board", _described("litex_boards."))
+def test_pins_are_those_of_litex_boards(board):
+    module, parameters = board.platform.split(":")
+    names = dict(zip(("board", "revision"), parameters.split(), strict=False))
+    platform = import_module(module).Platform(**names)
+    pins = {}
+    for signal, number, *parts in platform.constraint_manager.available:
+        for part in parts:
+            of = getattr(part, "constraints", [part])
+            found = [one for constraint in of for one in getattr(constraint, "identifiers", [])]
+            pins[signal, number, getattr(part, "name", "")] = found
+    assert pins[platform.default_clk_name, 0, ""] == [board.clk]
+    assert platform.default_clk_period == pytest.approx(1e3 / board.clock_mhz)
+    assert (pins["serial", 0, "rx"], pins["serial", 0, "tx"]) == ([board.rx], [board.tx])
+    lamps = [found for (signal, _, _), found in pins.items() if "led_n" in signal]
+    assert [board.led] in lamps
+    part = "".join(board.part)
+    assert platform.device in (part, f"{board.device}-{board.grade}BG381C")
+
+
+@pytest.mark.parametrize("board", _described("amaranth_boards."))
 def test_pins_are_those_of_amaranth_boards(board):
     module, name = board.platform.split(":")
-    platform = getattr(import_module(f"amaranth_boards.{module}"), name)
+    platform = getattr(import_module(module), name)
     resources = {(one.name, one.number): one for one in platform.resources}
     clock = resources[platform.default_clk, 0]
     uart = {part.name: part.ios[0] for part in resources["uart", 0].ios if hasattr(part, "name")}
@@ -89,6 +117,7 @@ def test_a_board_of_a_user(tmp_path):
         ("= 25", "= 1000", r"^board mine: clock_mhz must be from 8 to 400, not 1000$"),
         ("led", "lamp", r"mine.toml: unknown field 'lamp'; there are: device, "),
         ('led = "B2"', "", r"mine.toml: the field led is missing; there are: device, "),
+        ('"LFE5U-25F"', '"GW2AR-LV18"', r"^board mine: grade must be one of C8/I7, not '6'$"),
         (
             "led =",
             "sdram = { clk = 'F19' }\nled =",
@@ -102,6 +131,18 @@ def test_bad_files(tmp_path, old, new, message):
     path = tmp_path / "mine.toml"
     path.write_text(FILE.replace(old, new))
     with pytest.raises(BoardError, match=message):
+        find_board(str(path))
+
+
+def test_a_board_with_a_gowin(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = FILE.replace('"6"', '"C8/I7"').replace("LFE5U-25F", "GW2A-LV18")
+    path.write_text(text)
+    board = find_board(str(path))
+    assert 'IO_LOC "tx" L4;\nIO_PORT "tx" IO_TYPE=LVCMOS33;\n' in constraints(board)
+    assert board.block_rams == 46
+    path.write_text(text + "sdram = { clk = 'F19' }\n")
+    with pytest.raises(BoardError, match=r"^board mine: no controller has sdram on GW2A-LV18$"):
         find_board(str(path))
 
 

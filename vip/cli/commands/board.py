@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from soc.board.boards import BOARDS, DEVICES
+from noc.crossbar import MAX_REQUESTERS
+from soc.board.boards import BOARDS, BoardError
+from soc.board.families import FAMILIES
 from support.command import USER_ERROR
 from support.files import write_atomically
 from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
@@ -68,7 +70,7 @@ def list_boards(json: JsonOption = None) -> None:
         json,
         {
             "boards": {name: dict(vars(board)) for name, board in BOARDS.items()},
-            "devices": [*DEVICES],
+            "devices": [*FAMILIES],
         },
     )
 
@@ -102,6 +104,12 @@ def _design(
     whole: Annotated[
         bool, typer.Option("--whole", help="Keep the whole engine instead of trimming it.")
     ] = False,
+    engines: Annotated[
+        int,
+        typer.Option(
+            help="Engines that share the work of bp.", min=1, max=MAX_REQUESTERS - 1, metavar="N"
+        ),
+    ] = 1,
     clock: Annotated[
         float, typer.Option(help="Clock of the design in MHz.", min=8, max=400, metavar="MHZ")
     ] = CLOCK_MHZ,
@@ -112,7 +120,7 @@ def _design(
     elif not is_onnx(Path(work)):
         refuse(model, "for MODEL.onnx, not for a compiled model", "inputs")
     with shown() as progress:
-        chosen = find_work(work, progress=progress, **model)
+        chosen = find_work(work, progress=progress, **model).on(engines)
         return board_design(
             board,
             chosen,
@@ -133,7 +141,10 @@ def build(
     design: DesignOption,
     output: Annotated[
         Path | None,
-        output_option("Bit file to write (default: BOARD-WORK.bit).", writing(".bit")),
+        output_option(
+            "Bit file to write, .fs of a Gowin FPGA (default: BOARD-WORK.bit).",
+            writing(".bit", ".fs"),
+        ),
     ] = None,
     placements: PlacementsOption = 1,
     json: JsonOption = None,
@@ -146,9 +157,12 @@ def build(
 
     Example: vip board build ulx3s-85f bp
     """
+    ending = design.board.family.ending
+    file = output or Path(f"{design.board.name}-{design.application.name}{ending}")
+    if file.suffix.lower() != ending:
+        raise BoardError(f"{file}: a bit file of {design.board.name} ends in {ending}")
     with shown() as progress:
         built = build_board(design, seeds=placements, progress=progress)
-    file = output or Path(f"{design.board.name}-{design.application.name}.bit")
     write_atomically(file, built.content)
     write_json(json, built.to_json())
     used = ", ".join(f"{number:,g} {name}" for name, number in built.used.items())

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from microkernels.bp.choice import Form
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.smoothness import coarse_costs, smoothness_costs
 from microkernels.data.pictures import need_decoder, read_photographs
 from microkernels.graphs.problem import read_graph
@@ -33,7 +33,7 @@ from support.picture import check_picture
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
-from vip.cli.tables.machine import show_model_saturated
+from vip.cli.tables.machine import MACHINES, show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
 from vip.mrf.options import MOST_LEVELS, Method, MrfOptions
 from vip.mrf.result import MrfRun
@@ -188,13 +188,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_PLACES = {
-    "golden": "the golden model",
-    "iss": "the instruction set simulator",
-    "model": "the timing model",
-    "rtl": "its Verilog",
-}
-
 
 @app.command()
 @grouped
@@ -289,9 +282,8 @@ def denoise(
     _check_extras(solve, energies, output, noisy)
     (photograph,) = read_photographs(noisy)
     costs = denoising_costs(photograph, labels, cut)
-    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
-    solve = _coarse(solve, labels, smooth, weight)
-    _solve(problem, solve, energies, output, json, grey_levels(labels))
+    levels = grey_levels(labels)
+    _solve(costs, smooth, weight, bits, solve, energies, output, json, levels=levels)
 
 
 @app.command()
@@ -324,10 +316,7 @@ def segment(
     _check_extras(solve, energies, output, picture, seeds)
     (photograph,) = read_photographs(picture)
     costs = segmentation_costs(photograph, read_seeds(seeds), cut)
-    labels = costs.shape[2]
-    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
-    solve = _coarse(solve, labels, smooth, weight)
-    _solve(problem, solve, energies, output, json)
+    _solve(costs, smooth, weight, bits, solve, energies, output, json)
 
 
 @app.command()
@@ -363,9 +352,7 @@ def flow(
     motions = displacements(window)
     photographs = read_photographs(first, second)
     costs = flow_costs(*photographs, window=window, cost=cost, truncation=cut)
-    problem = BpProblem(costs, smoothness_costs(len(motions), smooth, weight, window), bits)
-    solve = _coarse(solve, len(motions), smooth, weight, window)
-    run = _solve(problem, solve, energies, None, json)
+    run = _solve(costs, smooth, weight, bits, solve, energies, None, json, window=window)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
 
@@ -401,11 +388,8 @@ def solve_costs(
     """
     _check_extras(solve, energies, output)
     data_costs = read_costs(costs)
-    labels = data_costs.shape[2]
     weights = None if edges is None else read_edges(edges)
-    problem = BpProblem(data_costs, smoothness_costs(labels, smooth, weight), bits, weights)
-    solve = _coarse(solve, labels, smooth, weight)
-    _solve(problem, solve, energies, output, json)
+    _solve(data_costs, smooth, weight, bits, solve, energies, output, json, edges=weights)
 
 
 @app.command()
@@ -457,7 +441,7 @@ def graph(
         np.save(target := BytesIO(), _array(run))
         write_atomically(output, target.getvalue())
     write_json(json, asdict(run))
-    values = {"solved on": _PLACES[on], "energy": f"{run.energy:,}"}
+    values = {"solved on": MACHINES[on], "energy": f"{run.energy:,}"}
     if run.cycles is not None:
         values["cycles"] = f"{run.cycles:,}"
         values["cycles per update"] = f"{run.cycles / run.updates:.1f}"
@@ -473,14 +457,6 @@ def _array(run: GraphRun) -> NDArray[np.generic]:
     if run.marginals is None:
         return np.array(run.labels, np.uint8)
     return np.array(list(zip_longest(*run.marginals, fillvalue=0)), np.float32).T
-
-
-def _coarse(
-    solve: MrfOptions, labels: int, smooth: str, weight: int, window: int | None = None
-) -> MrfOptions:
-    """``solve`` with the smoothness costs of the coarse levels."""
-    costs = coarse_costs(labels, smooth, weight, solve.levels, window)
-    return replace(solve, coarse_smoothness=costs)
 
 
 def _check_extras(
@@ -505,15 +481,24 @@ def _check_extras(
 
 
 def _solve(
-    problem: BpProblem,
+    costs: NDArray[np.signedinteger],
+    smooth: str,
+    weight: int,
+    bits: int,
     solve: MrfOptions,
     energies: Path | None,
     output: Path | None,
     json: Path | None,
+    *,
+    window: int | None = None,
+    edges: EdgeWeights | None = None,
     levels: NDArray[np.integer] | None = None,
 ) -> MrfRun:
+    labels = costs.shape[2]
+    problem = BpProblem(costs, smoothness_costs(labels, smooth, weight, window), bits, edges)
+    coarse = coarse_costs(labels, smooth, weight, solve.levels, window)
     with shown() as progress:
-        run = solve_mrf(problem, solve, progress=progress)
+        run = solve_mrf(problem, replace(solve, coarse_smoothness=coarse), progress=progress)
     if output is not None:
         run.save(output, levels)
     _write_energies(run, energies)
@@ -534,7 +519,7 @@ def _write_energies(run: MrfRun, energies: Path | None) -> None:
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
     """Print a solution, and exit with code 1 if it differs from the golden model's."""
     values = {
-        "solved on": _PLACES[run.on],
+        "solved on": MACHINES[run.on],
         "energy before": f"{run.energies[0]:,}",
         "energy": f"{run.energy:,}",
     }

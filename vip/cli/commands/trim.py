@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import vip
-from isa.declared import Declared, Numbers, Span
+from isa.program import NOTHING_DECLARED, Declared, Numbers, Span
 from microkernels.onnx_models.read import need_onnx
 from microkernels.suite import suite
 from sim_tb.cosim.engine import MemoryBehaviour
@@ -210,7 +210,7 @@ def _memory(
                 "--constant, --range and --slots are for programs"
             )
         files = _memories(programs, memory or [], arguments)
-        declared = _declared(programs, constant or [], range or [], slots or Declared().slots)
+        declared = _declared(programs, constant or [], range or [], slots or NOTHING_DECLARED.slots)
         return _subjects(files, declared)
 
     return read

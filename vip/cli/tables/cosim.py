@@ -12,7 +12,7 @@ from vip.cli.console import console, show_values, table, warn
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
-from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
+from .machine import MACHINES, show_hazards, show_model_saturated, show_registers, show_saturated
 
 #: Most elements of an operand, and most differing stretches, shown.
 _SHOWN = 8
@@ -84,14 +84,6 @@ def _show_commits(difference: FirstDifference) -> None:
     console.print(rows)
 
 
-_MACHINES = {
-    "rtl": "its Verilog",
-    "netlist": "its netlist",
-    "model": "the timing model",
-    "iss": "the instruction set simulator",
-}
-
-
 def show_bp(run: BpRun) -> None:
     """Print the figures of belief propagation."""
     outcome = run.outcome
@@ -105,7 +97,7 @@ def show_bp(run: BpRun) -> None:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
-    show_values(verdict, {"ran on": _MACHINES[run.on], **rows})
+    show_values(verdict, {"ran on": MACHINES[run.on], **rows})
     show_model_saturated(outcome.job.saturated)
 
 
@@ -206,7 +198,7 @@ def _show_faults(run: CosimRun) -> None:
 
 def _show_engine(name: str, run: CosimRun) -> None:
     end = run.result.engine
-    rows = {"ran on": _MACHINES[run.on]}
+    rows = {"ran on": MACHINES[run.on]}
     if run.cycles:
         rows["cycles"] = f"{run.cycles:,}"
     rows |= {
@@ -226,7 +218,7 @@ def _show_engine(name: str, run: CosimRun) -> None:
 
 
 def _show_engines(name: str, on: On, result: RunResult) -> None:
-    rows = {"ran on": _MACHINES[on]}
+    rows = {"ran on": MACHINES[on]}
     for counter in PeCounter:
         values = [pe[counter.name] for pe in result.counters]
         if values:

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from isa.hazards import Hazard
     from vip.programs import Dump
 
+#: Where a run is, in words.
+MACHINES = {
+    "golden": "the golden model",
+    "iss": "the instruction set simulator",
+    "model": "the timing model",
+    "rtl": "its Verilog",
+    "netlist": "its netlist",
+}
 #: Numbers of a dump printed, and those per line.
 _DUMPED, _IN_LINE = 64, 8
 #: Most hazards printed; the JSON has all.
