@@ -107,14 +107,12 @@ class Model:
         name: stem of its function names.
         signature: its ports, seen from the model, at their greatest widths.
         sources: its files in ``sim_tb/models``.
-        behaviour: those of ``sources`` that decide what happens in which cycle.
         job, result: dataclasses of its job and its result; None: it has no such function.
     """
 
     name: str
     signature: wiring.Signature
     sources: tuple[str, ...]
-    behaviour: tuple[str, ...] = ()
     job: type | None = None
     result: type | None = None
 

@@ -278,7 +278,6 @@ def _memory_library() -> ctypes.CDLL:
     return compile_model(
         "../models/modelled_vault.cpp",
         (TRAFFIC, REQUESTER),
-        compiled=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
         includes=_DEVICE,
         generated={"vault.inc": vault_constants()},
         functions={
