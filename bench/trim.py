@@ -22,6 +22,7 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
 from support.scratch import scratch_folder
+from synth.physical.area import synthesise
 from vip.board.design import board_design, build_board
 from vip.board.run import simulate_board
 from vip.cli.commands.options import JobsOption, SchedulerOption
@@ -165,9 +166,9 @@ def _tile() -> Application:
     return Application(name="tile", summary="BP-M in bytes", make=lambda: (job(),))
 
 
-def _picture() -> Application:
+def _picture(engines: int = 1) -> Application:
     """An iteration of BP-M on a picture whose data no block RAM holds."""
-    make = lambda: (bp_job(motorcycle(*_PICTURE).problem),)  # noqa: E731
+    make = lambda: (bp_job(motorcycle(*_PICTURE).problem, pes=engines),)  # noqa: E731
     return Application(name="picture", summary="BP-M", make=make)
 
 
@@ -193,9 +194,13 @@ _BOARDS: Mapping[str, tuple[str, Callable[[], Application], Mapping[str, Any]]] 
     "digits": ("ulx3s-25f", _digits, {}),
     "nano": ("tang-nano-20k", _digits, {}),
     "picture": ("ulx3s-85f", _picture, {"sdram": 2, "mhz": 60.0, "whole": True}),
+    "pair": ("ulx3s-85f", lambda: _picture(2), {"sdram": 2, "mhz": 60.0}),
+    "whole": ("ulx3s-85f", _bp, {"whole": True}),
+    "whole_8": ("ecpix5-85f", _bp, {"whole": True}),
 }
 #: Those that are placed, and how often.
-_PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits", "nano"), 5
+_PLACED = ("bp", "bp_sdram", "digits", "nano", "pair", "whole", "whole_8")
+_PLACEMENTS = 5
 
 
 @experiment(
@@ -207,14 +212,15 @@ _PLACED, _PLACEMENTS = ("bp", "bp_sdram", "digits", "nano"), 5
         "apycula",
         "scikit-learn",
     ),
-    minutes=60,
+    minutes=100,
 )
 def boards(only: NamesOption = None) -> Iterator[Measurement]:
-    """Bit files of boards with ECP5 of grade -6, with engines trimmed to bp and to the digits CNN.
+    """Bit files of boards, with engines trimmed to bp and to the digits CNN, and with whole ones.
 
-    Of bp with block RAM and with SDRAM; the CNN is from ONNX, and also on a board with a Gowin. The
-    highest clocks of five placements each, and the margin of their median over the design's clock.
-    Placements are cached, so an interrupted command resumes.
+    Of bp with block RAM and with SDRAM, which a pair of engines shares; the CNN is from ONNX, and
+    also on a board with a Gowin; the whole engine is on ECP5 of grades -6 and -8, all others on -6.
+    The highest clocks of five placements each, and the margin of their median over the design's
+    clock. Placements are cached, so an interrupted command resumes.
 
     Example: vip bench boards --only digits
     """
@@ -231,6 +237,12 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
         yield Measurement(f"{name}_margin", margin, "fraction", None, True)
         for measure, number in built.used.items():
             yield Measurement(f"{name}_{measure}", number, measure, 0.02)
+        # The engine alone, optimised across its units.
+        engine = synthesise(design.chip.pe, design.board.family.name, (), flat=True).flat
+        assert engine is not None
+        for measure in ("luts", "brams"):
+            number = engine.values[measure]
+            yield Measurement(f"{name}_engine_{measure}", number, measure, 0.02)
         needed = max(job.end for job in work.jobs)
         yield Measurement(f"{name}_data_bytes", needed, "bytes", 0.0)
         yield Measurement(f"{name}_memory_bytes", design.chip.vault_bytes, "bytes", 0.0)

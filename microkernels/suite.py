@@ -8,8 +8,8 @@ engine finishes within roughly ten thousand cycles.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from microkernels.apps.matrix_multiply import matrix_multiply_job
 from microkernels.apps.matrix_transpose import matrix_transpose_job
 from microkernels.apps.median_pool import median_pool_job
 from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
+from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.pictures import photograph
 from microkernels.data.stereo import motorcycle
@@ -52,7 +53,7 @@ _HIGHEST_PIXEL = 16
 #: Fraction of pixels that are wrongly black or white.
 _NOISE = 0.05
 
-_Make = Callable[[], tuple[KernelJob, ...]]
+_Make = Callable[..., tuple[KernelJob, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +63,29 @@ class Application:
     Attributes:
         name: its name in commands. summary: computation and data.
         preset: name of the full engine it is written for.
-        make: creates its jobs.
+        make: creates its jobs. shares: it takes a number of engines, which share them.
     """
 
     name: str
     summary: str
     preset: str = "pe"
     make: _Make
+    shares: bool = False
+
+    def on(self, engines: int) -> "Application":
+        """Itself, as work of so many engines of a vault.
+
+        Raises:
+            KernelError: only one engine can do it.
+        """
+        if engines == 1:
+            return self
+        if not self.shares:
+            several = ", ".join(name for name, one in suite().items() if one.shares)
+            raise KernelError(
+                f"{self.name} is work of one engine, not of {engines}; several share: {several}"
+            )
+        return replace(self, name=f"{self.name}-{engines}", make=partial(self.make, engines))
 
     @cached_property
     def jobs(self) -> tuple[KernelJob, ...]:
@@ -90,11 +107,15 @@ def suite() -> Mapping[str, Application]:
     return _SUITE
 
 
-def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
+def _application(
+    name: str, summary: str, preset: str = "pe", *, shares: bool = False
+) -> Callable[[_Make], _Make]:
     """Add the application that the function creates to the suite."""
 
     def listed(make: _Make) -> _Make:
-        _SUITE[name] = Application(name=name, summary=summary, preset=preset, make=make)
+        _SUITE[name] = Application(
+            name=name, summary=summary, preset=preset, make=make, shares=shares
+        )
         return make
 
     return listed
@@ -213,10 +234,10 @@ def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
     return run
 
 
-@_application("bp", "an iteration of belief propagation, 16 labels")
-def belief_propagation() -> tuple[KernelJob, ...]:
+@_application("bp", "an iteration of belief propagation, 16 labels", shares=True)
+def belief_propagation(engines: int = 1) -> tuple[KernelJob, ...]:
     """One iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
-    return (bp_job(motorcycle(12, 9, _LABELS).problem),)
+    return (bp_job(motorcycle(12, 9, _LABELS).problem, pes=engines),)
 
 
 @_application("bp-construct", "hierarchical belief propagation: coarse data costs")

@@ -6,7 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
 from hdl.emission import shared_instance
+from hdl.priority import set_flags
 from hdl.sram import Sram
+from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
@@ -14,6 +16,9 @@ from .decode import operand_readers
 
 #: An instruction reads at most three registers.
 READ_PORTS = 3
+#: An FPGA has at most this many bits of registers in LUT RAM, and more of them in block RAM: there
+#: 64 registers of 64 bits take a tenth of the engine's lookup tables.
+LOOKUP_BITS = 1 << 11
 
 
 class RegisterFile(Component):
@@ -23,7 +28,7 @@ class RegisterFile(Component):
     Members:
         read: in, array; read this port. index: in, array; register of each port. value: out, array;
             in the next cycle, the registers as they are after the writes of the cycle of ``read``;
-            held while no port is read, undefined if only others are. In an FPGA a later write shows
+            held while no port is read, undefined if only others are. In LUT RAM a later write shows
             in what is held.
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
@@ -55,27 +60,30 @@ class RegisterFile(Component):
         m = Module()
         read = Signal()
         m.d.comb += read.eq(Cat(self.read).any())
-        if self.config.sram == "fpga":
+        config = self.config
+        if config.sram == "fpga" and config.registers * config.register_width <= LOOKUP_BITS:
             self._lookup(m, read)
         else:
             self._words(m, platform, read)
         if Capabilities.of(self.config).registers.loads:
-            with m.If(self.invalidate):
-                m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
-            with m.If(self.write):
-                m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
+            cleared = (self.invalidate, self.pending, False)
+            set_flags(m, self.valid, (cleared, (self.write, self.target, True)))
         else:
             m.d.comb += self.valid.eq(-1)
         return m
 
     def _words(self, m: Module, platform: object, read: Signal) -> None:
         """Registers in a memory that reads before it writes, so a value written in the cycle of a
-        ``read`` is bypassed."""
+        ``read`` is bypassed. An FPGA has no ports that no instruction reads."""
         config = self.config
+        fpga = config.sram == "fpga"
+        readers = enumerate(operand_readers(config))
+        ports = [number for number, opcodes in readers if opcodes or not fpga] or [0]
         registers = Sram(
             width=config.register_width,
-            depth=config.registers,
-            read_ports=READ_PORTS,
+            # Shallower memories would be LUT RAM.
+            depth=2 * DISTRIBUTED_DEPTH if fpga else config.registers,
+            read_ports=len(ports),
             write_ports=1,
             kind=config.sram,
         )
@@ -89,11 +97,22 @@ class RegisterFile(Component):
         ]
         with m.If(read & self.write):
             m.d.sync += word.eq(self.data)
-        for number, port in enumerate(registers.read):
+        written, target = Signal(), Signal.like(self.target, reset_less=True)
+        if fpga:
+            with m.If(read):
+                m.d.sync += [written.eq(self.write), target.eq(self.target)]
+        for number, port in zip(ports, registers.read, strict=True):
             passed = Signal(name=f"passed_{number}")
             index, value = self.index[number], self.value[number]
-            with m.If(read):
-                m.d.sync += passed.eq(self.write & (self.target == index))
+            if fpga:
+                # An index from block RAM comes too late to be compared before the registers.
+                late = Signal.like(index, name=f"index_{number}", reset_less=True)
+                with m.If(read):
+                    m.d.sync += late.eq(index)
+                m.d.comb += passed.eq(written & (target == late))
+            else:
+                with m.If(read):
+                    m.d.sync += passed.eq(self.write & (self.target == index))
             m.d.comb += [
                 port.enable.eq(self.read[number]),
                 port.address.eq(index),

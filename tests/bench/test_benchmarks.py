@@ -149,13 +149,16 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_boards(monkeypatch: pytest.MonkeyPatch) -> None:
-    design = SimpleNamespace(mhz=50.0, chip=SimpleNamespace(vault_bytes=1))
     used = {"luts": 1.0, "brams": 1.0}
+    board = SimpleNamespace(family=SimpleNamespace(name="ecp5"))
+    design = SimpleNamespace(mhz=50.0, chip=SimpleNamespace(vault_bytes=1, pe=None), board=board)
+    area = SimpleNamespace(flat=SimpleNamespace(values=used))
     built = SimpleNamespace(seeds={1: 60.0, 2: 75.0, 3: 55.0}, used=used)
     work = SimpleNamespace(jobs=(SimpleNamespace(end=7),))
     monkeypatch.setattr(trim, "_BOARDS", dict.fromkeys(trim._PLACED, ("", lambda: work, {})))
     monkeypatch.setattr(trim, "board_design", lambda *_, **__: design)
     monkeypatch.setattr(trim, "build_board", lambda *_, **__: built)
+    monkeypatch.setattr(trim, "synthesise", lambda *_, **__: area)
     found = check("boards")
     assert found["bp_margin"] == pytest.approx(0.2)
     assert (found["bp_mhz"], found["digits_least_mhz"]) == (60, 55)

@@ -1,7 +1,7 @@
 import pytest
 
 from pe.config import PeConfig
-from pe.frontend.register_file import RegisterFile
+from pe.frontend.register_file import LOOKUP_BITS, RegisterFile
 
 
 @pytest.mark.parametrize(
@@ -11,14 +11,16 @@ from pe.frontend.register_file import RegisterFile
         PeConfig(registers=8, register_width=34),
         PeConfig(registers=8, instructions=frozenset({"halt", "add"})),
         PeConfig(registers=8, sram="fpga"),
+        PeConfig(sram="fpga"),
     ],
-    ids=["full", "narrow", "without ld.reg", "in LUT RAM"],
+    ids=["full", "narrow", "without ld.reg", "in LUT RAM", "in block RAM"],
 )
 def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
     """In LUT RAM they see a later write, too."""
     dut = RegisterFile(config)
     registers = config.registers
     loads = "ld.reg[8]" in config.instructions
+    in_lookup_tables = config.sram == "fpga" and registers * config.register_width <= LOOKUP_BITS
 
     async def bench(ctx):
         values = [0] * registers
@@ -52,7 +54,7 @@ def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
                 places = [
                     number if reads else None for number, reads in zip(indices, read, strict=True)
                 ]
-            if any(read) or config.sram == "fpga":
+            if any(read) or in_lookup_tables:
                 expected = [None if place is None else values[place] for place in places]
             await ctx.tick()
             assert ctx.get(dut.valid) == sum(bit << i for i, bit in enumerate(valid))

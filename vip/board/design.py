@@ -30,8 +30,9 @@ from synth.physical.bitstream import bit_file, map_board
 from vip.progress import Progress, silent
 from vip.trimming.runs import Sizes, cut_to, launches_alone
 
-#: Memory of a board answers in a few cycles, so more requests in flight gain nothing.
-_MOST_REQUESTS = 16
+#: Memory of a board answers in a few cycles, that on the chip sooner, so more requests and ranges
+#: in transfer gain nothing.
+_MOST_REQUESTS, _MOST_RANGES, _MOST_RANGES_ON_CHIP = 16, 12, 6
 #: Rate of the design's clock in MHz, if the user does not choose one.
 CLOCK_MHZ = 50.0
 _SRAM: SramKind = "fpga"
@@ -163,8 +164,13 @@ def board_chip(
     """A chip of engines with ``size`` bytes of memory, behind a serial line; ``outside``: the
     memory is on a bus."""
     bits = (size - 1).bit_length()
-    queue = min(engine.load_store_queue, _MOST_REQUESTS)
-    pe = replace(engine, sram=_SRAM, address_bits=bits, load_store_queue=queue)
+    pe = replace(
+        engine,
+        sram=_SRAM,
+        address_bits=bits,
+        load_store_queue=min(engine.load_store_queue, _MOST_REQUESTS),
+        arc_entries=min(engine.arc_entries, _MOST_RANGES if outside else _MOST_RANGES_ON_CHIP),
+    )
     # Further bits number the requester: an engine or the host.
     tags = pe.tag_bits + engines.bit_length()
     vault: AxiConfig | OnChipConfig

@@ -9,9 +9,6 @@ import pytest
 from onnx import helper
 
 from isa.image import DramImage
-from microkernels.bp.jobs import bp_job
-from microkernels.bp.problem import BpProblem
-from microkernels.suite import Application
 from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation, DamagedLine
 from sim_tb.cosim.machine import open_machine
@@ -259,21 +256,13 @@ def test_bp_at_the_pins_of_a_board():
     assert result.cycles > 100_000
 
 
-def _two_engines() -> Application:
-    """BP-M on a picture that two engines share."""
-    rng = np.random.default_rng(21)
-    costs, smoothness = rng.integers(0, 90, (6, 8, 16)), rng.integers(0, 90, (16, 16))
-    job = bp_job(BpProblem(costs, smoothness), pes=2)
-    return Application(name="two", summary="BP-M", make=lambda: (job,))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "sdram", "mhz"),
     [
         (lambda: find_work("cnn"), 1, 50.0),
         (lambda: find_work("cnn"), 2, 50.0),
-        (_two_engines, 2, 60.0),
+        (lambda: find_work("bp").on(2), 2, 60.0),
     ],
 )
 def test_an_sdram_at_the_pins_of_a_board(make, sdram, mhz):

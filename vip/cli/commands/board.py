@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from noc.crossbar import MAX_REQUESTERS
 from soc.board.boards import BOARDS, BoardError
 from soc.board.families import FAMILIES
 from support.command import USER_ERROR
@@ -103,6 +104,12 @@ def _design(
     whole: Annotated[
         bool, typer.Option("--whole", help="Keep the whole engine instead of trimming it.")
     ] = False,
+    engines: Annotated[
+        int,
+        typer.Option(
+            help="Engines that share the work of bp.", min=1, max=MAX_REQUESTERS - 1, metavar="N"
+        ),
+    ] = 1,
     clock: Annotated[
         float, typer.Option(help="Clock of the design in MHz.", min=8, max=400, metavar="MHZ")
     ] = CLOCK_MHZ,
@@ -113,7 +120,7 @@ def _design(
     elif not is_onnx(Path(work)):
         refuse(model, "for MODEL.onnx, not for a compiled model", "inputs")
     with shown() as progress:
-        chosen = find_work(work, progress=progress, **model)
+        chosen = find_work(work, progress=progress, **model).on(engines)
         return board_design(
             board,
             chosen,
