@@ -9,7 +9,7 @@ import typer
 from microkernels.bp.golden import labels, percent_wrong
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import draw, motorcycle
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
@@ -75,7 +75,7 @@ def _measure(
         scene.problem,
         coarse,
         iterations,
-        ring=VaultRing(address_bits=config.vault.address_bits),
+        ring=ChipEngines(address_bits=config.vault.address_bits),
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )

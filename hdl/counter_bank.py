@@ -91,8 +91,8 @@ class CounterBank(Component):
             added = Signal(name=f"added_{number}")
             # Held until its first turn, or it would be lost.
             m.d.comb += added.eq(adds & (adding == number))
-            # A multiplexer for each bit is worth it only where steps are rare and wide.
-            with m.If(added | step.any() if largest > 1 else 1):
+            # Without clock gates, multiplexers are worth it only where steps are rare and wide.
+            with m.If(added | step.any() if largest > 1 or self.kind == "macro" else 1):
                 m.d.sync += narrow.eq(Mux(added, 0, narrow) + step)
             gathered.append(narrow)
             much.append(narrow[(self.depth * largest // 2).bit_length() - 1 :].any())

@@ -1,6 +1,8 @@
 """Numbers of flags."""
 
-from amaranth.hdl import Cat, Const, Mux, Value
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
 def index_of(one_hot: Value) -> Value:
@@ -29,3 +31,21 @@ def _search(flags: Value) -> tuple[Value, Value]:
     if half == 1:
         return below | above, ~below
     return below | above, Cat(Mux(below, low, high)[: len(low)], ~below)
+
+
+def set_flags(m: Module, flags: Signal, changes: Sequence[tuple[Value, Value, bool]]) -> None:
+    """Change bits of the register ``flags`` in the next cycle.
+
+    All bits have one enable, hence one clock gate. Synthesis would make an enable for each bit of
+    multiplexers.
+
+    Parameters:
+        changes: when, the number of the bit, and its new value; of one bit the last counts.
+    """
+    following: Value = flags
+    for number, (when, index, value) in enumerate(changes):
+        bit = Signal(len(flags), name=f"{flags.name}_{number}")
+        m.d.comb += bit.eq((Const(1, 1) << index) & when.replicate(len(flags)))
+        following = following | bit if value else following & ~bit
+    with m.If(Cat(when for when, _, _ in changes).any()):
+        m.d.sync += flags.eq(following)

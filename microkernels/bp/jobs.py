@@ -13,7 +13,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 from .choice import Form, few_fits, shifts_of, with_sums
 from .contents import contents, pack, unpack
@@ -33,7 +33,7 @@ def bp_job(
     problem: BpProblem,
     iterations: int = 1,
     *,
-    ring: VaultRing | None = None,
+    ring: ChipEngines | None = None,
     pes: int = 1,
     messages: Messages | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -119,22 +119,22 @@ def bp_job(
 
 
 def _engines(
-    ring: VaultRing | None, pes: int, scratchpad_bytes: int, instruction_words: int
+    ring: ChipEngines | None, pes: int, scratchpad_bytes: int, instruction_words: int
 ) -> ChipEngines:
-    return ChipEngines(
-        ring=ring or VaultRing(),
+    return replace(
+        ring or ChipEngines(),
         pes=pes,
         scratchpad_bytes=scratchpad_bytes,
         instruction_words=instruction_words,
     )
 
 
-def _vault_bits(ring: VaultRing | None) -> int | None:
+def _vault_bits(ring: ChipEngines | None) -> int | None:
     """Bits of an address within a vault; None: there is no chip."""
     return None if ring is None else ring.address_bits
 
 
-def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) -> Program:
+def _program(layout: BpLayout, scratchpad_bytes: int, ring: ChipEngines | None) -> Program:
     bits = _vault_bits(ring)
     if layout.shifts is not None:
         return layout.shifts.program(bits)
@@ -162,7 +162,7 @@ class _Levels:
         problem: BpProblem,
         smoothness: NDArray[np.integer] | None = None,
         *,
-        ring: VaultRing | None = None,
+        ring: ChipEngines | None = None,
         pes: int = 1,
         scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
         form: Form = "matrix",
@@ -279,7 +279,7 @@ def bp_levels_job(
     coarse_iterations: int,
     iterations: int,
     *,
-    ring: VaultRing | None = None,
+    ring: ChipEngines | None = None,
     pes: int = 1,
     smoothness: NDArray[np.integer] | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -311,7 +311,7 @@ def bp_levels_job(
     both = _Levels(
         problem,
         smoothness,
-        ring=ring or VaultRing(),
+        ring=ring or ChipEngines(),
         pes=pes,
         scratchpad_bytes=scratchpad_bytes,
         form=form,
@@ -328,7 +328,7 @@ def bp_between_job(
     problem: BpProblem,
     messages: Messages,
     *,
-    ring: VaultRing,
+    ring: ChipEngines,
     pes: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
@@ -377,7 +377,7 @@ def bp_between_job(
 class _FirstVault:
     """The first vault of a chip's memory; writes to the rest are ignored."""
 
-    def __init__(self, memory: Writable, ring: VaultRing) -> None:
+    def __init__(self, memory: Writable, ring: ChipEngines) -> None:
         self._memory = memory
         self._ring = ring
 

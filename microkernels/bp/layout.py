@@ -18,7 +18,7 @@ from isa.program import Declared, Numbers, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 from .problem import USUAL, BpProblem, MessageDirection, UpdateVariant, element_type
 from .record import (
@@ -120,7 +120,7 @@ class BpLayout:
         *,
         base: int = 0,
         sharers: int = 1,
-        ring: VaultRing | None = None,
+        ring: ChipEngines | None = None,
         block: int = 1,
         shifts: Shifts | None = None,
         in_blocks: bool = False,
@@ -140,7 +140,7 @@ class BpLayout:
         grid = TileGrid(
             width=problem.width,
             height=problem.height,
-            ring=ring or VaultRing(),
+            ring=ring or ChipEngines(),
             block=max(block, BLOCK if in_blocks else 1),
             cut=cut,
         )
@@ -157,7 +157,7 @@ class BpLayout:
         )
 
     @property
-    def ring(self) -> VaultRing:
+    def ring(self) -> ChipEngines:
         return self.grid.ring
 
     @property

@@ -26,7 +26,7 @@ Times are in message updates, from the rates of :mod:`microkernels.bp.runs`.
 from dataclasses import dataclass
 
 from microkernels.common.errors import CHECK
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 from .problem import MessageDirection
 from .runs import START_UPDATES, TIME, TIME_ALONE
@@ -73,7 +73,7 @@ class TileGrid:
 
     width: int
     height: int
-    ring: VaultRing
+    ring: ChipEngines
     block: int = 1
     cut: tuple[int, int] | None = None
 

@@ -5,6 +5,11 @@ stored column by column: a column's rows are contiguous, and so are a pixel's ch
 of a convolution window, with all channels of a slice, is then one contiguous piece of memory. The
 pixels around the map (``padding``) are part of the plane, so kernels need no special case at the
 edges. Channels that only fill up the last slice contain zeros.
+
+A plane may consist of *strips*: each row of windows then has its own ``strip_rows`` rows of pixels,
+laid out as a plane of this height. A complete window of a slice is one contiguous piece of memory,
+but some rows are stored more than once. This suits a network's first image, which has few channels
+and comes from the host.
 """
 
 from collections.abc import Iterator
@@ -57,9 +62,11 @@ class FeatureMap:
         width, height, channels: at least 1 each.
         depth: channels per slice, at least 1.
         padding: pixels around the map, 0 or more.
+        strip_rows: height of a strip, and of a window, in pixels, at least 1; None: no strips.
+        strip_pitch: pixels from one strip's first row to the next one's, at least 1.
 
     Raises:
-        KernelError: a value out of range.
+        KernelError: a value out of range, or windows higher than the padded map.
     """
 
     base: int
@@ -68,6 +75,8 @@ class FeatureMap:
     channels: int
     depth: int
     padding: int = 0
+    strip_rows: int | None = None
+    strip_pitch: int = 1
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -77,6 +86,10 @@ class FeatureMap:
             CHECK.at_least(name, getattr(self, name), 1)
         if self.padding < 0:
             raise KernelError(f"padding must be 0 or more, not {self.padding}")
+        CHECK.at_least("strip_pitch", self.strip_pitch, 1)
+        most = self.height + 2 * self.padding
+        if self.strip_rows is not None and not 1 <= self.strip_rows <= most:
+            raise KernelError(f"strip_rows must be from 1 to {most}, not {self.strip_rows}")
 
     def check_size(self, name: str, width: int, height: int, channels: int) -> None:
         """Check that the map, which messages call ``name``, has this size.
@@ -102,18 +115,41 @@ class FeatureMap:
         return self.depth * ELEMENT_BYTES
 
     @cached_property
+    def _rows(self) -> int:
+        """Rows of pixels of a strip, or of the whole plane."""
+        return self.strip_rows or self.height + 2 * self.padding
+
+    @cached_property
     def x_step(self) -> int:
         """Bytes from a pixel to the one to its right."""
-        return (self.height + 2 * self.padding) * self.y_step
+        return self._rows * self.y_step
+
+    @property
+    def strips(self) -> int:
+        """Number of strips; 1 if the plane is not divided."""
+        return (self.height + 2 * self.padding - self._rows) // self.strip_pitch + 1
+
+    @property
+    def strip_step(self) -> int:
+        """Bytes from a strip to the next."""
+        return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
 
     @cached_property
     def slice_step(self) -> int:
         """Bytes from a slice to the next."""
-        return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
+        return self.strips * self.strip_step
 
     def down_step(self, stride: int) -> int:
-        """Bytes from a row of windows to the next one, ``stride`` pixels below."""
-        return stride * self.y_step
+        """Bytes from a row of windows to the next one, ``stride`` pixels below.
+
+        Raises:
+            KernelError: the strips are not as far apart.
+        """
+        if self.strip_rows is None:
+            return stride * self.y_step
+        if stride != self.strip_pitch:
+            raise KernelError(f"the strips are {self.strip_pitch} rows apart, not {stride}")
+        return self.strip_step
 
     @property
     def end(self) -> int:
@@ -121,15 +157,25 @@ class FeatureMap:
         return self.base + self.slices * self.slice_step
 
     def address(self, x: int, y: int, channel: int = 0) -> int:
-        """Address of one channel of a pixel. Pixels around the map have negative coordinates or
-        coordinates beyond its size."""
-        piece, inside = divmod(channel, self.depth)
+        """Address of one channel of a pixel, with strips of a pixel in the uppermost row of one.
+        Pixels around the map have negative coordinates or coordinates beyond its size.
+
+        Raises:
+            KernelError: no strip starts at ``y``.
+        """
+        down = (y + self.padding) * self.y_step
+        if self.strip_rows is not None:
+            strip, inside = divmod(y + self.padding, self.strip_pitch)
+            if inside or not 0 <= strip < self.strips:
+                raise KernelError(f"no strip starts at row {y}")
+            down = strip * self.strip_step
+        piece, rest = divmod(channel, self.depth)
         return (
             self.base
             + piece * self.slice_step
             + (x + self.padding) * self.x_step
-            + (y + self.padding) * self.y_step
-            + inside * ELEMENT_BYTES
+            + down
+            + rest * ELEMENT_BYTES
         )
 
     def store(self, memory: Writable, values: Elements, *, around: int = 0) -> None:
@@ -156,25 +202,32 @@ class FeatureMap:
 
     def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
         """Write one slice (down x across x channels, with the pixels around it) at ``base``."""
-        columns = np.ascontiguousarray(plane.transpose(1, 0, 2))
-        memory.write(base, columns.astype(ELEMENT).tobytes())
+        for strip in range(self.strips):
+            rows = plane[strip * self.strip_pitch : strip * self.strip_pitch + self._rows]
+            columns = np.ascontiguousarray(rows.transpose(1, 0, 2))
+            memory.write(base + strip * self.strip_step, columns.astype(ELEMENT).tobytes())
 
     def load(self, memory: Readable) -> Elements:
-        """The height x width x channels elements in ``memory``, without the pixels around.
+        """The height x width x channels elements in ``memory``, without the pixels around; rows
+        outside all strips are 0.
 
         Raises:
             isa.image.ImageError: the map lies outside the memory.
         """
-        across, down = self.width + 2 * self.padding, self.height + 2 * self.padding
-        planes = [
-            np.frombuffer(
-                memory.read(self.base + number * self.slice_step, across * self.x_step), ELEMENT
-            ).reshape(across, down, self.depth)
-            for number in range(self.slices)
-        ]
+        across = self.width + 2 * self.padding
+        shape = (self.height + 2 * self.padding, across, self.slices * self.depth)
+        values = np.zeros(shape, ELEMENT)
+        for number in range(self.slices):
+            for strip in range(self.strips):
+                where = self.base + number * self.slice_step + strip * self.strip_step
+                data = np.frombuffer(memory.read(where, across * self.x_step), ELEMENT)
+                columns = data.reshape(across, self._rows, self.depth)
+                top, first = strip * self.strip_pitch, number * self.depth
+                values[top : top + self._rows, :, first : first + self.depth] = columns.transpose(
+                    1, 0, 2
+                )
         inside = slice(self.padding, self.padding + self.height)
-        values = np.concatenate(planes, axis=2).transpose(1, 0, 2)[inside]
-        return values[:, self.padding : self.padding + self.width, : self.channels]
+        return values[inside, self.padding : self.padding + self.width, : self.channels]
 
 
 def vectors(base: int, length: int, batch: int, pitch: int | None = None) -> FeatureMap:
@@ -190,97 +243,6 @@ def vectors(base: int, length: int, batch: int, pitch: int | None = None) -> Fea
     pitch = round_up(length * ELEMENT_BYTES, COLUMN_BYTES) if pitch is None else pitch
     depth = pitch // ELEMENT_BYTES
     return FeatureMap(base=base, width=batch, height=1, channels=length, depth=depth)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StripMap(FeatureMap):
-    """A map in which each row of windows has its own strip of ``rows`` rows of pixels.
-
-    Within a strip, pixels are laid out as in a :class:`FeatureMap` of the strip's height. A
-    complete window of a slice is then one contiguous piece of memory, but some rows are stored more
-    than once. This suits a network's first image, which has few channels and comes from the host.
-
-    Attributes:
-        rows: height of a window in pixels, at least 1.
-        stride: pixels from one row of windows to the next, at least 1.
-
-    Raises:
-        KernelError: a value out of range, or windows higher than the padded map.
-    """
-
-    rows: int
-    stride: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        CHECK.at_least("stride", self.stride, 1)
-        if not 1 <= self.rows <= self.height + 2 * self.padding:
-            raise KernelError(
-                f"rows must be from 1 to {self.height + 2 * self.padding}, not {self.rows}"
-            )
-
-    @property
-    def strips(self) -> int:
-        """Number of strips."""
-        return (self.height + 2 * self.padding - self.rows) // self.stride + 1
-
-    @cached_property
-    def x_step(self) -> int:
-        return self.rows * self.y_step
-
-    @property
-    def strip_step(self) -> int:
-        """Bytes from a strip to the next."""
-        return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
-
-    @cached_property
-    def slice_step(self) -> int:
-        return self.strips * self.strip_step
-
-    def down_step(self, stride: int) -> int:
-        if stride != self.stride:
-            raise KernelError(f"the strips are {self.stride} rows apart, not {stride}")
-        return self.strip_step
-
-    def address(self, x: int, y: int, channel: int = 0) -> int:
-        """Address of one channel of a pixel in the uppermost row of a strip.
-
-        Raises:
-            KernelError: no strip starts at ``y``.
-        """
-        strip, inside = divmod(y + self.padding, self.stride)
-        if inside or not 0 <= strip < self.strips:
-            raise KernelError(f"no strip starts at row {y}")
-        piece, rest = divmod(channel, self.depth)
-        return (
-            self.base
-            + piece * self.slice_step
-            + strip * self.strip_step
-            + (x + self.padding) * self.x_step
-            + rest * ELEMENT_BYTES
-        )
-
-    def load(self, memory: Readable) -> Elements:
-        """The height x width x channels elements in ``memory``; rows outside all strips are 0."""
-        across = self.width + 2 * self.padding
-        shape = (self.height + 2 * self.padding, across, self.slices * self.depth)
-        values = np.zeros(shape, ELEMENT)
-        for number in range(self.slices):
-            for strip in range(self.strips):
-                where = self.base + number * self.slice_step + strip * self.strip_step
-                data = np.frombuffer(memory.read(where, across * self.x_step), ELEMENT)
-                columns = data.reshape(across, self.rows, self.depth)
-                top, first = strip * self.stride, number * self.depth
-                values[top : top + self.rows, :, first : first + self.depth] = columns.transpose(
-                    1, 0, 2
-                )
-        inside = slice(self.padding, self.padding + self.height)
-        return values[inside, self.padding : self.padding + self.width, : self.channels]
-
-    def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
-        for strip in range(self.strips):
-            rows = plane[strip * self.stride : strip * self.stride + self.rows]
-            super()._store_plane(memory, base + strip * self.strip_step, rows)
 
 
 @dataclass(frozen=True, kw_only=True)

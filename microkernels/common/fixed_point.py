@@ -1,8 +1,9 @@
 """The vector unit's fixed-point arithmetic on NumPy arrays, for the kernels' golden models.
 
-Elements are signed 16-bit numbers with :data:`FRACTION_LIMIT` or fewer fraction bits. A sum of
-products is exact, shifted right by the fraction bits with halves rounded up, and saturated once;
-additions saturate (docs/decisions/machine.md).
+Elements are signed 16-bit numbers. A map has a *fraction*, which may be negative, or more than 15:
+an element is its real number times two to the power of it. A sum of products is exact, shifted
+right by at most :data:`FRACTION_LIMIT` bits with halves rounded up, and saturated once; additions
+saturate (docs/decisions/machine.md).
 
 In a map of bytes an element is a pair of signed bytes, the first in the low half. Layers that exist
 in both widths have an attribute ``bits``, 16 or 8: of a *number*, which is an element or a byte.
@@ -24,15 +25,16 @@ from numpy.typing import NDArray
 
 from .errors import CHECK, KernelError
 
-#: Arrays of elements, and of any type.
+#: Arrays of elements, and of any type; of real numbers.
 Elements = np.ndarray[Any, Any]
+Reals = NDArray[np.floating[Any]]
 
 #: Type of an element in memory and the scratchpad.
 ELEMENT = np.dtype("<i2")
 ELEMENT_BYTES = ELEMENT.itemsize
 LOWEST = -(1 << 15)
 HIGHEST = (1 << 15) - 1
-#: Maximum fraction bits of an element.
+#: Maximum bits by which sums of products are shifted.
 FRACTION_LIMIT = 15
 #: Type of a number in a map of bytes.
 BYTE = np.dtype("i1")
@@ -202,3 +204,16 @@ def to_fixed(values: Elements, fraction: int) -> Elements:
         raise KernelError("values must be finite numbers")
     # The engine doesn't do this arithmetic, so values limited here don't count as saturated.
     return np.clip(np.floor(scaled + 0.5), LOWEST, HIGHEST).astype(ELEMENT)
+
+
+def as_elements(values: Reals, fraction: int, bits: int = 16) -> Elements:
+    """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, halves up, and
+    limited to ``bits``."""
+    scaled = np.floor(np.ldexp(np.asarray(values, np.float64), fraction) + 0.5)
+    limits = np.iinfo(NUMBERS[bits])
+    return np.clip(scaled, limits.min, limits.max).astype(ELEMENT)
+
+
+def real_of(values: Elements, fraction: int) -> Reals:
+    """Elements with ``fraction`` fraction bits as real numbers."""
+    return np.ldexp(values.astype(np.float64), -fraction)

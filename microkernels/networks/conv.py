@@ -11,7 +11,7 @@ import numpy as np
 from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, Elements, Reals, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
@@ -35,7 +35,7 @@ from microkernels.runtime.ring import ChipEngines
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .maps import BYTE_BITS, MapSize, Size2, Windows, from_memory, in_memory, size2
-from .parameters import RealParameters, Reals, Weights
+from .parameters import RealParameters, Weights
 
 #: Maximum words of a program per column of a convolution's window.
 _COLUMN_WORDS = 64

@@ -2,24 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.program import Declared
-from isa.run import Launch
+from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, packed
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, packed
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
 from microkernels.runtime.ring import ChipEngines
 
-from .families import SumLayer, same_size
+from .families import KernelLayer, KernelStep, SumLayer, same_size
 from .layer import (
     LANES,
     LAUNCH_CYCLES,
@@ -31,7 +28,7 @@ from .layer import (
 )
 from .maps import BYTE_BITS, MapSize, StoredMaps, in_memory
 from .moves import Move, from_all, moves_of
-from .parameters import RealParameters, Reals, Weights
+from .parameters import RealParameters, Weights
 
 
 def in_order(vectors: Elements, order: NDArray[np.int64]) -> Elements:
@@ -100,90 +97,8 @@ def _flat_moves(source: StoredMaps, target: FeatureMap, vault: int) -> list[Move
     return from_all(moves, vault)
 
 
-class _DenseStep(LayerStep):
-    """A step of a fully connected layer; each vault computes some of the outputs."""
-
-    @property
-    def layer(self) -> "Dense":
-        """The layer."""
-        return cast(Dense, self.plan.layer)
-
-    @property
-    def part(self) -> DensePart:
-        """A vault's part."""
-        part = self.plan.part
-        assert isinstance(part, DensePart)
-        return part
-
-    @property
-    def in_place(self) -> bool:
-        """Whether it reads what its source has written where it is."""
-        source, plan = self.sources[0], self.plan
-        return source is not None and _in_place(source, plan)
-
-    def layout(self, vault: int) -> DenseLayout:
-        """The layout in a vault."""
-        offsets = self.target.offsets
-        source, written = None, self.sources[0]
-        if self.in_place:
-            assert written is not None
-            source = vectors(
-                self.ring.address(vault, written.offsets[0]),
-                self.part.plan.inputs,
-                len(written.offsets),
-                round_up(written.bytes, COLUMN_BYTES),
-            )
-        return DenseLayout(
-            plan=self.part.plan,
-            target=vectors(
-                self.ring.address(vault, offsets[0]),
-                self.part.plan.output_elements,
-                len(offsets),
-                self.target.bytes,
-            ),
-            base=self.ring.address(vault, self.offset),
-            source=source,
-        )
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
-
-    @property
-    def launch(self) -> Launch:
-        program = dense_program(
-            self.layout(0),
-            fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
-        )
-        return self._launch(program, self.offset)
-
-    @property
-    def declared(self) -> Declared:
-        return self.layout(0).declared
-
-    def store_input(self, memory: Writable, images: Elements) -> None:
-        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
-        for vault in range(self.ring.vaults):
-            if self.target.tile(vault) is not None:
-                self.layout(vault).inputs.store(memory, flat[np.newaxis])
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        assert weights is not None
-        ordered = replace(weights, weights=in_order(weights.weights, self.part.order))
-        for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, self.offset)
-            if self.target.tile(vault) is None:
-                memory.write(base, idle_block(base, self.pes))
-                continue
-            part = self._part(ordered, vault)
-            elements = in_memory(part.weights, self.layer.bits)
-            bias = rounding_bias(part.bias, len(part.bias), self.layer.narrow)
-            self.layout(vault).store(memory, elements, bias, relu=self.layer.relu)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Dense(SumLayer):
+class Dense(SumLayer, KernelLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
 
     A map given as input is flattened channel by channel, each row by row, like ONNX's Flatten.
@@ -193,7 +108,6 @@ class Dense(SumLayer):
         fraction, relu, narrow: as for :class:`microkernels.networks.families.SumLayer`.
     """
 
-    step = _DenseStep
     reads_regions = False
     holds_inputs = True
     has_tiles = False
@@ -222,12 +136,12 @@ class Dense(SumLayer):
     ) -> float:
         # Weights of channels that fill a slice are read, too.
         elements = source.width * source.height * round_up(source.channels, depth)
-        return elements * self.outputs * ELEMENT_BYTES / MEMORY_BYTES / engines.ring.vaults
+        return elements * self.outputs * ELEMENT_BYTES / MEMORY_BYTES / engines.vaults
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices; all vaults have about as many.
         slices = plan.cut.slices
-        parts = -(-slices // -(-slices // work.engines.ring.vaults))
+        parts = -(-slices // -(-slices // work.engines.vaults))
         return [replace(plan, cut=replace(plan.cut, parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
@@ -263,6 +177,56 @@ class Dense(SumLayer):
         )
         return replace(plan, part=DensePart(self._numbers(order, plan.input), part))
 
+    # The step.
+
+    def tile(self, step: KernelStep) -> DensePart:
+        part = step.plan.part
+        assert isinstance(part, DensePart)
+        return part
+
+    def vault_layout(self, step: KernelStep, vault: int) -> DenseLayout | None:
+        if step.target.tile(vault) is None:
+            return None
+        plan, offsets = step.tile.plan, step.target.offsets
+        (written,), source = step.sources, None
+        if written is not None and _in_place(written, step.plan):
+            source = vectors(
+                step.engines.address(vault, written.offsets[0]),
+                plan.inputs,
+                len(written.offsets),
+                round_up(written.bytes, COLUMN_BYTES),
+            )
+        return DenseLayout(
+            plan=plan,
+            target=vectors(
+                step.engines.address(vault, offsets[0]),
+                plan.output_elements,
+                len(offsets),
+                step.target.bytes,
+            ),
+            base=step.engines.address(vault, step.offset),
+            source=source,
+        )
+
+    def program(self, layout: DenseLayout, vault_bits: int) -> Program:
+        return dense_program(layout, fraction=self.fraction, vault_bits=vault_bits)
+
+    def vault_weights(self, step: KernelStep, weights: Weights, vault: int) -> Weights:
+        part = step.part(weights, vault)
+        return replace(part, weights=in_order(part.weights, step.tile.order))
+
+    def store(self, layout: DenseLayout, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        elements = in_memory(weights.weights, self.bits)
+        bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
+        layout.store(memory, elements, bias, relu=self.relu)
+
+    def store_input(self, step: LayerStep, memory: Writable, images: Elements) -> None:
+        assert isinstance(step, KernelStep)
+        flat = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+        for layout in filter(None, map(step.layout, range(step.engines.vaults))):
+            layout.inputs.store(memory, flat[np.newaxis])
+
     def _numbers(self, order: NDArray[np.int64], size: MapSize) -> NDArray[np.int64]:
         """Indices of the numbers of elements with these indices, each at its place.
 
@@ -277,10 +241,11 @@ class Dense(SumLayer):
 
     def moves(self, step: LayerStep, vault: int) -> list[Move]:
         (source,) = step.sources
-        assert isinstance(step, _DenseStep)
-        if source is None or step.in_place or step.target.tile(vault) is None:
+        assert isinstance(step, KernelStep)
+        layout = step.layout(vault)
+        if source is None or layout is None or _in_place(source, step.plan):
             return []
-        return _flat_moves(source, step.layout(vault).inputs, vault)
+        return _flat_moves(source, layout.inputs, vault)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

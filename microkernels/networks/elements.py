@@ -12,6 +12,8 @@ from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     FRACTION_LIMIT,
     Elements,
+    Reals,
+    as_elements,
 )
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, arguments_beyond, curve_of
 from microkernels.nn.element import ElementLayout
@@ -27,7 +29,7 @@ from .curves import ARGUMENT, UNFITTED, Function, evaluated, fitted
 from .families import PixelLayer
 from .layer import LANES, MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .maps import MapSize
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 #: Functions of the logistic unit.
 LOGISTIC = ("tanh", "sigmoid")
@@ -148,7 +150,7 @@ class ElementWise(PixelLayer, ElementOperation):
             case "affine":
                 factor, offset = parameters.affine[self.name]
                 return {
-                    "fraction": fractions.shift,
+                    "fraction": self.shift(fractions),
                     "factor": number(factor, fractions.weights),
                     "offset": number(offset, out),
                 }
@@ -156,7 +158,7 @@ class ElementWise(PixelLayer, ElementOperation):
                 low, high = (number(bound, out) for bound in parameters.bounds[self.name])
                 return {"low": low, "high": high}
             case "multiply":
-                return {"fraction": fractions.shift}
+                return {"fraction": self.shift(fractions)}
             case "tanh" | "sigmoid" | "gelu" | "erf":
                 return {"fraction": out}
         return {}

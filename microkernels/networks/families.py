@@ -14,11 +14,18 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements, check_fraction
+from microkernels.common.fixed_point import (
+    FRACTION_LIMIT,
+    HIGHEST,
+    Elements,
+    Reals,
+    as_elements,
+    check_fraction,
+)
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
-from microkernels.nn.line import BlockLayout, line_program
+from microkernels.nn.line import line_program
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep
@@ -37,7 +44,7 @@ from .maps import (
     within,
 )
 from .moves import Move, map_moves
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
@@ -77,7 +84,7 @@ class WeightLayer(Layer):
             weights=as_elements(real.weights, fractions.weights, self.bits),
             bias=as_elements(real.bias, fractions.output, self.output_bits),
         )
-        return replace(self, fraction=fractions.shift), weights
+        return replace(self, fraction=self.shift(fractions)), weights
 
     def with_relu(self) -> Layer | None:
         return None if self.relu else replace(self, relu=True)
@@ -139,8 +146,8 @@ class SumLayer(WeightLayer):
         # Eight bits need no instruction that shifts sums, which must hold the biases.
         real = parameters.real[self.name]
         largest, out = float(np.abs(real.bias).max(initial=0.0)), fractions.output
-        narrow = min(fractions.shift, MOST_NARROW)
-        while narrow > max(0, fractions.shift - self.byte_fraction) and (
+        narrow = min(self.shift(fractions), MOST_NARROW)
+        while narrow > max(0, self.shift(fractions) - self.byte_fraction) and (
             np.ldexp(largest, out + narrow) > HIGHEST / 2
         ):
             narrow -= 1
@@ -150,43 +157,25 @@ class SumLayer(WeightLayer):
             weights=as_elements(real.weights, fractions.weights, self.bits),
             bias=np.minimum(as_elements(real.bias, sums.output), HIGHEST - half),
         )
-        return replace(self, fraction=sums.shift, narrow=narrow), weights
+        return replace(self, fraction=self.shift(sums), narrow=narrow), weights
 
 
-class _MapStep(LayerStep):
-    """A step of a layer of maps; each vault computes its tile."""
+class KernelStep(LayerStep):
+    """A step of a layer with a kernel, which runs in each vault."""
 
     @property
-    def layer(self) -> "MapLayer":
+    def layer(self) -> "KernelLayer":
         """The layer."""
-        return cast(MapLayer, self.plan.layer)
+        return cast(KernelLayer, self.plan.layer)
 
     @cached_property
     def tile(self) -> Any:
-        """The shape or plan of the kernel for a tile."""
-        return self.layer.tile_shape(self.plan)
+        """The shape or plan of the kernel for a vault's tile."""
+        return self.layer.tile(self)
 
-    def layout(self, vault: int) -> BlockLayout:
-        """The layout in a vault that has images."""
-        target = self.target
-        first, *further = [
-            self.layer.layout(
-                self.tile,
-                self.read(vault, round_),
-                target.map(vault, round_),
-                base=self.ring.address(vault, self.offset),
-                engines=self.engines,
-            )
-            for round_ in range(target.rounds)
-            if target.image(vault, round_) is not None
-        ]
-        layout: BlockLayout = first.on_images(further)
-        return layout
-
-    @property
-    def launch(self) -> Launch:
-        program = self.layer.program(self.layout(0), self.ring.address_bits)
-        return self._launch(program, self.offset + self._first)
+    def layout(self, vault: int) -> Any:
+        """The layout in a vault; None: it has no work."""
+        return self.layer.vault_layout(self, vault)
 
     @cached_property
     def _first(self) -> int:
@@ -195,12 +184,20 @@ class _MapStep(LayerStep):
 
     @cached_property
     def _block(self) -> int:
+        """Bytes of the block after them; 0: the data have their own."""
+        if not self.layer.block_last:
+            return 0
         size = max(len(self.layout(0).block(0)), len(idle_block(0, self.pes)))
         return round_up(size, COLUMN_BYTES)
 
     @property
+    def _parameters(self) -> int:
+        """Offset of the parameter block."""
+        return self.offset + (self._first if self._block else 0)
+
+    @property
     def bytes(self) -> int:
-        return self._first + self._block + self._gap
+        return self._first + self._block + (self._gap if self._block else 0)
 
     @property
     def _gap(self) -> int:
@@ -208,31 +205,67 @@ class _MapStep(LayerStep):
         return COLUMN_BYTES if self.engines.alignment == COLUMN_BYTES else 0
 
     @property
+    def launch(self) -> Launch:
+        program = self.layer.program(self.layout(0), self.engines.address_bits)
+        return self._launch(program, self._parameters)
+
+    @property
     def declared(self) -> Declared:
+        if not self._block:
+            declared: Declared = self.layout(0).declared
+            return declared
         # A program may read one word past its part of a block: between this step's data and the
         # next place, which nothing writes.
         past = WORD_BYTES if self._gap or self.bytes % self.engines.alignment else 0
-        block = Span(self.offset + self._first, self._block + past)
+        block = Span(self._parameters, self._block + past)
         return Declared(constants=(block,), slots=self.pes)
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
-        for vault in range(self.ring.vaults):
-            at = self.ring.address(vault, self.offset + self._first)
-            target = self.target
-            if target.tile(vault) is None or target.image(vault, 0) is None:
+        for vault in range(self.engines.vaults):
+            at = self.engines.address(vault, self._parameters)
+            layout = self.layout(vault)
+            if layout is None:
                 memory.write(at, idle_block(at, self.pes))
                 continue
-            layout = self.layout(vault)
-            part = None if weights is None else self._part(weights, vault)
+            part = None if weights is None else self.layer.vault_weights(self, weights, vault)
             self.layer.store(layout, memory, part)
-            memory.write(at, layout.block(at))
+            if self._block:
+                memory.write(at, layout.block(at))
+
+
+class KernelLayer(Layer):
+    """A layer that a kernel computes, in each vault a part."""
+
+    step = KernelStep
+    #: The parameter block follows the kernel's data, as vaults have different numbers of images.
+    block_last: ClassVar[bool] = False
+
+    @abstractmethod
+    def tile(self, step: KernelStep) -> Any:
+        """The shape or plan of the kernel for a vault's tile."""
+
+    @abstractmethod
+    def vault_layout(self, step: KernelStep, vault: int) -> Any:
+        """The layout in a vault; None: it has no work."""
+
+    @abstractmethod
+    def program(self, layout: Any, vault_bits: int) -> Program:
+        """The program of all vaults."""
+
+    @abstractmethod
+    def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
+        """Write the constant data, except blocks that follow them, to a vault's ``memory``."""
+
+    def vault_weights(self, step: KernelStep, weights: Weights, vault: int) -> Weights:
+        """The weights that a vault needs."""
+        return step.part(weights, vault)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapLayer(Layer):
+class MapLayer(KernelLayer):
     """A layer that computes a map from regions of maps of the same slices."""
 
-    step = _MapStep
+    block_last = True
     #: Creates the layouts of the layer's kernel.
     layouts: ClassVar[Callable[..., Any]]
 
@@ -250,7 +283,7 @@ class MapLayer(Layer):
         # Pixels around the map do not move.
         width, height = min(region.width, size.width), min(region.height, size.height)
         elements = width * height * region.channels
-        if self.covers(before, plan, work.engines.ring.vaults):
+        if self.covers(before, plan, work.engines.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
 
@@ -268,6 +301,26 @@ class MapLayer(Layer):
     @abstractmethod
     def tile_shape(self, plan: LayerPlan) -> Any:
         """The shape or plan of the kernel for a vault's tile."""
+
+    def tile(self, step: KernelStep) -> Any:
+        return self.tile_shape(step.plan)
+
+    def vault_layout(self, step: KernelStep, vault: int) -> Any:
+        target = step.target
+        if target.tile(vault) is None or target.image(vault, 0) is None:
+            return None
+        first, *further = [
+            self.layout(
+                step.tile,
+                step.read(vault, round_),
+                target.map(vault, round_),
+                base=step.engines.address(vault, step.offset),
+                engines=step.engines,
+            )
+            for round_ in range(target.rounds)
+            if target.image(vault, round_) is not None
+        ]
+        return first.on_images(further)
 
     def layout(
         self,
@@ -298,11 +351,9 @@ class MapLayer(Layer):
         )
 
     def program(self, layout: Any, vault_bits: int) -> Program:
-        """The program of all vaults."""
         return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
-        """Write the constant data, except parameter blocks, to a vault's ``memory``."""
         layout.store(memory)
 
 

@@ -63,7 +63,7 @@ class MoveStep(LayerStep):
     @property
     def launch(self) -> Launch:
         program = move_program(
-            vault_bits=self.ring.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
+            vault_bits=self.engines.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
         )
         return self._launch(program, self.offset)
 
@@ -73,7 +73,7 @@ class MoveStep(LayerStep):
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         for vault, moves in enumerate(self.moves):
-            base = self.ring.address(vault, self.offset)
+            base = self.engines.address(vault, self.offset)
             memory.write(base, move_block(base, moves, self.pes))
 
 
@@ -212,7 +212,7 @@ class NetworkLayout:
             elif self.plan.outputs_written_in_place.get(source) == use:
                 start, last = self._times[source], max(last, self._last_use(source))
             maps = StoredMaps(
-                ring=self.plan.ring,
+                engines=self.plan.engines,
                 size=plan.inputs[number],
                 batch=self.plan.batch,
                 cut=plan.cut,
@@ -229,7 +229,7 @@ class NetworkLayout:
         name = plan.layer.name
         reader = self.plan.outputs_written_in_place.get(name)
         maps = StoredMaps(
-            ring=self.plan.ring,
+            engines=self.plan.engines,
             size=plan.output,
             batch=self.plan.batch,
             cut=plan.cut,
@@ -244,13 +244,14 @@ class NetworkLayout:
         self.outputs[name] = maps
 
     def _check_room(self) -> None:
-        room = 1 << self.plan.ring.address_bits
+        engines = self.plan.engines
+        room = 1 << engines.address_bits
         if self.end <= room:
             return
-        needed = self.plan.ring.vaults * self.end
+        needed = engines.vaults * self.end
         raise KernelError(
             f"the network needs {_amount(self.end)} in each vault "
-            f"({counted(self.plan.ring.vaults, 'vault')}), {_amount(self.end - room)} more than it "
+            f"({counted(engines.vaults, 'vault')}), {_amount(self.end - room)} more than it "
             "has; weights and maps of a vault shrink "
             f"with more vaults: {-(-needed // room)} or more may do"
         )
@@ -285,7 +286,7 @@ class NetworkLayout:
             placed: its step, if it has a place.
         """
         step = placed or self._step(layer.step or MoveStep, layer)
-        moves = [layer.moves(step, vault) for vault in range(self.plan.ring.vaults)]
+        moves = [layer.moves(step, vault) for vault in range(self.plan.engines.vaults)]
         if any(moves):
             yield self._place(replace(self._step(MoveStep, layer), moves=moves))
         if placed is not None:
@@ -297,7 +298,7 @@ class NetworkLayout:
         """A layer's launches, by the layer's name."""
         return tuple(_launch(step) for step in self.steps if step.layer_name == layer)
 
-    @property
+    @cached_property
     def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
         return {step.name: step for step in self.steps}
@@ -329,8 +330,8 @@ class NetworkLayout:
     def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
         """Write everything except the images to ``memory``."""
         constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
-        for vault in range(self.plan.ring.vaults):
-            memory.write(self.plan.ring.address(vault, self._constants), constants)
+        for vault in range(self.plan.engines.vaults):
+            memory.write(self.plan.engines.address(vault, self._constants), constants)
         for use, maps in self.inputs.items():
             source = self.plan.network.sources[use.name][use.number]
             if source != INPUT and maps.surrounded:
@@ -354,7 +355,7 @@ class NetworkLayout:
         for step in self.steps:
             layer = step.plan.layer
             if not layer.reads_regions and INPUT in self.plan.network.sources[layer.name]:
-                step.store_input(memory, elements)
+                layer.store_input(step, memory, elements)
 
     def load(self, memory: Readable, name: str) -> Elements:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""
@@ -426,12 +427,8 @@ class NetworkJob(KernelJob):
     def step_of(self, launch: str) -> tuple[str, bool]:
         """The layer of a launch, by the launch's name, and whether the launch moves the layer's
         input."""
-        step = self._steps[launch]
+        step = self.layout.launch_steps[launch]
         return step.layer_name, isinstance(step, MoveStep)
-
-    @cached_property
-    def _steps(self) -> Mapping[str, LayerStep]:
-        return self.layout.launch_steps
 
 
 def _check_further(
@@ -507,6 +504,6 @@ def network_job(
         golden=Golden(model, lazy=True),
         end=layout.end,
         pes=machine.pes,
-        ring=machine.ring,
+        ring=machine,
         operations=plan.operations * batch,
     )

@@ -14,18 +14,18 @@ from isa.program import Declared, Program
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
-from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, packed
+from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, Reals, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from support.checks import shown
 
 from .curves import Function
 from .maps import MapCut, MapSize, StoredMaps, Windows, cuts
 from .moves import Move
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 #: Converts items to a tuple.
 Constructor = Callable[..., Sequence[Any]]
@@ -164,11 +164,6 @@ class LayerStep(ABC):
         return self.plan.layer.name
 
     @property
-    def ring(self) -> VaultRing:
-        """The ring of vaults."""
-        return self.engines.ring
-
-    @property
     def pes(self) -> int:
         """Engines per vault."""
         return self.engines.pes
@@ -202,11 +197,6 @@ class LayerStep(ABC):
             weights: of the layer; None: it has no weights.
         """
 
-    def store_input(self, memory: Writable, images: Elements) -> None:
-        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
-        a layer that reads it but no regions."""
-        raise AssertionError(f"{self.layer_name} reads regions")
-
     def read(self, vault: int, round_: int) -> list[FeatureMap]:
         """The regions that a vault reads in a round, moved or where they were written."""
         maps: list[FeatureMap] = []
@@ -230,9 +220,9 @@ class LayerStep(ABC):
 
     def constant(self, value: int, vault: int) -> int:
         """Address in a vault of elements of 0, or of the lowest value."""
-        return self.engines.ring.address(vault, self.constants[value == LOWEST])
+        return self.engines.address(vault, self.constants[value == LOWEST])
 
-    def _part(self, weights: Weights, vault: int) -> Weights:
+    def part(self, weights: Weights, vault: int) -> Weights:
         """Weights of a vault's channels, with zeros for channels that it lacks."""
         tile = self.target.tile(vault)
         assert tile is not None
@@ -404,7 +394,7 @@ class Layer(ABC):
         Parameters:
             first: the layer reads the network's input.
         """
-        every = cuts(plan.cut, work.engines.ring.vaults, work.batch)
+        every = cuts(plan.cut, work.engines.vaults, work.batch)
         return [replace(plan, cut=cut) for cut in every]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
@@ -458,6 +448,11 @@ class Layer(ABC):
         """
         return []
 
+    def store_input(self, step: LayerStep, memory: Writable, images: Elements) -> None:
+        """Write the network's input, batch x height x width x channels elements, to ``memory``, for
+        a layer that reads it but no regions."""
+        raise AssertionError(f"{self.name} reads regions")
+
     # Numbers.
 
     @abstractmethod
@@ -494,7 +489,8 @@ class Layer(ABC):
 
     def shift(self, fractions: Fractions) -> int:
         """Bits by which it does."""
-        return fractions.shift
+        first, *second = fractions.sources
+        return first + (second[0] if second else fractions.weights) - fractions.output
 
     def tied(self, sources: tuple[str, ...]) -> tuple[str, ...]:
         """Those of its sources whose maps have the fraction bits of its output."""

@@ -111,7 +111,7 @@ def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int
         try:
             plan = plan_lstm(
                 shape,
-                vaults=engines.ring.vaults * parts,
+                vaults=engines.vaults * parts,
                 sharers=engines.pes // parts,
                 scratchpad_bytes=engines.scratchpad_bytes,
             )
@@ -152,10 +152,10 @@ class SequenceLayout:
                 f"{counted(self.parts, 'part')} of {self.plan.sharers} engines are not the "
                 f"{self.engines.pes} engines of a vault"
             )
-        if self.end > (room := 1 << self.engines.ring.address_bits):
+        if self.end > (room := 1 << self.engines.address_bits):
             raise KernelError(
                 f"the sequence needs {self.end} bytes in each vault "
-                f"({counted(self.engines.ring.vaults, 'vault')}), which has {room}: "
+                f"({counted(self.engines.vaults, 'vault')}), which has {room}: "
                 "give more vaults, or fewer steps"
             )
 
@@ -244,7 +244,7 @@ class SequenceLayout:
     def part(self, number: int) -> LstmLayout:
         """The data used only by part ``number``."""
         vault, inside = divmod(number, self.parts)
-        base = self.engines.ring.address(vault, self._own + inside * self._part_bytes)
+        base = self.engines.address(vault, self._own + inside * self._part_bytes)
         return LstmLayout(plan=self.plan, vault=number, base=base)
 
     # Chunks.
@@ -252,7 +252,7 @@ class SequenceLayout:
     def _place(self, vault: int, offset: int, member: int) -> int:
         """Address of a member's vectors in the chunk at ``offset`` of ``vault``."""
         shift = member * self.plan.vectors * self.plan.chunk_bytes
-        return self.engines.ring.address(vault, offset + shift)
+        return self.engines.address(vault, offset + shift)
 
     def _home(self, number: int, share: int, member: int) -> int:
         """The vault of a member's vectors in chunk ``number``: of the parts that compute the
@@ -270,7 +270,7 @@ class SequenceLayout:
         plan = self.plan
         count = plan.input_chunks - plan.y_chunks
         piece = number * plan.sharers + member
-        vault = piece * self.engines.ring.vaults // (count * plan.sharers)
+        vault = piece * self.engines.vaults // (count * plan.sharers)
         return self._place(vault, self._x + (step * count + number) * self._slot_bytes, member)
 
     def _m_chunk(self, number: int, member: int) -> int:
@@ -292,7 +292,7 @@ class SequenceLayout:
             weights: of the layer, checked.
             c, y: before the first step, batch x cells and batch x outputs elements.
         """
-        ring, plan = self.engines.ring, self.plan
+        ring, plan = self.engines, self.plan
         for vault in range(ring.vaults):
             for flags in (self.y_flags, self.m_flags):
                 memory.write(ring.address(vault, flags.base), flags.contents())
@@ -371,7 +371,7 @@ class SequenceLayout:
             0,
             plan.left_at_last(number),
         ]
-        ring, full = self.engines.ring, self.engines.ring.address(vault, self.y_flags.full)
+        ring, full = self.engines, self.engines.address(vault, self.y_flags.full)
         y_marks, m_marks = (
             [
                 ring.address(self._home(chunk, flags.share, member), offset)
@@ -431,7 +431,7 @@ class _Sequence(LstmCode):
             layout.plan,
             fraction,
             weight_fraction=weight_fraction,
-            vault_bits=layout.engines.ring.address_bits,
+            vault_bits=layout.engines.address_bits,
         )
         self._layout = layout
         w = self.writer
@@ -578,6 +578,6 @@ def lstm_sequence_job(
         golden=Golden(model, lazy=True),
         end=layout.end,
         pes=machine.pes,
-        ring=machine.ring,
+        ring=machine,
         operations=steps * shape.operations,
     )

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
+from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, packed, unpack
 from microkernels.common.memory import Readable, Writable
 from microkernels.nn.conv_shape import pair_bytes
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 #: Bits of the numbers in maps of bytes.
 BYTE_BITS = 8
@@ -381,19 +381,19 @@ class StoredMaps:
     that it writes: the tiles.
 
     Attributes:
-        ring: of the vaults.
+        engines: of the chip.
         size: of the map. batch: number of images.
         cut: of the output of the layer that reads or writes the map.
         depth: channels per slice of this map.
         offsets: within each vault, of each round's tile: the first ``cut.images`` images, the next
             ones, and so on.
         windows: that the layer reads; of what it writes :data:`PIXELS`.
-        strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
+        strips: the maps are in strips (:mod:`microkernels.common.feature_map`).
         inside: of what a layer writes, the maps of its only user if tiles are within its vaults'
             regions; there are then no ``offsets``.
     """
 
-    ring: VaultRing
+    engines: ChipEngines
     size: MapSize
     batch: int
     cut: MapCut
@@ -454,12 +454,11 @@ class StoredMaps:
                 first=first,
                 **self.whole._asdict(),
             )
-        base = self.ring.address(vault, self.offsets[round_])
+        base = self.engines.address(vault, self.offsets[round_])
         place = {"base": base, "depth": self.depth, **self.whole._asdict()}
         if self.strips:
-            return StripMap(
-                **place, rows=self.windows.kernel.height, stride=self.windows.stride.height
-            )
+            kernel, stride = self.windows.kernel, self.windows.stride
+            place |= {"strip_rows": kernel.height, "strip_pitch": stride.height}
         return FeatureMap(**place)
 
     @property
@@ -480,7 +479,7 @@ class StoredMaps:
     @property
     def surrounded(self) -> bool:
         """Whether pixels around the map are stored."""
-        return any(self._outside(vault) for vault in range(self.ring.vaults))
+        return any(self._outside(vault) for vault in range(self.engines.vaults))
 
     def surround(self, memory: Writable) -> None:
         """Write the pixels around the map, and the same into the map, to the vaults that store
@@ -488,7 +487,7 @@ class StoredMaps:
         around = np.full(
             (self.whole.height, self.whole.width, self.whole.channels), self.windows.around, ELEMENT
         )
-        for vault in range(self.ring.vaults):
+        for vault in range(self.engines.vaults):
             if self._outside(vault):
                 for round_ in range(self.rounds):
                     self.map(vault, round_).store(memory, around)
@@ -496,7 +495,7 @@ class StoredMaps:
     def store(self, memory: Writable, images: Elements) -> None:
         """Write batch x height x width x channels elements to all vaults, each with its region."""
         windows, size = self.windows, self.size
-        tiles = ((vault, self.region(vault)) for vault in range(self.ring.vaults))
+        tiles = ((vault, self.region(vault)) for vault in range(self.engines.vaults))
         regions = {vault: region for vault, region in tiles if region is not None}
         # Where windows leave pixels out on one side, they reach farther beyond the other.
         below = max(0, *(region.y + region.height - size.height for region in regions.values()))

@@ -1,22 +1,12 @@
-"""Parameters of layers besides their sizes: weights, real parameters, fraction bits.
-
-A map's element is its real number times two to the power of the map's *fraction*, which may be
-negative, or more than 15.
-"""
+"""Parameters of layers besides their sizes: weights, real parameters, fraction bits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import ELEMENT, NUMBERS, Elements
-
 from .curves import Function
-
-#: Real numbers.
-Reals = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,12 +56,6 @@ class Fractions(NamedTuple):
     weights: int = 0
     ends: tuple[float, float] = (0.0, 0.0)
 
-    @property
-    def shift(self) -> int:
-        """Bits by which a layer of products shifts them right."""
-        first, *second = self.sources
-        return first + (second[0] if second else self.weights) - self.output
-
 
 class Peaks(NamedTuple):
     """Largest magnitudes within a layer.
@@ -85,16 +69,3 @@ class Peaks(NamedTuple):
     inner: float = 0.0
     source: float = 0.0
     factor: float | None = None
-
-
-def as_elements(values: Reals, fraction: int, bits: int = 16) -> Elements:
-    """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, halves up, and
-    limited to ``bits``."""
-    scaled = np.floor(np.ldexp(np.asarray(values, np.float64), fraction) + 0.5)
-    limits = np.iinfo(NUMBERS[bits])
-    return np.clip(scaled, limits.min, limits.max).astype(ELEMENT)
-
-
-def real_of(values: Elements, fraction: int) -> Reals:
-    """Elements with ``fraction`` fraction bits as real numbers."""
-    return np.ldexp(values.astype(np.float64), -fraction)

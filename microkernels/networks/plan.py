@@ -21,7 +21,7 @@ from isa.timing import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from support.errors import counted
 
 from .layer import CYCLE_BYTES, LAUNCH_CYCLES, ChipWork, LayerPlan
@@ -195,7 +195,7 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     ]
     fixed = {group[name]: (channels, 1) for _, name, channels in one_slice}
     for layer in network.layers:
-        shared = layer.output_depth(engines.ring.vaults)
+        shared = layer.output_depth(engines.vaults)
         if shared is not None:
             # A vault writes its outputs as one vector: one slice, or slices without gaps.
             fixed[group[layer.name]] = (shared, COLUMN_BYTES // ELEMENT_BYTES)
@@ -239,11 +239,6 @@ class NetworkPlan:
     moves: Mapping[str, float]
 
     @property
-    def ring(self) -> VaultRing:
-        """The ring of vaults."""
-        return self.engines.ring
-
-    @property
     def operations(self) -> int:
         """Additions, multiplications and comparisons per image."""
         return sum(part.layer.operations(part) for part in self.layers.values())
@@ -280,7 +275,7 @@ class NetworkPlan:
             covering = [
                 use
                 for use, user in users.items()
-                if user.layer.covers(plan, user, self.ring.vaults)
+                if user.layer.covers(plan, user, self.engines.vaults)
             ]
             if covering:
                 into[name] = max(covering, key=lambda use: users[use].region.elements)
@@ -319,7 +314,7 @@ class _Planner:
             except KernelError as error:
                 failed = str(error)
         if not fastest:
-            vaults = self.work.engines.ring.vaults
+            vaults = self.work.engines.vaults
             raise KernelError(f"{layer.name}: no cut over {counted(vaults, 'vault')}: {failed}")
         return [plan for _, _, plan in fastest]
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, lowest_element
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, lowest_element
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 from microkernels.runtime.ring import ChipEngines
@@ -15,7 +15,7 @@ from microkernels.runtime.ring import ChipEngines
 from .families import WindowLayer, surrounded
 from .layer import ChipWork, Constructor, LayerPlan
 from .maps import MapSize, Size2, Windows, from_memory, in_memory
-from .parameters import Peaks, RealParameters, Reals, Weights
+from .parameters import Peaks, RealParameters, Weights
 
 #: For estimates: an engine's cycles per output and per column of a window; bytes per cycle of its
 #: vault's memory.

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
+from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements, Reals
 
 from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep
 from .maps import MapSize, StoredMaps
 from .moves import PIECE_ELEMENTS, Move
-from .parameters import RealParameters, Reals, Weights
+from .parameters import RealParameters, Weights
 
 #: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2

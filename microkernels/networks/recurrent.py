@@ -2,28 +2,24 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.program import Declared
-from isa.run import Launch
+from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, Reals, as_elements
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import idle_block
 from microkernels.nn.recurrent import CELLS, Cell, RecurrentShape, run_elements, run_reals
 from microkernels.nn.recurrent_kernel import recurrent_program
 from microkernels.nn.recurrent_layout import RecurrentLayout, RecurrentPlan
 from microkernels.runtime.ring import ChipEngines
 
+from .families import KernelLayer, KernelStep
 from .layer import ChipWork, Layer, LayerPlan, LayerStep
 from .maps import MapSize, StoredMaps
 from .moves import Move
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .parameters import Fractions, Peaks, RealParameters, Weights
 from .rearrange import moves_between, owned_addresses
 
 #: Fraction bits of the gates' parts of the input, and of states.
@@ -35,87 +31,8 @@ _LIMIT = 7.99
 _PIECE = 25
 
 
-class _RecurrentStep(LayerStep):
-    """A step of a recurrent layer; each vault computes all sequences of its images."""
-
-    @property
-    def layer(self) -> "Recurrent":
-        """The layer."""
-        return cast(Recurrent, self.plan.layer)
-
-    @cached_property
-    def part(self) -> RecurrentPlan:
-        """The kernel's plan."""
-        target = self.target
-        return self.layer.part(self.plan, ChipWork(target.batch, self.engines))
-
-    def _images(self, vault: int) -> list[tuple[int, int]]:
-        """Rounds in which a vault has an image, and the image."""
-        target = self.target
-        every = ((round_, target.image(vault, round_)) for round_ in range(target.rounds))
-        return [(round_, image) for round_, image in every if image is not None]
-
-    def layout(self, vault: int) -> RecurrentLayout | None:
-        """The layout in a vault; None: it has no work."""
-        targets = [
-            (self.target.map(vault, round_), row)
-            for round_, _ in self._images(vault)
-            for row in range(self.plan.output.height)
-        ]
-        if not targets:
-            return None
-        base = self.ring.address(vault, self.offset)
-        layer = self.layer
-        return RecurrentLayout(self.part, targets, base, reverse=layer.reverse, final=layer.final)
-
-    def _layout(self) -> RecurrentLayout:
-        layout = self.layout(0)
-        assert layout is not None
-        return layout
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self._layout().end - self.offset, COLUMN_BYTES)
-
-    @property
-    def launch(self) -> Launch:
-        program = recurrent_program(self._layout(), vault_bits=self.ring.address_bits)
-        return self._launch(program, self.offset)
-
-    @property
-    def declared(self) -> Declared:
-        return self._layout().declared
-
-    def write(self, memory: Writable, weights: Weights | None) -> None:
-        assert weights is not None
-        for vault in range(self.ring.vaults):
-            layout = self.layout(vault)
-            if layout is None:
-                base = self.ring.address(vault, self.offset)
-                memory.write(base, idle_block(base, self.pes))
-            else:
-                layout.store(memory, weights.weights, weights.bias)
-
-    def moves(self, vault: int) -> list[Move]:
-        """A vault's moves."""
-        layout, layer = self.layout(vault), self.layer
-        assert layout is not None
-        source, *states = self.sources
-        places = [layout.start_addresses] * bool(layer.hidden)
-        places += [layout.kept_addresses] * bool(layer.kept)
-        count, moves = self.plan.output.height, []
-        for number, (_, image) in enumerate(self._images(vault)):
-            sequences = range(number * count, (number + 1) * count)
-            into = [layout.x_addresses(sequence) for sequence in sequences]
-            # Steps x sequences x gates x cells.
-            moves += _moved(source, image, np.stack(into, axis=1))
-            for state, of in zip(states, places, strict=True):
-                moves += _moved(state, image, np.stack(list(map(of, sequences))))
-        return moves
-
-
 @dataclass(frozen=True, kw_only=True)
-class Recurrent(Layer):
+class Recurrent(KernelLayer):
     """A layer of recurrent cells (:mod:`microkernels.nn.recurrent`).
 
     Its source has a pixel for each step and sequence, column by column, with the parts of the gates
@@ -136,7 +53,6 @@ class Recurrent(Layer):
     """
 
     reads_regions = False
-    step = _RecurrentStep
     holds_inputs = True
     has_tiles = False
     has_weights = True
@@ -216,7 +132,7 @@ class Recurrent(Layer):
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole images.
-        images = min(work.batch, work.engines.ring.vaults)
+        images = min(work.batch, work.engines.vaults)
         return [replace(plan, cut=replace(plan.cut, images=images))]
 
     def part(self, plan: LayerPlan, work: ChipWork) -> RecurrentPlan:
@@ -237,11 +153,49 @@ class Recurrent(Layer):
     ) -> float:
         return plan.input.elements * plan.rounds(work.batch) // inputs
 
+    # The step.
+
+    def tile(self, step: KernelStep) -> RecurrentPlan:
+        return self.part(step.plan, ChipWork(step.target.batch, step.engines))
+
+    def vault_layout(self, step: KernelStep, vault: int) -> RecurrentLayout | None:
+        targets = [
+            (step.target.map(vault, round_), row)
+            for round_, _ in _images(step, vault)
+            for row in range(step.plan.output.height)
+        ]
+        if not targets:
+            return None
+        base = step.engines.address(vault, step.offset)
+        return RecurrentLayout(step.tile, targets, base, reverse=self.reverse, final=self.final)
+
+    def program(self, layout: RecurrentLayout, vault_bits: int) -> Program:
+        return recurrent_program(layout, vault_bits=vault_bits)
+
+    def vault_weights(self, step: KernelStep, weights: Weights, vault: int) -> Weights:
+        return weights
+
+    def store(self, layout: RecurrentLayout, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        layout.store(memory, weights.weights, weights.bias)
+
     def moves(self, step: LayerStep, vault: int) -> list[Move]:
-        assert isinstance(step, _RecurrentStep)
-        if step.layout(vault) is None:
+        assert isinstance(step, KernelStep)
+        layout = step.layout(vault)
+        if layout is None:
             return []
-        return step.moves(vault)
+        source, *states = step.sources
+        places = [layout.start_addresses] * bool(self.hidden)
+        places += [layout.kept_addresses] * bool(self.kept)
+        count, moves = step.plan.output.height, []
+        for number, (_, image) in enumerate(_images(step, vault)):
+            sequences = range(number * count, (number + 1) * count)
+            into = [layout.x_addresses(sequence) for sequence in sequences]
+            # Steps x sequences x gates x cells.
+            moves += _moved(source, image, np.stack(into, axis=1))
+            for state, of in zip(states, places, strict=True):
+                moves += _moved(state, image, np.stack(list(map(of, sequences))))
+        return moves
 
     # Numbers.
 
@@ -351,6 +305,13 @@ class Recurrent(Layer):
 
     def without(self, functions: Collection[str]) -> Layer:
         return replace(self, unit=False) if functions else self
+
+
+def _images(step: LayerStep, vault: int) -> list[tuple[int, int]]:
+    """Rounds in which a vault has an image, and the image."""
+    target = step.target
+    every = ((round_, target.image(vault, round_)) for round_ in range(target.rounds))
+    return [(round_, image) for round_, image in every if image is not None]
 
 
 def _columns(images: Elements | Reals) -> Elements | Reals:

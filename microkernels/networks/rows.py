@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, check_fraction
+from microkernels.common.fixed_point import Elements, Reals, check_fraction
 from microkernels.nn.product import (
     ProductLayout,
     ProductShape,
@@ -19,7 +19,7 @@ from microkernels.nn.rows_shape import NormalizeShape, normalize
 from .families import MapLayer, PixelLayer
 from .layer import ChipWork, Layer, LayerPlan
 from .maps import MapSize, Size2, Windows
-from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
+from .parameters import Fractions, Peaks, RealParameters, Weights
 
 #: Fraction bits of softmax's operands; of other normalisations' operands and their rows' factors;
 #: of results.
@@ -129,7 +129,7 @@ class Normalize(PixelLayer):
             return replace(self, source_fraction=bits, factor=fractions.output), None
         epsilon = round(parameters.epsilons[self.name] * 4.0**bits)
         factor = bits + fractions.weights
-        return replace(self, factor=factor, fraction=fractions.shift, epsilon=epsilon), None
+        return replace(self, factor=factor, fraction=self.shift(fractions), epsilon=epsilon), None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,4 +229,4 @@ class Product(MapLayer):
     def scaled(
         self, fractions: Fractions, parameters: RealParameters
     ) -> tuple[Layer, Weights | None]:
-        return replace(self, fraction=fractions.shift), None
+        return replace(self, fraction=self.shift(fractions)), None

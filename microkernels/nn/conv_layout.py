@@ -34,7 +34,7 @@ from typing import Self
 import numpy as np
 
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
@@ -90,14 +90,14 @@ class ConvLayout(BlockLayout):
             raise KernelError(
                 f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
             )
-        strips = isinstance(self.source, StripMap)
+        strips = self.source.strip_rows is not None
         if strips != self.plan.strips:
             raise KernelError(
                 f"the plan is for a map {'of' if self.plan.strips else 'without'} strips, source "
                 f"is one {'of' if strips else 'without'} them"
             )
-        if isinstance(self.source, StripMap) and (
-            (self.source.rows, self.source.stride, self.source.padding)
+        if strips and (
+            (self.source.strip_rows, self.source.strip_pitch, self.source.padding)
             != (shape.kernel_rows, shape.step_down, shape.padding)
         ):
             raise KernelError(

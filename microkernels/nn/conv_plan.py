@@ -102,8 +102,7 @@ class ConvPlan:
         filters: at once, 1..256; some groups may have fewer.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
-        strips: windows are contiguous in memory
-            (:class:`microkernels.common.feature_map.StripMap`).
+        strips: windows are contiguous in memory (:mod:`microkernels.common.feature_map`).
         slots: in the input ring.
         filled: elements after each column, whose weights are 0.
         pairs: an element of image and weights is a pair of bytes, for two channels

@@ -99,7 +99,7 @@ def plan_conv(
         out_depth: filters whose outputs are in a slice of the output map.
         filters: at once, at most as many; None: choose automatically. They divide
             ``out_depth`` if the input has several slices or the shape several groups.
-        strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
+        strips: the input is in strips (:mod:`microkernels.common.feature_map`).
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
         pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.

@@ -13,7 +13,7 @@ from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up, vectors
+from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up, vectors
 from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
@@ -182,7 +182,7 @@ def conv_layout(
         out_depth: filters whose outputs form a slice of the output; even for outputs of bytes.
             None: at most :data:`DEFAULT_OUT_DEPTH`.
         out_padding: padding of the output.
-        strips: the image is stored in strips (:class:`microkernels.common.feature_map.StripMap`).
+        strips: the image is stored in strips (:mod:`microkernels.common.feature_map`).
         reuse: see :func:`microkernels.nn.conv_search.plan_conv`.
         pairs: of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
         narrow: bits by which sums are shifted to become bytes; None: the outputs
@@ -220,9 +220,8 @@ def conv_layout(
     )
     size = {"width": shape.width, "height": shape.height, "channels": shape.channels}
     place = {"base": base, "depth": depth, "padding": shape.padding}
-    source: FeatureMap = FeatureMap(**size, **place)
-    if strips:
-        source = StripMap(**size, **place, rows=shape.kernel_rows, stride=shape.step_down)
+    cut = {"strip_rows": shape.kernel_rows, "strip_pitch": shape.step_down} if strips else {}
+    source = FeatureMap(**size, **place, **cut)
     target = FeatureMap(
         base=round_up(source.end, ROW_BYTES),
         width=shape.out_width,

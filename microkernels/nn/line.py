@@ -31,7 +31,7 @@ from microkernels.common.builder import (
     launch_registers,
 )
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
@@ -137,7 +137,7 @@ class LineLayout(BlockLayout):
         """
         for (name, feature_map), size in zip(self.maps.items(), sizes, strict=True):
             feature_map.check_size(name, *size)
-            if isinstance(feature_map, StripMap):
+            if feature_map.strip_rows is not None:
                 raise KernelError(f"{layer} maps without strips")
             if one_slice and feature_map.depth != feature_map.channels:
                 raise KernelError(

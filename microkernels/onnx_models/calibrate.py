@@ -13,10 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
+from microkernels.common.fixed_point import (
+    NUMBERS,
+    Elements,
+    Reals,
+    as_elements,
+    count_saturation,
+    real_of,
+)
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
-from microkernels.networks.parameters import Fractions, Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import Fractions, Weights
 from microkernels.networks.plan import activation
 from microkernels.networks.rows import NORMAL_BITS
 

@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, ElementWise, Layer, MapSize, Rearrange, Source
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 
 from .errors import ModelError, RefusedError
 from .fold import Array, output_shape
 from .model import MappedModel, Norm, Value, as_map, to_maps
-from .read import GraphNode, OnnxGraph
+from .read import GraphNode, OnnxGraph, mixing, refused
 
 #: Maximum elements of a tensor without images that becomes one pixel, whose parts move fast.
 _VECTOR = 2048
@@ -98,7 +99,7 @@ class Importer:
         self.mapped: Counter[str] = Counter()
         self.refused: list[RefusedError] = []
         self.model: MappedModel | None = None
-        self._uses = Counter(name for node in graph.nodes for name in node.inputs)
+        self._uses = Counter(name for node in graph.nodes for name in node.input)
         self._uses.update(graph.outputs)
         self.inputs: list[Value] = []
         for number, name in enumerate(graph.inputs):
@@ -110,16 +111,16 @@ class Importer:
         size = self.map_of(shape)
         # The host writes a view of an input to memory.
         while self._uses[seen] == 1:
-            node = next((node for node in self.graph.nodes if seen in node.inputs), None)
-            if node is None or node.op not in _VIEWS or node.inputs[0] != seen:
+            node = next((node for node in self.graph.nodes if seen in node.input), None)
+            if node is None or node.op_type not in _VIEWS or node.input[0] != seen:
                 break
-            seen = node.outputs[0]
+            seen = node.output[0]
             viewed = self.graph.shapes.get(seen)
             if viewed is not None and self.has_images(viewed):
                 size = self.map_of(viewed)
         # Operators on rows need the last axis in channels.
         viewed = self.graph.shapes.get(seen, ())
-        turned = any(seen in node.inputs and node.op in _ROWS for node in self.graph.nodes)
+        turned = any(seen in node.input and node.op_type in _ROWS for node in self.graph.nodes)
         turned = turned and len(viewed) > 1 and prod(viewed) == prod(shape)
         if turned and self.has_images(viewed):
             size = self.rows_of(viewed)
@@ -157,9 +158,10 @@ class Importer:
         """
         if value.shape[:1] != (self.batch,):
             why = f": {self._mixed}" if self._mixed else ""
-            raise node.refused(
+            raise refused(
+                node,
                 f"its input of shape {list(value.shape)} has several images, but the model has no "
-                f"batch{why}"
+                f"batch{why}",
             )
 
     def map_of(self, shape: tuple[int, ...]) -> MapSize:
@@ -199,9 +201,9 @@ class Importer:
         Raises:
             ModelError: there is none, or it is constant.
         """
-        name = node.inputs[number] if number < len(node.inputs) else ""
+        name = node.input[number] if number < len(node.input) else ""
         if name not in self.values:
-            raise node.refused(f"input {number} must depend on the model's inputs")
+            raise refused(node, f"input {number} must depend on the model's inputs")
         return self.values[name]
 
     def used(self, tensor: str) -> bool:
@@ -211,9 +213,9 @@ class Importer:
     def extra_outputs(self, node: GraphNode) -> str:
         """Name of an output in use, beyond the first, of an operator that produces only the first;
         "" if there is none."""
-        if node.op in _SEVERAL_OUTPUTS:
+        if node.op_type in _SEVERAL_OUTPUTS:
             return ""
-        return next((name for name in node.outputs[1:] if self._uses[name]), "")
+        return next((name for name in node.output[1:] if self._uses[name]), "")
 
     def is_input(self, value: Value) -> bool:
         """Whether the host writes a value to memory: an input or a constant."""
@@ -221,7 +223,7 @@ class Importer:
 
     def is_constant(self, node: GraphNode, number: int) -> bool:
         """Whether the node's input ``number`` is constant."""
-        return number < len(node.inputs) and node.inputs[number] in self.graph.constants
+        return number < len(node.input) and node.input[number] in self.graph.constants
 
     def constant(self, node: GraphNode, number: int) -> Array | None:
         """The node's input ``number``, which must be constant; None if it is missing.
@@ -229,11 +231,11 @@ class Importer:
         Raises:
             ModelError: it depends on the model's inputs.
         """
-        name = node.inputs[number] if number < len(node.inputs) else ""
+        name = node.input[number] if number < len(node.input) else ""
         if not name:
             return None
         if name not in self.graph.constants:
-            raise node.refused(f"input {number} must be constant")
+            raise refused(node, f"input {number} must be constant")
         return self.graph.constants[name]
 
     def reals(self, node: GraphNode, number: int) -> Reals:
@@ -244,7 +246,7 @@ class Importer:
         """
         values = self.constant(node, number)
         if values is None:
-            raise node.refused(f"input {number} is missing")
+            raise refused(node, f"input {number} is missing")
         return self._finite(node, number, values.astype(np.float64))
 
     def weights(self, node: GraphNode, number: int) -> Reals:
@@ -261,7 +263,7 @@ class Importer:
 
     def _finite(self, node: GraphNode, number: int, values: Reals) -> Reals:
         if not np.isfinite(values).all():
-            raise node.refused(f"input {number} has NaN or infinities")
+            raise refused(node, f"input {number} has NaN or infinities")
         return values
 
     # Results of operators.
@@ -288,7 +290,7 @@ class Importer:
         self.sizes[layer.name] = size
         self.origins[layer.name] = node.name
         value = Value(layer=layer.name, size=size, shape=shape, turned=turned)
-        return self.name_output(node, node.outputs[0], value) if last else value
+        return self.name_output(node, node.output[0], value) if last else value
 
     def apply(
         self,
@@ -336,7 +338,7 @@ class Importer:
 
     def alias(self, node: GraphNode, value: Value, shape: tuple[int, ...]) -> None:
         """Let the node's first output be the elements of ``value`` in their order."""
-        self.name_output(node, node.outputs[0], replace(value, shape=shape))
+        self.name_output(node, node.output[0], replace(value, shape=shape))
 
     def name_output(self, node: GraphNode, tensor: str, value: Value) -> Value:
         """Name a tensor that a node produces: the elements and shape of ``value``.
@@ -347,15 +349,17 @@ class Importer:
         """
         shape = value.shape
         if not self.has_images(shape):
-            raise node.mixing(
-                f"its output of shape {list(shape)} must keep the batch of {self.batch} first"
+            raise mixing(
+                node,
+                f"its output of shape {list(shape)} must keep the batch of {self.batch} first",
             )
         # For some windows, ONNX infers shapes that no implementation produces.
         if self.graph.shapes.get(tensor, shape) != shape != self._true_shape(node, tensor):
-            raise node.refused(
+            raise refused(
+                node,
                 f"its output {clipped(printable(tensor), 60)} has the shape "
                 f"{list(self.graph.shapes[tensor])}, but its layers make {list(shape)}, which is a "
-                "bug in VIP"
+                "bug in VIP",
             )
         if self._uses[tensor] != 1:
             self.shared.add(value.layer)
@@ -368,9 +372,9 @@ class Importer:
             name: np.zeros(values[name].shape, kinds.get(name, "float32"))
             if name in values
             else self.graph.constants[name]
-            for name in filter(None, node.inputs)
+            for name in filter(None, node.input)
         }
-        return output_shape(node.proto(), tensor, feeds, self.graph.opset)
+        return output_shape(node, tensor, feeds, self.graph.opset)
 
     def constant_map(self, node: GraphNode, values: Reals, like: Value) -> Value:
         """A map of constants, broadcast to the shape of ``like``.
@@ -381,8 +385,10 @@ class Importer:
         try:
             spread = np.broadcast_to(values, like.shape)
         except ValueError:
-            raise node.refused(
-                f"a constant of shape {list(values.shape)} can't be broadcast to {list(like.shape)}"
+            raise refused(
+                node,
+                f"a constant of shape {list(values.shape)} can't be broadcast to "
+                f"{list(like.shape)}",
             ) from None
         name = self.unique(f"{node.name}_constant")
         turned = like.turned
@@ -398,8 +404,9 @@ class Importer:
         """
         shape = values.shape
         if not self.has_images(shape):
-            raise node.mixing(
-                f"its constant of shape {list(shape)} must have the batch of {self.batch} first"
+            raise mixing(
+                node,
+                f"its constant of shape {list(shape)} must have the batch of {self.batch} first",
             )
         size = self.rows_of(shape) if turned else self.map_of(shape)
         like = Value(layer="", size=size, shape=shape, turned=turned)
@@ -465,8 +472,10 @@ def rearranged(
         ModelError: there are too many elements, or none.
     """
     if not 0 < index.size <= _MOST_ELEMENTS:
-        raise node.refused(
-            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are allowed"
+        raise refused(
+            node,
+            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are "
+            "allowed",
         )
     shape = index.shape
     if importer.batched(shape):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, NUMBERS
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, NUMBERS, Reals
 from microkernels.networks.curves import Function, has_pole
 from microkernels.networks.network import Layer, Network
-from microkernels.networks.parameters import Fractions, Reals, Weights
+from microkernels.networks.parameters import Fractions, Weights
 
 from .errors import ModelError
 from .model import LOGISTIC_LIMIT, MappedModel, logistic_operands, real_layers

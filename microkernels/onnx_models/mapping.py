@@ -12,7 +12,7 @@ from support.errors import VipError
 from .errors import MixedImagesError, ModelError, RefusedError
 from .importer import Importer, Operator, affine_layer
 from .model import MappedModel, Value
-from .read import GraphNode, OnnxGraph
+from .read import GraphNode, OnnxGraph, refused
 
 ValueT = TypeVar("ValueT")
 #: Operators that accept integers: those with integer results for integers, and others.
@@ -66,7 +66,7 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
     graph = importer.graph
     available = set(graph.constants) | set(importer.values) | {""}
     for node in graph.nodes:
-        operator = operators.get(node.op)
+        operator = operators.get(node.op_type)
         why = ""
         if operator is None:
             why = "the operator is not supported"
@@ -74,11 +74,11 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
             why = f"its output {unknown} is not supported"
         elif unlike := _refused_integers(importer, node):
             why = unlike
-        elif available.issuperset(node.inputs):
+        elif available.issuperset(node.input):
             try:
                 operator(importer, node)
-                importer.mapped[node.op] += 1
-                available.update(name for name in node.outputs if name in importer.values)
+                importer.mapped[node.op_type] += 1
+                available.update(name for name in node.output if name in importer.values)
             except RefusedError as error:
                 if isinstance(error, MixedImagesError) and graph.batch is None:
                     raise
@@ -86,7 +86,7 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
             except VipError as error:
                 why = str(error)
         if why:
-            importer.refused.append(node.refused(why))
+            importer.refused.append(refused(node, why))
     if not importer.refused:
         importer.model = _model(importer)
     return importer
@@ -135,13 +135,15 @@ def _model(importer: Importer) -> MappedModel:
 
 def _constant(importer: Importer, tensor: str) -> Value:
     """A constant that is an output."""
-    node = GraphNode(op="Constant", name=tensor, inputs=(), outputs=(tensor,), attributes={})
+    from onnx import helper
+
+    node = helper.make_node("Constant", [], [tensor], tensor)
     values = importer.graph.constants[tensor]
     if values.dtype.kind in "OSU":
-        raise node.refused("an output must be of numbers, not of text")
+        raise refused(node, "an output must be of numbers, not of text")
     real = values.astype(np.float64)
     if not np.isfinite(real).all():
-        raise node.refused("an output that is constant must be finite")
+        raise refused(node, "an output that is constant must be finite")
     return importer.constant_of(node, real)
 
 
@@ -166,7 +168,7 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
     """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
     ones may lack nodes merged into the layer."""
     graph = importer.graph
-    tensors = {name for node in graph.nodes for name in node.outputs} - set(graph.integers)
+    tensors = {name for node in graph.nodes for name in node.output} - set(graph.integers)
     last = {
         value.layer: name
         for name, value in importer.values.items()
@@ -178,8 +180,8 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
 def _refused_integers(importer: Importer, node: GraphNode) -> str:
     """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
     kinds = importer.graph.integers
-    names = [name for name in node.inputs if name in importer.values and name in kinds]
-    if node.op in _TAKES or not names:
+    names = [name for name in node.input if name in importer.values and name in kinds]
+    if node.op_type in _TAKES or not names:
         return ""
     return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
 
@@ -200,7 +202,7 @@ def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
     kinds = importer.graph.integers
     exact = {name for name in importer.graph.outputs if name in kinds}
     for node in reversed(importer.graph.nodes):
-        if exact.intersection(node.outputs):
-            names = [name for name in node.inputs if name in kinds and name in importer.values]
+        if exact.intersection(node.output):
+            names = [name for name in node.input if name in kinds and name in importer.values]
             exact.update(name for name in names if name not in importer.scaled)
     return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import ELEMENT, Elements
+from microkernels.common.fixed_point import ELEMENT, Elements, Reals, as_elements, real_of
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
-from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
+from microkernels.networks.parameters import RealParameters
 
 from .errors import ModelError
 

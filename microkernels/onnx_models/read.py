@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from support.errors import clipped, printable
 from support.extras import need, together
@@ -23,41 +23,31 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 60
 
 
-@dataclass(frozen=True, kw_only=True)
-class GraphNode:
-    """A node.
+#: A node of a graph. The type of its operator has its domain if this is not ONNX's own; its name is
+#: that of its first output, or its number, if it had none.
+GraphNode: TypeAlias = "NodeProto"
 
-    Attributes:
-        op: type of the operator, with its domain if this is not ONNX's own.
-        name: of the node; that of its first output, or its number, if it has none.
-        inputs, outputs: names of tensors; "" for an optional one that is omitted.
-        attributes: by name, as Python values.
-    """
 
-    op: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
+def refused(node: GraphNode, why: str) -> RefusedError:
+    """An exception that refuses a node."""
+    return RefusedError(node.op_type, node.name, why)
 
-    def proto(self) -> "NodeProto":
-        """The node in ONNX's form."""
-        from onnx import helper
 
-        return helper.make_node(self.op, self.inputs, self.outputs, **self.attributes)
+def mixing(node: GraphNode, why: str) -> MixedImagesError:
+    """An exception that refuses a node in a model with a batch."""
+    return MixedImagesError(node.op_type, node.name, why)
 
-    def refused(self, why: str) -> RefusedError:
-        """An exception that refuses this node."""
-        return RefusedError(self.op, self.name, why)
 
-    def mixing(self, why: str) -> MixedImagesError:
-        """An exception that refuses this node in a model with a batch."""
-        return MixedImagesError(self.op, self.name, why)
+def attributes(node: GraphNode) -> dict[str, Any]:
+    """The attributes of a node by name, as Python values."""
+    from onnx import helper
+
+    return {item.name: helper.get_attribute_value(item) for item in node.attribute}
 
 
 def attribute(node: GraphNode, name: str, default: Any) -> Any:
     """An attribute of a node; bytes are decoded to text."""
-    value = node.attributes.get(name, default)
+    value = attributes(node).get(name, default)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -202,13 +192,13 @@ def read_graph(
         if not fold(work, constants, opset, shapes, kinds):
             break
     nodes = [
-        _node(number, node)
+        _named(number, node)
         for number, node in enumerate(work.graph.node)
         if not all(name in constants for name in node.output if name)
     ]
     nodes = _needed(nodes, [item.name for item in work.graph.output])
     # A constant shape of one image, not determined by the size of an input.
-    targets = [node.inputs[1] for node in nodes if node.op == "Reshape" and len(node.inputs) > 1]
+    targets = [node.input[1] for node in nodes if node.op_type == "Reshape" and len(node.input) > 1]
     alone = any(name in written and _first(constants[name]) == 1 for name in targets)
     return OnnxGraph(
         nodes=tuple(nodes),
@@ -468,18 +458,13 @@ def _drop_shapes(model: "ModelProto") -> None:
         value.type.tensor_type.ClearField("shape")
 
 
-def _node(number: int, node: "NodeProto") -> GraphNode:
-    from onnx import helper
-
-    named = node.name or next((name for name in node.output if name), "")
-    standard = node.domain in ("", "ai.onnx")
-    return GraphNode(
-        op=node.op_type if standard else f"{node.domain}.{node.op_type}",
-        name=named or f"number {number}",
-        inputs=tuple(node.input),
-        outputs=tuple(node.output),
-        attributes={item.name: helper.get_attribute_value(item) for item in node.attribute},
-    )
+def _named(number: int, node: GraphNode) -> GraphNode:
+    """The node with the names that it has in a graph."""
+    if node.domain not in ("", "ai.onnx"):
+        node.op_type = f"{node.domain}.{node.op_type}"
+    node.ClearField("domain")
+    node.name = node.name or next((name for name in node.output if name), "") or f"number {number}"
+    return node
 
 
 def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
@@ -487,7 +472,7 @@ def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
     needed = set(outputs)
     ordered = []
     for node in reversed(nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
+        if needed.intersection(node.output):
+            needed.update(node.input)
             ordered.append(node)
     return ordered[::-1]

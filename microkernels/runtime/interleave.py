@@ -19,7 +19,7 @@ from isa.program import Program
 from isa.run import EngineEnd
 from microkernels.common.schedule import ScheduleModel, Watched
 
-from .ring import VaultRing
+from .ring import ChipEngines
 
 _COLUMN_BYTES = 32
 #: Probability that a store becomes visible when its engine loads.
@@ -114,13 +114,13 @@ class Together:
         memory: DramImage,
         *,
         members: int,
-        ring: VaultRing | None = None,
+        ring: ChipEngines | None = None,
         parameters: int = 0,
         seed: int = 0,
         instructions: frozenset[str] | None = None,
     ) -> None:
         rng = np.random.default_rng(seed)
-        ring = ring or VaultRing()
+        ring = ring or ChipEngines()
         count = members * ring.vaults
         self.models = [ScheduleModel() for _ in range(count)]
         self._views = []
@@ -179,6 +179,6 @@ class Together:
         return min(alive, key=lambda member: self.models[member].cycles)
 
 
-def _links(ring: VaultRing, vault: int, address: int) -> int:
+def _links(ring: ChipEngines, vault: int, address: int) -> int:
     """Links from ``vault`` to the vault of ``address``."""
     return ring.links(vault, ring.vault_of(address))

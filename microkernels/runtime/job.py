@@ -35,7 +35,7 @@ from support.errors import Shown
 from support.files import write_atomically
 
 from .interleave import Together
-from .ring import VaultRing
+from .ring import ChipEngines
 
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
@@ -104,7 +104,7 @@ class KernelJob(Shown):
     golden: Golden
     end: int
     pes: int = 1
-    ring: VaultRing | None = None
+    ring: ChipEngines | None = None
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0

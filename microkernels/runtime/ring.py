@@ -12,7 +12,7 @@ A chip address consists of the vault's index and, below it, an address within th
 5.2).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
@@ -26,13 +26,18 @@ _MOST_ADDRESS_BITS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaultRing:
-    """A chip's vaults in ring order. The default is a single memory.
+class ChipEngines:
+    """A chip's engines, and its vaults in ring order. The default is one vault, a single memory.
 
     Attributes:
         columns, rows: vaults of the torus, at least 1 each.
         address_bits: bits of a byte address within a vault; at least 12, and at most 40 with those
             of the vault's index.
+        pes: engines per vault, at least 1.
+        scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
+        lines: of a vault's line buffer, or 0.
+        alignment: of what is stored, in bytes: a row in each of a vault's 16 banks (thesis, section
+            5.2), or, in memory without banks, a column.
 
     Raises:
         KernelError: a value out of range.
@@ -41,9 +46,15 @@ class VaultRing:
     columns: int = 1
     rows: int = 1
     address_bits: int = _CHIP_ADDRESS_BITS
+    pes: int = 4
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
+    lines: int = 0
+    alignment: int = 16 * ROW_BYTES
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
+        CHECK.at_least("pes", self.pes, 1)
         for name in ("columns", "rows"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} of vaults must be at least 1, not {getattr(self, name)}")
@@ -123,34 +134,6 @@ def _along_rows(columns: int, rows: int, right: int) -> list[tuple[int, int]]:
             x = (x + (1 if go_right else -1)) % columns
         places.append((x, y))
     return places
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChipEngines:
-    """A chip's engines.
-
-    Attributes:
-        ring: of vaults; the default is one vault.
-        pes: engines per vault, at least 1.
-        scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
-        lines: of a vault's line buffer, or 0.
-        alignment: of what is stored, in bytes: a row in each of a vault's 16 banks (thesis, section
-            5.2), or, in memory without banks, a column.
-
-    Raises:
-        KernelError: a value out of range.
-    """
-
-    ring: VaultRing = field(default_factory=VaultRing)
-    pes: int = 4
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-    instruction_words: int = INSTRUCTION_WORDS
-    lines: int = 0
-    alignment: int = 16 * ROW_BYTES
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        CHECK.at_least("pes", self.pes, 1)
 
 
 #: An engine with a vault of its own.

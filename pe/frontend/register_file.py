@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
 from hdl.emission import shared_instance
+from hdl.priority import set_flags
 from hdl.sram import Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from pe.capabilities import Capabilities
@@ -65,10 +66,8 @@ class RegisterFile(Component):
         else:
             self._words(m, platform, read)
         if Capabilities.of(self.config).registers.loads:
-            with m.If(self.invalidate):
-                m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
-            with m.If(self.write):
-                m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
+            cleared = (self.invalidate, self.pending, False)
+            set_flags(m, self.valid, (cleared, (self.write, self.target, True)))
         else:
             m.d.comb += self.valid.eq(-1)
         return m

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.component import Component, Probes
 from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
-from hdl.priority import lowest_one
+from hdl.priority import lowest_one, set_flags
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -144,9 +144,8 @@ class LoadStore(Component):
         with m.If(request.tag_taken):
             m.d.sync += ready.eq(0)
         with m.If(take):
-            m.d.sync += [ready.eq(1), tag.eq(chosen), free.bit_select(chosen, 1).eq(0)]
-        with m.If(response.freed):
-            m.d.sync += free.bit_select(response.freed_tag, 1).eq(1)
+            m.d.sync += [ready.eq(1), tag.eq(chosen)]
+        set_flags(m, free, ((take, chosen, False), (response.freed, response.freed_tag, True)))
 
         outstanding = Signal(range(config.load_store_queue + 1))
         with m.If(request.tag_taken & ~response.freed):

@@ -15,7 +15,7 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.ports import vector_command
 
-from .beat import PASS_BITS, TAIL_BITS, is_width, operand_beat, pass_bits
+from .beat import PASS_BITS, TAIL_BITS, is_width, keep_place, operand_beat, pass_bits
 from .special import SpecialStep
 from .stages import read_cycles
 from .units import special_ports
@@ -118,7 +118,7 @@ class VectorControl(Component):
             self.address_second.eq(work.second),
             self.beat.eq(work.running),
         ]
-        self._hand_on(m, work)
+        self._hand_on(m, platform, work)
         self._hand_to_special(m, work, active)
         unwritten = Signal(range(VECTOR_LATENCY))
         with m.If(work.running):
@@ -191,7 +191,7 @@ class VectorControl(Component):
         with m.Else():
             m.d.sync += work.pass_index.eq(work.pass_index + 1)
 
-    def _hand_on(self, m: Module, work: "_Work") -> None:
+    def _hand_on(self, m: Module, platform: object, work: "_Work") -> None:
         """Pass the fields of a beat to the stages when the data that it reads arrive."""
         current = work.current
         operands: list[Any] = [
@@ -202,6 +202,7 @@ class VectorControl(Component):
         write = Signal(len(operands) - 1, name="early_write")
         value = operands[0].value
         ends = work.running & work.last_pass
+        writes = ends & (work.last_word | ~work.reduces)
         m.d.sync += [
             operands[0].vertical.eq(current.vertical),
             operands[0].broadcast.eq(work.scalar),
@@ -216,8 +217,9 @@ class VectorControl(Component):
             value.result.fx.eq(Mux(work.product, current.fx, 0)),
             *(later.eq(beat) for beat, later in pairwise(operands)),
             Cat(complete, self.complete).eq(Cat(ends, complete)),
-            Cat(write, self.write).eq(Cat(ends & (work.last_word | ~work.reduces), write)),
+            Cat(write, self.write).eq(Cat(writes, write)),
         ]
+        keep_place(m, platform, self.config, value.result, writes)
         m.d.comb += self.operands.eq(operands[-1])
 
     def _hand_to_special(self, m: Module, work: "_Work", active: dict[str, Value]) -> None:

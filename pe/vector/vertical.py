@@ -8,6 +8,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
+from hdl.clock_gate import needs_clock
 from hdl.component import Component, Probes
 from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
@@ -22,9 +23,12 @@ from .beat import (
     BELOW_BITS,
     ResultFields,
     broadcast_of,
+    extended,
     is_product,
     is_reduced,
     is_width,
+    keep_place,
+    narrow_bits,
     numbers_of,
     operand_beat,
     value_beat,
@@ -94,6 +98,9 @@ class VectorVertical(Component):
             Cat(complete, self.pair_complete).eq(Cat(self.complete, complete)),
             Cat(write, self.pair_write).eq(Cat(self.write, write)),
         ]
+        keep_place(m, platform, self.config, beat_1.value.result, self.write)
+        for beat, writes in zip(beats, write, strict=True):
+            keep_place(m, platform, self.config, beat.result, writes)
         m.d.comb += self.pair_beat.eq(beats[-1])
 
         a = Signal(WORD_BITS, reset_less=True)
@@ -221,16 +228,23 @@ class VectorVertical(Component):
         partial = Signal(PRODUCTS_BITS, reset_less=True)
         carries = Signal(PRODUCTS_BITS, reset_less=True)
         factor: Value = b
+        multiplies: Value = Const(1, 1)
         if self.config.sram == "macro" and self.needs.plain.rows:
-            # Zeros keep the gates of the multipliers still, of which other operations need none.
-            # The multipliers of an FPGA would lose their own registers.
-            factor = b & copies(m, self._multiplies(beat), WORD_BITS)
+            # Other operations need neither the multipliers, whose gates zeros keep still, nor the
+            # registers after them. The multipliers of an FPGA would lose their own registers.
+            multiplies = self._multiplies(beat)
+            factor = b & copies(m, multiplies, WORD_BITS)
         m.d.comb += [multiply.a.eq(a), multiply.b.eq(factor)]
         m.d.comb += [
             multiply.width.eq(numbers_of(self.config, beat.value)),
             multiply.carry.eq(carry),
         ]
-        m.d.sync += [partial.eq(multiply.partial), carries.eq(multiply.carries)]
+        m.d.sync += partial[:WORD_BITS].eq(multiply.partial[:WORD_BITS])
+        with m.If(needs_clock(m, platform, multiplies, self.config.sram)):
+            m.d.sync += [
+                partial[WORD_BITS:].eq(multiply.partial[WORD_BITS:]),
+                carries.eq(multiply.carries),
+            ]
         m.d.comb += [
             sums.partial.eq(partial),
             sums.carries.eq(carries),
@@ -276,8 +290,9 @@ class VectorVertical(Component):
                 fold.tail.eq(result.tail),
                 fold.active.eq(folded),
             ]
-            lower.append(fold.lower)
-            upper.append(fold.upper)
+            bits = narrow_bits(self.config)
+            for half, value in ((lower, fold.lower), (upper, fold.upper)):
+                half.append(extended(value, bits).as_unsigned() if bits else value)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = shared_instance(total, platform)
@@ -286,7 +301,7 @@ class VectorVertical(Component):
             if needs.has_long_products:
                 state_lower = Cat(pair.below_lower, state_lower)
                 state_upper = Cat(pair.below_upper, state_upper)
-                with m.If(long if self.config.sram == "macro" else 1):
+                with m.If(needs_clock(m, platform, long, self.config.sram)):
                     m.d.sync += [
                         pair.below_lower.eq(total.lower[:BELOW_BITS]),
                         pair.below_upper.eq(total.upper[:BELOW_BITS]),

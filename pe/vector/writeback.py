@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
+from hdl.clock_gate import needs_clock
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.emission import shared_instance
@@ -109,9 +110,11 @@ class VectorFinish(Component):
         round_up = Signal(count, reset_less=True)
         scaled = self._scale(m, platform)
         m.d.sync += write.eq(scaled.write)
-        with m.If(self._clocked(scaled)):
+        # Most values are those of rows that go on.
+        clocked = needs_clock(m, platform, scaled.write, self.config.sram)
+        with m.If(clocked):
             m.d.sync += register.eq(scaled.fields)
-        self._narrow(m, scaled, value, round_up)
+        self._narrow(m, scaled, clocked, value, round_up)
         out_of_range, negative = self._compare(m, scaled, beat)
 
         lanes = lanes_of(m, beat.width, needs)
@@ -226,11 +229,6 @@ class VectorFinish(Component):
             list(fine.sign),
         )
 
-    def _clocked(self, scaled: "_Scaled") -> Value:
-        """Whether the next stage takes the value. Most values are those of rows that go on; only
-        for macros that saves a clock."""
-        return scaled.write if self.config.sram == "macro" else Const(1, 1)
-
     def _insert_special(self, m: Module, register: Signal) -> None:
         """Results of special units. Such a value is neither a product nor a sum, so no later step
         changes it."""
@@ -241,7 +239,9 @@ class VectorFinish(Component):
             with m.If(valid):
                 m.d.sync += register[:WORD_BITS].eq(result)
 
-    def _narrow(self, m: Module, scaled: "_Scaled", value: Signal, round_up: Signal) -> None:
+    def _narrow(
+        self, m: Module, scaled: "_Scaled", clocked: Value, value: Signal, round_up: Signal
+    ) -> None:
         """The low half of each lane, and the bit below it."""
         size = self.granule
         shifted, dropped = scaled.shifted, scaled.dropped
@@ -257,7 +257,7 @@ class VectorFinish(Component):
                     part = Mux(active, padded[start : start + size], part)
                     if place % width.bits == 0:
                         ups.append(active & dropped[base // scaled.granule])
-            with m.If(self._clocked(scaled)):
+            with m.If(clocked):
                 m.d.sync += [
                     value[place : place + size].eq(part),
                     round_up[index].eq(Cat(ups).any()),

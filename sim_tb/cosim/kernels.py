@@ -9,7 +9,7 @@ from isa.run import Machine, RunResult
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.runtime.job import KernelJob, KernelOutcome
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.runner.cache import fingerprint
 from soc.generate.designs import Configuration
 from support.errors import counted
@@ -123,17 +123,13 @@ def run_on(
         return run_work(job, machine, checkpoint=checkpoint, begins=begins, progress=progress)
 
 
-def chip_ring(design: Configuration) -> VaultRing:
-    """The vaults of a design, as planners of kernels know them."""
-    columns, rows = design.grid
-    bits = (design.vault_bytes - 1).bit_length()
-    return VaultRing(columns=columns, rows=rows, address_bits=bits)
-
-
 def chip_engines(design: Configuration) -> ChipEngines:
-    """The engines of a design, as planners of networks know them."""
+    """The engines of a design, as planners of kernels know them."""
+    columns, rows = design.grid
     return ChipEngines(
-        ring=chip_ring(design),
+        columns=columns,
+        rows=rows,
+        address_bits=(design.vault_bytes - 1).bit_length(),
         pes=design.slots,
         scratchpad_bytes=design.pe.scratchpad_bytes,
         instruction_words=design.pe.instruction_words,
@@ -163,7 +159,7 @@ def bp_job_on(
     else:
         make = partial(bp_levels_job, coarse_iterations=coarse_iterations)
     machine = {
-        "ring": chip_ring(design) if design.kind == "chip" else None,
+        "ring": chip_engines(design) if design.kind == "chip" else None,
         "pes": design.slots if pes is None else pes,
         "scratchpad_bytes": design.pe.scratchpad_bytes,
         "instruction_words": design.pe.instruction_words,

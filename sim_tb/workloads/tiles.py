@@ -29,7 +29,7 @@ from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from pe.config import PeConfig
 from soc.tile.config import VaultTileConfig
 
@@ -158,7 +158,7 @@ def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
     problem = belief_problem(name)
     side = 1 if name in ITERATIONS else _SIDE
     machine: dict[str, Any] = {
-        "ring": VaultRing(columns=side, rows=side, address_bits=config.vault.address_bits),
+        "ring": ChipEngines(columns=side, rows=side, address_bits=config.vault.address_bits),
         "pes": config.pes,
         "scratchpad_bytes": config.pe.scratchpad_bytes,
     }

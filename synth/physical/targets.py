@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hdl.clock_gate import ALWAYS
 from hdl.config import SramKind
 from support.errors import unknown
 from synth.errors import SynthesisError
@@ -82,6 +83,7 @@ class Target:
 # arrays by 30 %. Written inline (a comma is a space), since ABC can't open paths with spaces.
 _MAPPING = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
 _LIBRARY = "generic.lib"
+_ALWAYS = "always.v"
 _DRIVE = "drive.constr"
 
 _GENERIC = Target(
@@ -92,13 +94,15 @@ _GENERIC = Target(
         (
             # Otherwise shared between all runs of this user, by file name.
             "libcache -scl -disable",
+            # There are no clock gates.
+            f"techmap -map {_ALWAYS}",
             "synth -top {top} -flatten -booth",
             f"dfflibmap -liberty {_LIBRARY}",
             f"abc -liberty {_LIBRARY} -script {_MAPPING}",
             "opt_clean",
         ),
     ),
-    files={_LIBRARY: liberty_text()},
+    files={_LIBRARY: liberty_text(), _ALWAYS: ALWAYS},
     liberty=_LIBRARY,
     measures=("logic_ge", "ffs"),
     types={"ffs": {FLIP_FLOP: 1}},

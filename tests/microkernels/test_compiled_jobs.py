@@ -12,14 +12,18 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
-RINGS = [None, VaultRing(columns=2, rows=2, address_bits=20), VaultRing(columns=3, address_bits=20)]
+RINGS = [
+    None,
+    ChipEngines(columns=2, rows=2, address_bits=20),
+    ChipEngines(columns=3, address_bits=20),
+]
 
 
 @pytest.mark.parametrize("turn", [7, 4096])
 @pytest.mark.parametrize("ring", RINGS)
-def test_messages_of_a_chip_are_exact(ring: VaultRing | None, turn: int) -> None:
+def test_messages_of_a_chip_are_exact(ring: ChipEngines | None, turn: int) -> None:
     problem = motorcycle(34, 22, 16).problem
     run = execute(bp_job(problem, 2, ring=ring, pes=4), turn=turn)
     assert run.match

@@ -22,9 +22,8 @@ from microkernels.apps.matrix_multiply import matrix_multiply_job
 from microkernels.apps.matrix_transpose import matrix_transpose_job
 from microkernels.apps.median_pool import median_pool, median_pool_job
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, real_of
 from microkernels.data.pictures import photograph
-from microkernels.networks.parameters import real_of
 from microkernels.runtime.job import KernelJob, simulate
 from tests.microkernels.digits import nin_hidden
 

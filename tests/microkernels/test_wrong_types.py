@@ -25,7 +25,7 @@ from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap, StripMap, vectors
+from microkernels.common.feature_map import FeatureMap, vectors
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
@@ -52,7 +52,7 @@ from microkernels.nn.pool import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.nn.product import ProductShape
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.junk import SMALL_JUNK
 
 
@@ -93,12 +93,10 @@ INSTANCES: tuple[Any, ...] = (
     MAP,
     PROBLEM,
     FlagTable(base=0, members=4),
-    BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
+    BpLayout(grid=TileGrid(width=8, height=6, ring=ChipEngines()), labels=4),
     LevelsLayout(fine=FINE, coarse=COARSE),
-    TileGrid(width=8, height=6, ring=VaultRing()),
-    VaultRing(),
+    TileGrid(width=8, height=6, ring=ChipEngines()),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, base=16384),
-    StripMap(base=0, width=8, height=8, channels=16, depth=16, rows=3, stride=1),
     PoolLayout(shape=POOL, source=MAP, target=SMALL, base=16384),
     DenseLayout(
         plan=DENSE_PLAN,

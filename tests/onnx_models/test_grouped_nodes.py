@@ -9,11 +9,11 @@ from onnx import helper
 
 import vip
 from microkernels.networks.network import Conv
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import check
 
-FOUR = ChipEngines(ring=VaultRing(columns=2, rows=2, address_bits=20), pes=2)
+FOUR = ChipEngines(columns=2, rows=2, address_bits=20, pes=2)
 
 
 @pytest.mark.parametrize("preset", ["vault", "vault-int8"])

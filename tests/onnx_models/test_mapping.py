@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from isa.table import INSTRUCTIONS
+from microkernels.common.fixed_point import as_elements, real_of
 from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.mapping import map_graph
@@ -17,12 +17,12 @@ from microkernels.onnx_models.model import MappedModel, real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.onnx_models.graphs import model, reference
 
 EVERY = frozenset(row.key for row in INSTRUCTIONS)
 RANDOM = np.random.default_rng(5)
-SEVERAL = ChipEngines(ring=VaultRing(columns=2, rows=1, address_bits=20), pes=2)
+SEVERAL = ChipEngines(columns=2, rows=1, address_bits=20, pes=2)
 
 
 def mapped(made: ModelProto) -> MappedModel:

@@ -9,12 +9,13 @@ import pytest
 from onnx import helper
 
 from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import Reals, as_elements, real_of
 from microkernels.networks import network
 from microkernels.networks.families import PixelLayer
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
 from microkernels.networks.maps import MapSize
-from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
+from microkernels.networks.parameters import RealParameters
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
 from microkernels.onnx_models.importer import Importer

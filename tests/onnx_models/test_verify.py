@@ -55,7 +55,7 @@ def _swapped(importer: Importer, step: GraphNode) -> None:
     value = importer.value(step)
     index = index_of(importer, value).swapaxes(2, 3).copy()
     index[0, 0, 0, 0], index[0, 0, 0, 1] = index[0, 0, 0, 1], index[0, 0, 0, 0]
-    rearranged(importer, step, [value], index, output=step.outputs[0])
+    rearranged(importer, step, [value], index, output=step.output[0])
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals, as_elements, real_of
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Source
-from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.magnitudes import fraction_for

@@ -5,13 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib.wiring import In, Out
 
-from hdl.sram_macro import SramGeometry
+from hdl.clock_gate import needs_clock
+from hdl.component import Component
+from hdl.counter_bank import CounterBank
+from hdl.emission import emit
+from hdl.priority import set_flags
+from hdl.sram_macro import SramGeometry, macro_stub
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.physical.mapping import unit_netlist
-from synth.physical.targets import find_cells
-from synth.physical.yosys import Run, run
+from synth.physical.targets import find_cells, find_target
+from synth.physical.yosys import CellCount, Run, run
 from synth.power.gate_sim import GateSimulation
 from synth.power.power import FANOUT, clock_tree, measure_power
 from synth.sram import PUBLISHED, access_fj
@@ -354,3 +361,47 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
         assert report.total.nets > 0
     # Three quarters of the edges are left out; the gate and its enable take some.
     assert clocks[True] < 0.5 * clocks[False]
+
+
+class _Flags(Component):
+    """Eight flags and, if they need their clock ``seldom``, eight bits after them."""
+
+    def __init__(self, seldom: bool) -> None:
+        self.seldom = seldom
+        one = {"when": In(1), "index": In(3)}
+        super().__init__({**one, "other": In(1), "flags": Out(8), "later": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        changes = ((self.when, self.index, True), (self.other, ~self.index, False))
+        set_flags(m, self.flags, changes)
+        kind = "macro" if self.seldom else "fpga"
+        with m.If(needs_clock(m, platform, self.other, kind)):
+            m.d.sync += self.later.eq(self.flags)
+        return m
+
+
+def test_flags_share_a_clock_gate_and_without_gates_an_optional_enable_is_free(
+    no_results: Path,
+) -> None:
+    def mapped(part: Component, name: str) -> CellCount:
+        emission = emit(part, "part")
+        target = find_target(name)
+        left = tuple(one for one in target.recipes[0] if not one.startswith("abc"))
+        work = Run(
+            top="part",
+            sources={
+                **emission.modules,
+                **{box: macro_stub(SramGeometry.parse(box)) for box in emission.black_boxes},
+            },
+            commands=left if name == "nangate45" else target.recipes[0],
+            files=target.files,
+            liberty=target.liberty,
+        )
+        return run(work, what="flags")
+
+    for seldom in (False, True):
+        assert mapped(_Flags(seldom), "nangate45").cells["CLKGATE_X1"] == 1 + seldom
+    assert mapped(_Flags(True), "generic").area == mapped(_Flags(False), "generic").area
+    bank = CounterBank(max_steps=(1,) * 16, kind="macro")
+    assert mapped(bank, "nangate45").cells["CLKGATE_X1"] == 16

@@ -13,9 +13,9 @@ from onnx import ModelProto, TensorProto
 from onnx.backend.base import Backend, BackendRep
 from onnx.numpy_helper import to_array
 
+from microkernels.common.fixed_point import as_elements, real_of
 from microkernels.networks.jobs import NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.errors import ModelError

@@ -187,7 +187,7 @@ def check_model(
     progress("reading the model")
     content = part_of(model, outputs, shapes or {})
     importer, session = read_model(content, batch)
-    mapped, counts = importer.model, Counter(node.op for node in importer.graph.nodes)
+    mapped, counts = importer.model, Counter(node.op_type for node in importer.graph.nodes)
     images = 0 if mapped is None else mapped.batch
     layers: tuple[LayerFigures, ...] = ()
     used, problem = 0, ""
@@ -212,8 +212,8 @@ def check_model(
         refused=tuple(importer.refused),
         layers=layers,
         vault_bytes=used,
-        room_bytes=1 << engines.ring.address_bits,
-        vaults=engines.ring.vaults,
+        room_bytes=1 << engines.address_bits,
+        vaults=engines.vaults,
         problem=problem,
     )
 

@@ -16,10 +16,10 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
+from microkernels.common.fixed_point import Reals, real_of
+from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import Network
-from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
@@ -429,8 +429,9 @@ class _Compiler:
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        job = _zero_job(calibrated, self.preset, keep=keep)
-        model = calibrated.model
+        model, engines = calibrated.model, model_engines(self.preset)
+        plan = plan_network(calibrated.network, batch=model.batch, engines=engines)
+        layout = NetworkLayout(plan, keep=keep)
         compiled = CompiledModel(
             folder=folder,
             preset=self.preset,
@@ -444,14 +445,13 @@ class _Compiler:
             maps=calibrated.maps,
             keep=keep,
             carry=self.data.carry,
-            launches=job.launches,
+            launches=layout.launches,
         )
-        of_launches = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
-        save_folder(compiled, self.content, job, of_launches)
+        save_folder(compiled, self.content, layout)
         return CompileReport(
             model=compiled,
-            vault_bytes=job.end,
-            layers=planned_layers(job.layout, model.origins),
+            vault_bytes=layout.end,
+            layers=planned_layers(layout, model.origins),
             outputs=compared,
             requantised=requantised(self.read, model, calibrated.formats),
             widened=_widened(self.mapped.network, calibrated.network),
@@ -476,19 +476,6 @@ def _supported(model: Path | bytes, batch: int | None) -> tuple[MappedModel, Onn
         also = f" (and {further} more: vip nn check lists them)" if further else ""
         raise ModelError(f"{first}{also}")
     return importer.model, session
-
-
-def _zero_job(calibrated: Calibration, preset: str, *, keep: bool) -> NetworkJob:
-    model = calibrated.model
-    elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
-    return network_job(
-        calibrated.network,
-        calibrated.weights,
-        elements.pop(model.inputs[0].layer),
-        engines=model_engines(preset),
-        keep=keep,
-        further={**elements, **calibrated.constants},
-    )
 
 
 def _compared(

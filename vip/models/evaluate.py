@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import HIGHEST, LOWEST
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import HIGHEST, LOWEST, Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
 from support.errors import Shown, counted

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from isa.program import Program, listing
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.networks.network import MapSize, Network, kind_named
+from microkernels.networks.jobs import NetworkLayout
+from microkernels.networks.network import INPUT, MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.calibrate import MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Value
-from microkernels.runtime.job import KernelJob
 from support.checks import shown
 from support.errors import VipError
 from support.files import naming, read_bytes, write_file
@@ -179,16 +179,13 @@ def _programs(launches: Sequence[Launch]) -> tuple[list[Program], list[int]]:
     return programs, used
 
 
-def save_folder(
-    compiled: CompiledModel, model: bytes, job: KernelJob, layers: Mapping[str, str]
-) -> None:
+def save_folder(compiled: CompiledModel, model: bytes, layout: NetworkLayout) -> None:
     """Write a compiled model: all of it, or nothing.
 
     Parameters:
         compiled: whose folder must not exist.
         model: contents of the ONNX file.
-        job: with the segments of memory.
-        layers: name of each launch -> its layer.
+        layout: of its network.
 
     Raises:
         ModelError: the folder exists.
@@ -199,7 +196,7 @@ def save_folder(
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.vip-", dir=folder.parent))
     try:
-        _fill(work, compiled, model, job, layers)
+        _fill(work, compiled, model, layout)
         work.chmod(0o755)
         work.rename(folder)
     except BaseException:
@@ -222,27 +219,43 @@ def _write_programs(work: Path, launches: Sequence[Launch]) -> list[int]:
     return numbers
 
 
-def _fill(
-    work: Path, compiled: CompiledModel, model: bytes, job: KernelJob, layers: Mapping[str, str]
-) -> None:
+class _Segments:
+    """A memory whose segments follow each other in a file.
+
+    Attributes:
+        places: address and bytes of each.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.places: list[tuple[int, int]] = []
+
+    def write(self, address: int, data: bytes) -> None:
+        self.places.append((address, len(data)))
+        self._file.write(data)
+
+
+def _fill(work: Path, compiled: CompiledModel, model: bytes, layout: NetworkLayout) -> None:
     numbers = _write_programs(work, compiled.launches)
-    segments = []
     memory = work / "memory.bin"
+    maps = {port.layer: port.zeros(compiled.batch) for port in compiled.inputs}
+    maps |= compiled.constants
+    sources = [layer.name for layer in compiled.network.layers if not layer.computed]
     with naming(memory), memory.open("wb") as file:
-        for address, data in job.segments():
-            segments.append([address, len(data)])
-            file.write(data)
-    write_file(work / "segments.json", json.dumps(segments) + "\n")
+        segments = _Segments(file)
+        layout.store(segments, compiled.weights)
+        layout.store_images(segments, maps[INPUT], {name: maps[name] for name in sources})
+    write_file(work / "segments.json", json.dumps(segments.places) + "\n")
     write_file(work / "weights.npz", save_arrays(compiled.weights, compiled.constants))
     write_file(work / "model.onnx", model)
-    files = sorted(path for path in work.rglob("*") if path.is_file())
+    files, steps = sorted(path for path in work.rglob("*") if path.is_file()), layout.launch_steps
     manifest = {
         "schema": SCHEMA,
         "preset": compiled.preset,
         "batch": compiled.batch,
         "keep": compiled.keep,
         "carry": dict(compiled.carry),
-        "vault_bytes": job.end,
+        "vault_bytes": layout.end,
         "inputs": [asdict(port) for port in compiled.inputs],
         "outputs": [asdict(port) for port in compiled.outputs],
         "fractions": dict(compiled.fractions),
@@ -251,7 +264,7 @@ def _fill(
         "launches": [
             {
                 "name": launch.name,
-                "layer": layers[launch.name],
+                "layer": steps[launch.name].layer_name,
                 "program": f"programs/{number:03}.vip",
                 "parameters": launch.parameters,
             }

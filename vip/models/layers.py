@@ -255,7 +255,7 @@ def _effort(
         "pixels": rounds * tile.width * tile.height,
         "columns": columns,
         "chain": columns * each,
-        "weights": rounds * prod(weights) / layout.plan.ring.vaults,
+        "weights": rounds * prod(weights) / layout.plan.engines.vaults,
         **bounds,
     }
     for step in layout.steps:
@@ -283,7 +283,7 @@ def planned_layers(
     """
     plan = layout.plan
     engines, network = plan.engines, plan.network
-    vaults = engines.ring.vaults
+    vaults = engines.vaults
     lanes = LANES * engines.pes * vaults
     weights = network.weights
     figures = []

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.errors import ModelError, RefusedError, one_line
 from microkernels.onnx_models.magnitudes import with_norms
 from microkernels.onnx_models.model import MappedModel, Value, of_images, real_layers

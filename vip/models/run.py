@@ -10,10 +10,16 @@ from typing import get_args
 import numpy as np
 
 from isa.run import Launch, RunResult
-from microkernels.common.fixed_point import NUMBERS, Elements, count_saturation
+from microkernels.common.fixed_point import (
+    NUMBERS,
+    Elements,
+    Reals,
+    as_elements,
+    count_saturation,
+    real_of,
+)
 from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import INPUT
-from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import activations, plan_network
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import (

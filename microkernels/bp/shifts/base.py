@@ -55,7 +55,7 @@ def image_cycles(
         lanes: lines interleaved. cycles: per update if every engine has as many lines.
         bus: cycles of a vault's bus per update.
     """
-    pes, vaults = engines.pes, engines.ring.vaults
+    pes, vaults = engines.pes, engines.vaults
     # Two sweeps at once, by half of the engines each (runs.py).
     team = pes // 2 if pes % 2 == 0 else pes
     groups, slowest, loaded = max(1, lanes // PAIR), [], []

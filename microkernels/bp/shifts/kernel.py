@@ -144,7 +144,7 @@ class LaneShifts(Shifts):
     def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`, with the wait for slots."""
         cycles = max(self.cycles, self._loads(engines))
-        if engines.ring.vaults > 1 and self.lanes > PAIR:
+        if engines.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
         return image_cycles(image, engines, self.lanes, cycles, self.bus)
 
@@ -157,7 +157,7 @@ class LaneShifts(Shifts):
             # Loads of four lines by several engines wait longer for banks.
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
-        latency = _LATENCY if engines.ring.vaults == 1 else _RING_LATENCY
+        latency = _LATENCY if engines.vaults == 1 else _RING_LATENCY
         return (latency + inputs / BUS_BYTES + (engines.pes - 1) * self.bus) / lead
 
 

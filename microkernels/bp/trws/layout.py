@@ -37,7 +37,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import Word, WordRecord, word
 from microkernels.runtime.barrier import FLAG_BYTES
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 from ..problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from ..record import BANKS, record_stride, row_stride, vector_stride
@@ -140,9 +140,9 @@ class TrwsLayout:
         CHECK.at_least("base", self.base, 0)
 
     @property
-    def ring(self) -> VaultRing:
+    def ring(self) -> ChipEngines:
         """A single vault."""
-        return VaultRing()
+        return ChipEngines()
 
     @property
     def most_areas(self) -> int:

@@ -19,7 +19,7 @@ from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import Array, evaluate
 from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 from support.errors import counted
 from support.extras import MissingExtraError
 
@@ -36,9 +36,10 @@ def spatial(node: GraphNode, value: Value) -> int:
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
-        raise node.refused(
+        raise refused(
+            node,
             f"its input of shape {list(value.shape)} must have 1 or 2 dimensions after batch and "
-            "channels"
+            "channels",
         )
     return rank
 
@@ -144,9 +145,10 @@ def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
     """
     values = [int(value) for value in attribute(node, name, None) or [least] * count]
     if len(values) != count or min(values) < least or max(values) > _MOST_NUMBER:
-        raise node.refused(
+        raise refused(
+            node,
             f"{name} must be {counted(count, 'number')} from {least} to {_MOST_NUMBER:,}, "
-            f"not {values}"
+            f"not {values}",
         )
     return values
 
@@ -178,7 +180,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     elif auto == "VALID":
         before_after = [0] * (2 * rank)
     elif auto != "NOTSET":
-        raise node.refused(f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
+        raise refused(node, f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
     before, after = before_after[:rank], before_after[rank:]
     added = [0] * rank
     if attribute(node, "ceil_mode", 0):
@@ -192,9 +194,10 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
             after[axis] += added[axis]
     for axis, size in enumerate(sizes):
         if extents[axis] > size + before[axis] + after[axis]:
-            raise node.refused(
+            raise refused(
+                node,
                 f"a window of {extents[axis]} pixels does not fit {size} pixels with "
-                f"{before[axis] + after[axis]} around them"
+                f"{before[axis] + after[axis]} around them",
             )
     result = Positions(
         kernel=list(kernel),
@@ -206,7 +209,7 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     )
     windows = prod(result.outputs(size, axis) for axis, size in enumerate(sizes))
     if windows > _MOST_WINDOWS:
-        raise node.refused(f"it has {windows:,} windows; at most {_MOST_WINDOWS:,} are allowed")
+        raise refused(node, f"it has {windows:,} windows; at most {_MOST_WINDOWS:,} are allowed")
     return result
 
 
@@ -235,19 +238,19 @@ _SCATTERS = frozenset(("Scatter", "ScatterElements", "ScatterND"))
 def movement(importer: Importer, node: GraphNode) -> None:
     """An operator whose outputs are elements of its inputs, or 0."""
     if attribute(node, "reduction", "none") != "none":
-        raise node.refused(f"reduction must be none, not {attribute(node, 'reduction', '')}")
+        raise refused(node, f"reduction must be none, not {attribute(node, 'reduction', '')}")
     if float(attribute(node, "extrapolation_value", 0.0)) != 0:
-        raise node.refused("extrapolation_value must be 0")
-    if node.op == "Pad":
+        raise refused(node, "extrapolation_value must be 0")
+    if node.op_type == "Pad":
         fill = importer.constant(node, 2)
         given_fill = float(attribute(node, "value", 0.0))
         if given_fill != 0 or (fill is not None and np.any(fill != 0)):
-            raise node.refused("the padding value must be 0")
+            raise refused(node, "the padding value must be 0")
     operands: dict[str, Value] = {}
-    for number, name in enumerate(node.inputs):
+    for number, name in enumerate(node.input):
         if not name or name in operands:
             continue
-        joined = node.op == "Concat" or (node.op in _SCATTERS and number != 1)
+        joined = node.op_type == "Concat" or (node.op_type in _SCATTERS and number != 1)
         if number > 0 and not joined:
             # Inputs after the data say where elements go, such as pads.
             importer.constant(node, number)
@@ -256,10 +259,10 @@ def movement(importer: Importer, node: GraphNode) -> None:
         elif joined:
             operands[name] = importer.constant_of(node, importer.reals(node, number))
     if not operands:
-        raise node.refused(
-            "its data must depend on the model's inputs, and its indices be constant"
+        raise refused(
+            node, "its data must depend on the model's inputs, and its indices be constant"
         )
-    outputs = [name for name in node.outputs if name]
+    outputs = [name for name in node.output if name]
     values = list(operands.values())
     for name, index in zip(outputs, _indices(importer, node, operands), strict=True):
         rearranged(importer, node, values, index, output=name)
@@ -281,9 +284,10 @@ def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value])
         first += index.size
         elements[name] = np.broadcast_to(index, value.shape)
     if first > _MOST_EXACT:
-        raise node.refused(
+        raise refused(
+            node,
             f"its inputs have {first - 1:,} elements per image; at most {_MOST_EXACT - 1:,} are "
-            "allowed"
+            "allowed",
         )
     indices = _evaluated(importer, node, elements)
     if batch == 1:
@@ -295,13 +299,20 @@ def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value])
     }
     for index, image in zip(indices, _evaluated(importer, node, images), strict=True):
         if index.shape[:1] != (batch,):
-            raise node.mixing(
-                f"its output of shape {list(index.shape)} must keep the batch of {batch} first"
+            raise mixing(
+                node,
+                f"its output of shape {list(index.shape)} must keep the batch of {batch} first",
             )
         if (image != np.where(index, _by_image(numbers, index.ndim), 0)).any():
-            raise node.mixing(f"it moves elements between the {batch} images of the batch")
+            raise mixing(
+                node,
+                f"it moves elements between the {batch} images of the batch",
+            )
         if (index != index[:1]).any():
-            raise node.mixing(f"it moves elements of the {batch} images of the batch differently")
+            raise mixing(
+                node,
+                f"it moves elements of the {batch} images of the batch differently",
+            )
     return [index[:1] for index in indices]
 
 
@@ -311,7 +322,7 @@ def _by_image(numbers: Index, rank: int) -> Index:
 
 def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array]) -> list[Index]:
     """The node's outputs for integers up to :data:`_MOST_EXACT`."""
-    names = [name for name in dict.fromkeys(node.inputs) if name]
+    names = [name for name in dict.fromkeys(node.input) if name]
     feeds = {
         name: integers[name].astype(np.float32)
         if name in integers
@@ -319,11 +330,11 @@ def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array
         for name in names
     }
     try:
-        results = evaluate(node.proto(), feeds, importer.graph.opset)
+        results = evaluate(node, feeds, importer.graph.opset)
     except MissingExtraError:
         raise
     except Exception as error:  # Any of an evaluator of another library.
-        raise node.refused(f"its rearrangement can't be determined: {one_line(error)}") from error
+        raise refused(node, f"its rearrangement can't be determined: {one_line(error)}") from error
     return [values.astype(np.int64) for values in results]
 
 
@@ -375,8 +386,9 @@ def gathered(importer: Importer, node: GraphNode, value: Value, windows: Positio
     chosen = views[tuple(places)]
     gathering: Index = chosen.reshape(*chosen.shape[: rank + 1], -1)
     if gathering.size > _MOST_GATHERED:
-        raise node.refused(
+        raise refused(
+            node,
             f"its windows have {gathering.size:,} pixels in all; {_MOST_GATHERED:,} are allowed "
-            "with dilation, or with three dimensions"
+            "with dilation, or with three dimensions",
         )
     return gathering

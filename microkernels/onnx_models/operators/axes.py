@@ -7,10 +7,11 @@ from math import prod
 import numpy as np
 
 from isa.table import MAX_VL
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
 from microkernels.networks.maps import Size2
 from microkernels.networks.network import Depthwise, ElementWise, Normalize
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import (
     Importer,
@@ -20,7 +21,7 @@ from microkernels.onnx_models.importer import (
     straight,
 )
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
 from .arrange import window_results
 from .elements import affine, combine, curve_value
@@ -41,7 +42,7 @@ def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
         return None if not attribute(node, "noop_with_empty_axes", 0) else []
     axes = sorted({int(axis) % rank for axis in values.ravel()}) if rank else []
     if any(not -rank <= int(axis) < rank for axis in values.ravel()):
-        raise node.refused(f"axes must be from {-rank} to {rank - 1}")
+        raise refused(node, f"axes must be from {-rank} to {rank - 1}")
     return axes
 
 
@@ -64,7 +65,7 @@ def reduced(importer: Importer, node: GraphNode, value: Value, kind: str, axes: 
         axes: from 0 on, at least one.
     """
     if importer.batched(value.shape) and 0 in axes:
-        raise node.mixing(f"the batch of {importer.batch} can't be reduced")
+        raise mixing(node, f"the batch of {importer.batch} can't be reduced")
     index = index_of(importer, value)
     keep = [axis for axis in range(index.ndim) if axis not in axes]
     pixels = prod(index.shape[axis] for axis in axes)
@@ -138,7 +139,7 @@ def _reduced_alone(
 def _axis(node: GraphNode, default: int, rank: int) -> int:
     axis = int(attribute(node, "axis", default))
     if not -rank <= axis < rank:
-        raise node.refused(f"axis must be from {-rank} to {rank - 1}, not {axis}")
+        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
     return axis % rank
 
 
@@ -167,7 +168,7 @@ def lp_normalization(importer: Importer, node: GraphNode) -> None:
     value = importer.value(node)
     kind = int(attribute(node, "p", 2))
     if kind not in (1, 2):
-        raise node.refused(f"p must be 1 or 2, not {kind}")
+        raise refused(node, f"p must be 1 or 2, not {kind}")
     axis = _axis(node, -1, len(value.shape))
     total = reduced(importer, node, value, "l1" if kind == 1 else "squares", [axis])
     inverse = Function("reciprocal") if kind == 1 else Function("power", (-0.5,))
@@ -179,13 +180,13 @@ def local_response(importer: Importer, node: GraphNode) -> None:
     """LRN: elements divided by a power of the sum of squares of neighbouring channels."""
     value = importer.value(node)
     if len(value.shape) < 3:
-        raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+        raise refused(node, f"its input must have 3 dimensions or more, not {len(value.shape)}")
     importer.check_images(node, value)
     channels, size = value.size.channels, int(attribute(node, "size", 0))
     if size < 1:
-        raise node.refused(f"size must be at least 1, not {size}")
+        raise refused(node, f"size must be at least 1, not {size}")
     if channels > _MOST_LRN_CHANNELS:
-        raise node.refused(f"{channels:,} channels; at most {_MOST_LRN_CHANNELS:,} are supported")
+        raise refused(node, f"{channels:,} channels; at most {_MOST_LRN_CHANNELS:,} are supported")
     alpha, beta = (
         float(attribute(node, name, usual)) for name, usual in (("alpha", 1e-4), ("beta", 0.75))
     )
@@ -207,11 +208,11 @@ def _along(
     value = importer.held(node)
     rank = len(value.shape)
     if importer.batched(value.shape) and 0 in axes:
-        raise node.mixing(f"its rows lie along the batch of {importer.batch}")
+        raise mixing(node, f"its rows lie along the batch of {importer.batch}")
     channels = prod(value.shape[axis] for axis in axes)
     if channels > MOST_CHANNELS:
-        raise node.refused(
-            f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
+        raise refused(
+            node, f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
         )
     if axes == [rank - 1]:
         in_rows = in_one_slice(importer, node, rows(importer, node, value))
@@ -228,7 +229,7 @@ def _along(
         return
     numbers = index_of(importer, result).reshape([index.shape[axis] for axis in order])
     back = numbers.transpose([order.index(axis) for axis in range(rank)])
-    rearranged(importer, node, [result], back, output=node.outputs[0])
+    rearranged(importer, node, [result], back, output=node.output[0])
 
 
 def softmax(importer: Importer, node: GraphNode) -> None:
@@ -268,7 +269,7 @@ def _normalized(importer: Importer, node: GraphNode, value: Value, operation: st
     """Rows minus their means (for ``layer``) and divided by their deviations."""
     epsilon = float(attribute(node, "epsilon", 1e-5))
     if not 0 <= epsilon <= 1:
-        raise node.refused(f"epsilon must be from 0 to 1, not {epsilon}")
+        raise refused(node, f"epsilon must be from 0 to 1, not {epsilon}")
     result = importer.apply(
         node, Normalize, value, last=False, operation=operation, fraction=0, epsilon=0
     )
@@ -283,17 +284,18 @@ def group_normalization(importer: Importer, node: GraphNode) -> None:
     """
     value = importer.value(node)
     if len(value.shape) < 3:
-        raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+        raise refused(node, f"its input must have 3 dimensions or more, not {len(value.shape)}")
     importer.check_images(node, value)
     channels, pixels = value.shape[1], prod(value.shape[2:])
-    alone = node.op == "InstanceNormalization"
+    alone = node.op_type == "InstanceNormalization"
     groups = channels if alone else int(attribute(node, "num_groups", 0))
     if groups < 1 or channels % groups:
-        raise node.refused(f"num_groups must divide the {channels} channels, not be {groups}")
+        raise refused(node, f"num_groups must divide the {channels} channels, not be {groups}")
     if channels // groups * pixels > MOST_CHANNELS:
-        raise node.refused(
+        raise refused(
+            node,
             f"its groups have {channels // groups * pixels} elements; at most {MOST_CHANNELS} are "
-            "supported"
+            "supported",
         )
     lined = index_of(importer, value).reshape(1, groups, -1)
     by_groups = rearranged(importer, node, [value], lined, turned=True)
@@ -301,8 +303,8 @@ def group_normalization(importer: Importer, node: GraphNode) -> None:
     for number, kind in ((1, "multiply"), (2, "add")):
         parameters = importer.reals(node, number)
         if parameters.size not in (groups, channels):
-            raise node.refused(
-                f"input {number} must have {channels} elements, not {parameters.size}"
+            raise refused(
+                node, f"input {number} must have {channels} elements, not {parameters.size}"
             )
         by_group = parameters.reshape(groups, -1)
         if (by_group == by_group[:1, :1]).all() and by_group[0, 0] == (
@@ -328,7 +330,7 @@ def normalization(operation: str) -> Callable[[Importer, GraphNode], None]:
         try:
             scale, shift = (np.broadcast_to(values, shape).ravel() for values in parameters)
         except ValueError:
-            raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
+            raise refused(node, f"scale and bias do not fit rows of shape {list(shape)}") from None
 
         def make(value: Value) -> Value:
             result = _normalized(importer, node, value, operation)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, refused
 
 from .parts import Parts
 
@@ -19,23 +19,23 @@ def scaler(importer: Importer, node: GraphNode) -> None:
         np.asarray(attribute(node, name, [default]), np.float64)
         for name, default in (("offset", 0.0), ("scale", 1.0))
     )
-    parts("Mul", parts("Sub", node.inputs[0], offset), scale, last=True)
+    parts("Mul", parts("Sub", node.input[0], offset), scale, last=True)
 
 
 def binarizer(importer: Importer, node: GraphNode) -> None:
     """Binarizer: 1 for elements above a threshold, else 0."""
     parts = Parts(importer, node)
     threshold = float(attribute(node, "threshold", 0.0))
-    parts("Step", parts("Sub", node.inputs[0], threshold), last=True)
+    parts("Step", parts("Sub", node.input[0], threshold), last=True)
 
 
 def normalizer(importer: Importer, node: GraphNode) -> None:
     """Normalizer: rows divided by their L1 or L2 norm; rows of zeros stay."""
     parts = Parts(importer, node)
-    (x,) = node.inputs
+    (x,) = node.input
     norm = attribute(node, "norm", "MAX")
     if norm not in ("L1", "L2"):
-        raise node.refused(f"norm must be L1 or L2, not {norm}")
+        raise refused(node, f"norm must be L1 or L2, not {norm}")
     total = parts(f"Reduce{norm}", x, axes=[-1])
     parts("Mul", x, parts("Inverse", total), last=True)
 
@@ -44,12 +44,12 @@ def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, out
     """A linear model and what follows it."""
     weights = np.asarray(attribute(node, "coefficients", []), np.float64)
     if not weights.size or weights.size % outputs:
-        raise node.refused(f"{weights.size} coefficients do not fit {outputs} outputs")
+        raise refused(node, f"{weights.size} coefficients do not fit {outputs} outputs")
     after = attribute(node, "post_transform", "NONE")
     if after not in _AFTER:
-        raise node.refused(f"post_transform must be one of {', '.join(_AFTER)}, not {after}")
+        raise refused(node, f"post_transform must be one of {', '.join(_AFTER)}, not {after}")
     bias = np.asarray(attribute(node, "intercepts", [0.0] * outputs), np.float64)
-    product = parts("MatMul", node.inputs[0], weights.reshape(outputs, -1).T)
+    product = parts("MatMul", node.input[0], weights.reshape(outputs, -1).T)
     sums = parts("Add", product, bias)
     if importer.used(output):
         parts(_AFTER[after], sums, output=output)
@@ -59,19 +59,20 @@ def _scores(importer: Importer, node: GraphNode, parts: Parts, outputs: int, out
 def regressor(importer: Importer, node: GraphNode) -> None:
     """LinearRegressor."""
     outputs = int(attribute(node, "targets", 1))
-    _scores(importer, node, Parts(importer, node), outputs, node.outputs[0])
+    _scores(importer, node, Parts(importer, node), outputs, node.output[0])
 
 
 def _labels(importer: Importer, node: GraphNode) -> Reals | None:
     """Labels of integers; None: nothing uses them."""
-    if not importer.used(node.outputs[0]):
+    if not importer.used(node.output[0]):
         return None
     labels = np.asarray(attribute(node, "classlabels_ints", []), np.float64)
     if not labels.size:
-        scores = node.outputs[1] if len(node.outputs) > 1 else ""
-        raise node.refused(
-            f"its labels {node.outputs[0]} are text; vip nn compile --outputs {scores} compiles "
-            "the scores alone"
+        scores = node.output[1] if len(node.output) > 1 else ""
+        raise refused(
+            node,
+            f"its labels {node.output[0]} are text; vip nn compile --outputs {scores} compiles "
+            "the scores alone",
         )
     return labels
 
@@ -81,7 +82,7 @@ def classifier(importer: Importer, node: GraphNode) -> None:
     labels = _labels(importer, node)
     names = attribute(node, "classlabels_ints", []) or attribute(node, "classlabels_strings", [])
     parts = Parts(importer, node)
-    output = node.outputs[1] if len(node.outputs) > 1 else ""
+    output = node.output[1] if len(node.output) > 1 else ""
     sums = _scores(importer, node, parts, len(names), output)
     if labels is None:
         return

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import INPUT, ElementWise
-from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.importer import Importer, index_of, rearranged, rows
 from microkernels.onnx_models.model import Value, to_maps
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
 from .linear import activate, scale_channels
 
@@ -47,13 +47,13 @@ def unary(name: str) -> Callable[[Importer, GraphNode], None]:
 def elu(importer: Importer, node: GraphNode) -> None:
     """Elu, Celu and Selu: x above 0, an exponential minus 1 below."""
     alpha, gamma = 1.0, 1.0
-    if node.op == "Selu":
+    if node.op_type == "Selu":
         alpha, gamma = 1.6732632423543772, 1.0507009873554805
     alpha = float(attribute(node, "alpha", alpha))
     gamma = float(attribute(node, "gamma", gamma))
-    width = alpha if node.op == "Celu" else 1.0
+    width = alpha if node.op_type == "Celu" else 1.0
     if width == 0:
-        raise node.refused("alpha must not be 0")
+        raise refused(node, "alpha must not be 0")
     function = Function("elu", (alpha, gamma, width))
     curve_value(importer, node, importer.held(node), function, last=True)
 
@@ -135,15 +135,16 @@ def _spread(
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
-        raise node.refused(
-            f"its inputs of shapes {listed} can't be broadcast to one shape"
+        raise refused(
+            node, f"its inputs of shapes {listed} can't be broadcast to one shape"
         ) from None
     if shape == value.shape:
         return value
     if importer.batched(shape) and len(shape) != len(value.shape):
-        raise node.mixing(
+        raise mixing(
+            node,
             f"its input of shape {list(value.shape)} has the batch of {importer.batch} along "
-            f"a different axis from its output of shape {list(shape)}"
+            f"a different axis from its output of shape {list(shape)}",
         )
     if prod(shape) == prod(value.shape):
         return replace(value, shape=shape)
@@ -208,15 +209,15 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         if attribute(node, "broadcast", 0) or attribute(node, "axis", None) is not None:
-            raise node.refused(
-                "broadcast belongs to opset 6; export the model with opset 7 or later"
+            raise refused(
+                node, "broadcast belongs to opset 6; export the model with opset 7 or later"
             )
         operation = kind
         if importer.is_constant(node, 1):
             constant = importer.reals(node, 1)
             if kind == "divide":
                 if (constant == 0).any():
-                    raise node.refused("division by 0")
+                    raise refused(node, "division by 0")
                 constant, operation = 1 / constant, "multiply"
             value = importer.held(node)
             with_constant(importer, node, operation, value, constant, first=False)
@@ -233,7 +234,7 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
         else:
             first, second = importer.held(node), importer.held(node, 1)
             if first.layer == second.layer != INPUT and importer.is_input(first):
-                raise node.refused("both inputs are the same input of the model")
+                raise refused(node, "both inputs are the same input of the model")
             combine(importer, node, kind, first, second)
 
     return operator
@@ -243,7 +244,7 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode]
     """The function of an operator with any number of operands, such as Sum."""
 
     def operator(importer: Importer, node: GraphNode) -> None:
-        count = len(node.inputs)
+        count = len(node.input)
         if count == 2 and not mean:
             combined(kind)(importer, node)
             return
@@ -292,7 +293,7 @@ def leaky_relu(importer: Importer, node: GraphNode) -> None:
     alpha = float(attribute(node, "alpha", 0.01))
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
-        raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
+        raise refused(node, f"alpha must be from -1 to below 1, not {alpha}")
     importer.apply(node, ElementWise, importer.held(node), function="leaky", slope=slope)
 
 
@@ -323,12 +324,12 @@ def clip(importer: Importer, node: GraphNode) -> None:
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
         bound = importer.constant(node, number)
         if bound is not None and bound.size != 1:
-            raise node.refused(f"{name} must be one number, not {bound.size}")
+            raise refused(node, f"{name} must be one number, not {bound.size}")
         limit = float(attribute(node, name, open_end)) if bound is None else float(bound.ravel()[0])
         limits.append(limit)
     low, high = limits
     if np.isnan(low) or np.isnan(high):
-        raise node.refused(f"min and max must be numbers, not {low} and {high}")
+        raise refused(node, f"min and max must be numbers, not {low} and {high}")
     limited(importer, node, value, min(low, high), high)
 
 
@@ -376,7 +377,7 @@ def power(importer: Importer, node: GraphNode) -> None:
     exponents = importer.reals(node, 1)
     exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
     if exponents.size != 1:
-        raise node.refused("the exponent must be one number")
+        raise refused(node, "the exponent must be one number")
     if exponent == 0.5:
         square_root(importer, node)
         return
@@ -462,12 +463,12 @@ def identity(importer: Importer, node: GraphNode) -> None:
 
 def cast(importer: Importer, node: GraphNode) -> None:
     """Cast to real numbers, or between integers, which changes nothing."""
-    is_integer = node.inputs[0] in importer.graph.integers
-    kind = importer.graph.integers.get(node.outputs[0], "")
-    if kind and not (is_integer and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):
-        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    is_integer = node.input[0] in importer.graph.integers
+    kind = importer.graph.integers.get(node.output[0], "")
+    if kind and not (is_integer and np.can_cast(importer.graph.integers[node.input[0]], kind)):
+        raise refused(node, "only casts to real numbers, and to wider integers, are supported")
     if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
-        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+        raise refused(node, "only casts to real numbers, and to wider integers, are supported")
     value = importer.held(node)
     if is_integer and not kind and importer.rounded:
         # Its map may not have any fraction bits.
@@ -480,7 +481,7 @@ def dropout(importer: Importer, node: GraphNode) -> None:
     """Dropout, which does nothing at inference."""
     training = importer.constant(node, 2)
     if training is not None and np.any(training):
-        raise node.refused("training_mode must be false: export the model for inference")
+        raise refused(node, "training_mode must be false: export the model for inference")
     identity(importer, node)
 
 
@@ -490,7 +491,7 @@ def flatten(importer: Importer, node: GraphNode) -> None:
     axis = int(attribute(node, "axis", 1))
     rank = len(value.shape)
     if not -rank <= axis <= rank:
-        raise node.refused(f"axis must be from {-rank} to {rank}, not {axis}")
+        raise refused(node, f"axis must be from {-rank} to {rank}, not {axis}")
     axis += rank if axis < 0 else 0
     first = int(np.prod(value.shape[:axis]))
     importer.alias(node, value, (first, int(np.prod(value.shape)) // first))
@@ -502,7 +503,7 @@ def reshape(importer: Importer, node: GraphNode) -> None:
     in_attribute = attribute(node, "shape", None)
     target = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
     if target is None:
-        raise node.refused("a shape is missing")
+        raise refused(node, "a shape is missing")
     sizes = [int(extent) for extent in target.ravel()]
     if not attribute(node, "allowzero", 0):
         sizes = [
@@ -515,8 +516,8 @@ def reshape(importer: Importer, node: GraphNode) -> None:
         if product > 0 and count % product == 0:
             sizes[sizes.index(-1)] = count // product
     if any(size < 1 for size in sizes) or int(np.prod(sizes)) != count:
-        raise node.refused(
-            f"{list(value.shape)} can't be reshaped to {[int(extent) for extent in target]}"
+        raise refused(
+            node, f"{list(value.shape)} can't be reshaped to {[int(extent) for extent in target]}"
         )
     importer.alias(node, value, tuple(sizes))
 
@@ -528,7 +529,7 @@ def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
         return None
     axes = [int(number) for number in values.ravel()]
     if any(not -rank <= axis < rank for axis in axes):
-        raise node.refused(f"axes must be from {-rank} to {rank - 1}, not {axes}")
+        raise refused(node, f"axes must be from {-rank} to {rank - 1}, not {axes}")
     return [axis % rank for axis in axes]
 
 
@@ -539,7 +540,7 @@ def squeeze(importer: Importer, node: GraphNode) -> None:
     if axes is None:
         axes = [axis for axis, size in enumerate(value.shape) if size == 1]
     if any(value.shape[axis] != 1 for axis in axes):
-        raise node.refused(f"axes {axes} of {list(value.shape)} are not all of size 1")
+        raise refused(node, f"axes {axes} of {list(value.shape)} are not all of size 1")
     shape = tuple(size for axis, size in enumerate(value.shape) if axis not in axes)
     importer.alias(node, value, shape)
 

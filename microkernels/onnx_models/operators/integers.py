@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import BYTE_BITS
-from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, attributes, refused
 
 from .elements import affine, combine, limited
 from .linear import conv
@@ -38,9 +38,9 @@ _PASSES = frozenset(
 
 
 def _made(node: GraphNode, op: str, inputs: list[str], output: str, **attributes: Any) -> GraphNode:
-    return GraphNode(
-        op=op, name=node.name, inputs=tuple(inputs), outputs=(output,), attributes=attributes
-    )
+    from onnx import helper
+
+    return helper.make_node(op, inputs, [output], node.name, **attributes)
 
 
 def _with_constant(importer: Importer, name: str, values: Reals) -> str:
@@ -54,11 +54,11 @@ def _passed_on(importer: Importer, tensor: str) -> tuple[set[str], bool]:
     its scale use them, so that they stand for real numbers."""
     tensors, known = {tensor}, tensor not in importer.graph.outputs
     for node in importer.graph.nodes:
-        if tensor in node.inputs and node.op in _PASSES:
-            further, also = _passed_on(importer, node.outputs[0])
+        if tensor in node.input and node.op_type in _PASSES:
+            further, also = _passed_on(importer, node.output[0])
             tensors, known = tensors | further, known and also
-        elif tensor in node.inputs:
-            known = known and node.op in _TAKES
+        elif tensor in node.input:
+            known = known and node.op_type in _TAKES
     return tensors, known
 
 
@@ -73,7 +73,7 @@ def _one(importer: Importer, node: GraphNode, number: int, label: str) -> float:
     values = importer.reals(node, number)
     if values.size != 1 or (label == "scale" and values.ravel()[0] <= 0):
         positive = "positive " if label == "scale" else ""
-        raise node.refused(f"the {label} must be one {positive}number")
+        raise refused(node, f"the {label} must be one {positive}number")
     return float(values.ravel()[0])
 
 
@@ -85,9 +85,10 @@ def _along(
     if vector.size == 1:
         return vector.reshape(())
     if vector.shape != (values.shape[axis],):
-        raise node.refused(
+        raise refused(
+            node,
             f"input {number}, a {kind}, must have 1 or {values.shape[axis]} elements, not "
-            f"{vector.size}"
+            f"{vector.size}",
         )
     shape = [1] * values.ndim
     shape[axis] = -1
@@ -114,12 +115,12 @@ def _constant_integers(
 
 def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) -> str:
     """A tensor of an input's integers minus their zero point."""
-    tensor = node.inputs[number]
+    tensor: str = node.input[number]
     if not zero:
         return tensor
     moved = affine(importer, node, importer.held(node, number), 1.0, -zero, last=False)
     importer.whole.add(moved.layer)
-    name = f"{node.outputs[0]} input {number}"
+    name = f"{node.output[0]} input {number}"
     importer.name_output(node, name, moved)
     return name
 
@@ -127,10 +128,10 @@ def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) ->
 def _operand(importer: Importer, node: GraphNode, number: int) -> tuple[str, float]:
     """An input with scale and zero point in the next inputs: a tensor, and the remaining factor
     that turns it into real numbers."""
-    tensor = node.inputs[number]
+    tensor = node.input[number]
     if tensor in importer.scaled:
-        name = f"{node.outputs[0]} input {number}"
-        inputs = list(node.inputs[number : number + 3])
+        name = f"{node.output[0]} input {number}"
+        inputs = list(node.input[number : number + 3])
         dequantize(importer, _made(node, "DequantizeLinear", inputs, name))
         return name, 1.0
     scale = _one(importer, node, number + 1, "scale")
@@ -141,8 +142,8 @@ def conv_integer(importer: Importer, node: GraphNode) -> None:
     """ConvInteger with constant weights; exact if the sums fit elements."""
     x = _less_zero(importer, node, 0, _one(importer, node, 2, "zero point"))
     weights = _constant_integers(importer, node, 1, 3, 0)
-    name = _with_constant(importer, f"{node.outputs[0]} weights", weights)
-    conv(importer, _made(node, "Conv", [x, name], node.outputs[0], **node.attributes))
+    name = _with_constant(importer, f"{node.output[0]} weights", weights)
+    conv(importer, _made(node, "Conv", [x, name], node.output[0], **attributes(node)))
 
 
 def matmul_integer(importer: Importer, node: GraphNode) -> None:
@@ -152,27 +153,27 @@ def matmul_integer(importer: Importer, node: GraphNode) -> None:
         if importer.is_constant(node, number):
             axis = -1 if number else -2
             constant = _constant_integers(importer, node, number, number + 2, axis)
-            name = f"{node.outputs[0]} constant {number}"
+            name = f"{node.output[0]} constant {number}"
             inputs.append(_with_constant(importer, name, constant))
         else:
             zero = _one(importer, node, number + 2, "zero point")
             inputs.append(_less_zero(importer, node, number, zero))
-    matmul(importer, _made(node, "MatMul", inputs, node.outputs[0]))
+    matmul(importer, _made(node, "MatMul", inputs, node.output[0]))
 
 
 def _output_factor(importer: Importer, node: GraphNode) -> float:
     """Factor for results, which are real numbers: it counts steps of integers if the output has
     integers."""
-    scale = _one(importer, node, _MAKES[node.op], "scale")
-    return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
+    scale = _one(importer, node, _MAKES[node.op_type], "scale")
+    return 1.0 if _stands_for_reals(importer, node.output[0]) else 1 / scale
 
 
 def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
     """The output from a tensor of real numbers or steps."""
-    first = _MAKES[node.op]
-    inputs = [tensor, *node.inputs[first : first + 2]]
-    rounding = _made(node, "QuantizeLinear", inputs, node.outputs[0])
-    if _stands_for_reals(importer, node.outputs[0]):
+    first = _MAKES[node.op_type]
+    inputs = [tensor, *node.input[first : first + 2]]
+    rounding = _made(node, "QuantizeLinear", inputs, node.output[0])
+    if _stands_for_reals(importer, node.output[0]):
         quantize(importer, rounding)
     else:
         _rounded(importer, rounding, importer.held(rounding))
@@ -181,7 +182,7 @@ def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
 def qlinear_conv(importer: Importer, node: GraphNode) -> None:
     """QLinearConv with constant weights."""
     x, left = _operand(importer, node, 0)
-    out = node.outputs[0]
+    out = node.output[0]
     factor = _output_factor(importer, node)
     weights = _constant_integers(importer, node, 3, 5, 0, 4) * left * factor
     inputs = [x, _with_constant(importer, f"{out} weights", weights)]
@@ -189,14 +190,14 @@ def qlinear_conv(importer: Importer, node: GraphNode) -> None:
         step = importer.reals(node, 1).ravel()[0] * importer.reals(node, 4).ravel() * factor
         bias = importer.reals(node, 8) * step
         inputs.append(_with_constant(importer, f"{out} bias", bias))
-    real_node = _made(node, "Conv", inputs, f"{out} real", **node.attributes)
+    real_node = _made(node, "Conv", inputs, f"{out} real", **attributes(node))
     conv(importer, real_node)
-    _finished(importer, node, real_node.outputs[0])
+    _finished(importer, node, real_node.output[0])
 
 
 def qlinear_matmul(importer: Importer, node: GraphNode) -> None:
     """QLinearMatMul."""
-    out = node.outputs[0]
+    out = node.output[0]
     inputs = []
     left = _output_factor(importer, node)
     constants = {}
@@ -216,23 +217,21 @@ def qlinear_matmul(importer: Importer, node: GraphNode) -> None:
     real_node = _made(node, "MatMul", inputs, f"{out} real")
     matmul(importer, real_node)
     if not constants and left != 1:
-        scaled = affine(
-            importer, node, importer.values[real_node.outputs[0]], left, 0.0, last=False
-        )
-        importer.name_output(node, real_node.outputs[0], scaled)
-    _finished(importer, node, real_node.outputs[0])
+        scaled = affine(importer, node, importer.values[real_node.output[0]], left, 0.0, last=False)
+        importer.name_output(node, real_node.output[0], scaled)
+    _finished(importer, node, real_node.output[0])
 
 
 def qlinear_add(importer: Importer, node: GraphNode) -> None:
     """onnxruntime's QLinearAdd."""
-    out = node.outputs[0]
+    out = node.output[0]
     left = _output_factor(importer, node)
     terms = []
     for number in (0, 3):
         tensor, factor = _operand(importer, node, number)
         value = importer.values.get(tensor)
         if value is None:
-            raise node.refused(f"input {number} must depend on the model's inputs")
+            raise refused(node, f"input {number} must depend on the model's inputs")
         scaled = factor * left != 1
         terms.append(
             affine(importer, node, value, factor * left, 0.0, last=False) if scaled else value
@@ -244,7 +243,7 @@ def qlinear_add(importer: Importer, node: GraphNode) -> None:
 def qgemm(importer: Importer, node: GraphNode) -> None:
     """onnxruntime's QGemm with constant weights."""
     x, left = _operand(importer, node, 0)
-    out, last = node.outputs[0], len(node.inputs) > _MAKES[node.op]
+    out, last = node.output[0], len(node.input) > _MAKES[node.op_type]
     alpha = float(attribute(node, "alpha", 1.0)) * (_output_factor(importer, node) if last else 1.0)
     axis = 0 if attribute(node, "transB", 0) else -1
     weights = _constant_integers(importer, node, 3, 5, axis, 4) * left * alpha
@@ -265,9 +264,9 @@ def _limits(importer: Importer, node: GraphNode) -> tuple[float, float, float]:
     zero = importer.constant(node, 2)
     kind = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero is None and attribute(node, "output_dtype", 0):
-        raise node.refused("output_dtype needs a zero point of that type")
+        raise refused(node, "output_dtype needs a zero point of that type")
     if kind.name not in ("uint8", "int8", "uint16", "int16"):
-        raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
+        raise refused(node, f"integers must have 8 or 16 bits, not {kind.name}")
     ends = np.iinfo(kind.name)
     # Without rounding to steps, or with halves rounded up.
     importer.approximation = max(importer.approximation, 1 / (int(ends.max) - int(ends.min)))
@@ -288,11 +287,11 @@ def quantize(importer: Importer, node: GraphNode) -> None:
     value = importer.held(node)
     scale = _one(importer, node, 1, "scale")
     zero, low, high = _limits(importer, node)
-    real = _stands_for_reals(importer, node.outputs[0])
+    real = _stands_for_reals(importer, node.output[0])
     ends = ((low - zero) * scale, (high - zero) * scale)
     inside = limited(importer, node, value, *ends, last=real)
     if real:
-        importer.scaled |= _passed_on(importer, node.outputs[0])[0]
+        importer.scaled |= _passed_on(importer, node.output[0])[0]
         if high - low < 1 << BYTE_BITS:
             importer.steps[inside.layer] = (scale, zero - (low + high + 1) / 2)
     else:
@@ -302,15 +301,15 @@ def quantize(importer: Importer, node: GraphNode) -> None:
 def dequantize(importer: Importer, node: GraphNode) -> None:
     """DequantizeLinear: real numbers from integers."""
     value = importer.held(node)
-    if node.inputs[0] not in importer.scaled:
+    if node.input[0] not in importer.scaled:
         scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")
         affine(importer, node, value, scale, -zero * scale)
         return
-    tensor, maker = node.inputs[0], node
-    while maker.op not in _MAKES:
-        maker = next(item for item in importer.graph.nodes if tensor in item.outputs)
-        tensor = maker.inputs[0]
-    first = _MAKES[maker.op]
+    tensor, maker = node.input[0], node
+    while maker.op_type not in _MAKES:
+        maker = next(item for item in importer.graph.nodes if tensor in item.output)
+        tensor = maker.input[0]
+    first = _MAKES[maker.op_type]
     for number in (1, 2):
         one, other = (
             np.zeros(1) if item is None else item.astype(np.float64).ravel()
@@ -320,5 +319,5 @@ def dequantize(importer: Importer, node: GraphNode) -> None:
             )
         )
         if not np.array_equal(one, other):
-            raise node.refused("scale and zero point must be those of QuantizeLinear")
+            raise refused(node, "scale and zero point must be those of QuantizeLinear")
     importer.alias(node, value, value.shape)

@@ -4,18 +4,18 @@ A transposed convolution inserts zeros between the pixels, then convolves.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, refused
 from support.errors import counted
 
 from .arrange import Positions, gathered, map_value, numbers, positions
@@ -40,21 +40,24 @@ def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -
     """
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
-        raise node.refused(
+        raise refused(
+            node,
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}"
+            f"{list(value.shape)}",
         )
     filters, inner = weights.shape[:2]
     channels = value.shape[1]
     if groups < 1 or filters % groups or inner * groups != channels:
-        raise node.refused(
+        raise refused(
+            node,
             f"group={groups} does not fit {counted(channels, 'channel')} and weights of shape "
-            f"{list(weights.shape)}"
+            f"{list(weights.shape)}",
         )
     declared = attribute(node, "kernel_shape", None)
     if declared is not None and tuple(declared) != weights.shape[2:]:
-        raise node.refused(
-            f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}"
+        raise refused(
+            node,
+            f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}",
         )
 
 
@@ -68,9 +71,10 @@ def _check_padding(node: GraphNode, value: Value, pads: Pads) -> None:
     padded = (size.width + pads.left + pads.right) * (size.height + pads.top + pads.bottom)
     elements = padded * size.channels
     if elements > max(_MOST_SPREAD, 4 * size.elements):
-        raise node.refused(
+        raise refused(
+            node,
             f"with its padding the map has {elements:,} elements, more than {_MOST_SPREAD:,} and "
-            f"4 times those of the map, {size.elements:,}"
+            f"4 times those of the map, {size.elements:,}",
         )
 
 
@@ -87,7 +91,7 @@ def conv(importer: Importer, node: GraphNode) -> None:
     places = positions(node, value, weights.shape[2:])
     down = places.window.height
     if weights.size > _MOST_WEIGHTS:
-        raise node.refused(f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
+        raise refused(node, f"{weights.size:,} weights are more than {_MOST_WEIGHTS:,}")
     _check_padding(node, value, places.pads)
     bias = _conv_bias(importer, node, filters)
     shape = places.shape(value, filters)
@@ -231,7 +235,7 @@ def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
     """
     bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
     if bias.shape != (filters,):
-        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+        raise refused(node, f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
     return bias
 
 
@@ -280,7 +284,7 @@ def _spaced(
         cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
         index = wide[(slice(None),) * (axis + 1) + (cut,)]
         if index.shape[axis + 1] < extents[axis]:
-            raise node.refused(f"pads {pads} remove all of its output")
+            raise refused(node, f"pads {pads} remove all of its output")
     return index
 
 
@@ -321,9 +325,10 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
         or channels % groups
         or len(weights) != channels
     ):
-        raise node.refused(
+        raise refused(
+            node,
             f"weights of shape {list(weights.shape)} with group={groups} do not fit an input of "
-            f"shape {list(value.shape)}"
+            f"shape {list(value.shape)}",
         )
     kernel = weights.shape[2:]
     strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
@@ -333,8 +338,8 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     pads = _pads(node, sizes, strides, extents, added)
     spread = prod((s - 1) * t + e for s, t, e in zip(sizes, strides, extents, strict=True))
     if spread * max(channels, weights.shape[1] * groups) > _MOST_SPREAD:
-        raise node.refused(
-            f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
+        raise refused(
+            node, f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
         )
     index = _spaced(node, index_of(importer, value)[0], strides, extents, pads, added)
     spaced = rearranged(importer, node, [value], index[np.newaxis])
@@ -344,8 +349,10 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     grouped = turned.reshape(groups, inner, weights.shape[1], *kernel).swapaxes(1, 2)
     grouped = grouped.reshape(filters, inner, *kernel)
     if rank > _MAP_AXES:
-        attributes = {"dilations": dilations}
-        _conv_by_moves(importer, replace(node, attributes=attributes), spaced, grouped, groups)
+        from onnx import helper
+
+        plain = helper.make_node("Conv", node.input, node.output, node.name, dilations=dilations)
+        _conv_by_moves(importer, plain, spaced, grouped, groups)
         return
     gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = _conv_bias(importer, node, filters)
@@ -415,8 +422,8 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
     outputs, inputs = weights.shape
     size = value.size
     if inputs != size.elements or len(value.shape) != 2:
-        raise node.refused(
-            f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
+        raise refused(
+            node, f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
         )
     real = Weights(weights=weights, bias=np.zeros(outputs))
     shape, size = (value.shape[0], outputs), MapSize(1, 1, outputs)
@@ -462,14 +469,14 @@ def batch_normalization(importer: Importer, node: GraphNode) -> None:
     """BatchNormalization with the statistics from training."""
     value = map_value(importer, node)
     if attribute(node, "training_mode", 0):
-        raise node.refused("training_mode must be 0: export the model for inference")
+        raise refused(node, "training_mode must be 0: export the model for inference")
     scale, shift, mean, variance = (importer.reals(node, number) for number in range(1, 5))
     channels = value.size.channels
     if any(values.shape != (channels,) for values in (scale, shift, mean, variance)):
-        raise node.refused(f"scale, bias, mean and variance must have {channels} values each")
+        raise refused(node, f"scale, bias, mean and variance must have {channels} values each")
     deviation = np.sqrt(variance + float(attribute(node, "epsilon", 1e-5)))
     if not (np.isfinite(deviation).all() and (deviation > 0).all()):
-        raise node.refused("variances must not be negative")
+        raise refused(node, "variances must not be negative")
     factor = scale / deviation
     result = scale_channels(importer, node, value, factor, shift - mean * factor)
     importer.alias(node, result, value.shape)

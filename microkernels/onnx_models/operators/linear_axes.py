@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import evaluate
 from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, attributes, mixing, refused
 
 from .arrange import movement
 from .parts import Parts
@@ -38,16 +38,16 @@ def _by_matrix(
 def cumulated(importer: Importer, node: GraphNode) -> None:
     """CumSum along a constant axis."""
     parts = Parts(importer, node)
-    shape = parts.shape(node.inputs[0])
+    shape = parts.shape(node.input[0])
     axis = int(importer.reals(node, 1).ravel()[0])
     if not -len(shape) <= axis < len(shape):
-        raise node.refused(f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")
+        raise refused(node, f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")
     axis %= len(shape)
     if importer.batched(shape) and axis == 0:
-        raise node.mixing(f"its sums are over the batch of {importer.batch}")
+        raise mixing(node, f"its sums are over the batch of {importer.batch}")
     matrix = np.triu(np.ones((shape[axis], shape[axis])), int(attribute(node, "exclusive", 0)))
     matrix = matrix.T if attribute(node, "reverse", 0) else matrix
-    _by_matrix(parts, node.inputs[0], matrix, axis, len(shape), last=True)
+    _by_matrix(parts, node.input[0], matrix, axis, len(shape), last=True)
 
 
 def resize(importer: Importer, node: GraphNode) -> None:
@@ -56,7 +56,7 @@ def resize(importer: Importer, node: GraphNode) -> None:
         movement(importer, node)
         return
     parts = Parts(importer, node)
-    tensor = node.inputs[0]
+    tensor = node.input[0]
     shape = parts.shape(tensor)
     matrices = {
         axis: matrix
@@ -64,7 +64,7 @@ def resize(importer: Importer, node: GraphNode) -> None:
         if matrix.shape[0] != matrix.shape[1] or (matrix != np.eye(len(matrix))).any()
     }
     if importer.batched(shape) and 0 in matrices:
-        raise node.mixing(f"it resizes the batch of {importer.batch}")
+        raise mixing(node, f"it resizes the batch of {importer.batch}")
     for axis, matrix in sorted(matrices.items(), reverse=True):
         tensor = _interpolated(parts, tensor, matrix, axis, len(shape))
     parts("Identity", tensor, last=True)
@@ -88,18 +88,20 @@ def _interpolated(parts: Parts, tensor: str, matrix: Reals, axis: int, rank: int
 
 def _matrices(importer: Importer, node: GraphNode, shape: tuple[int, ...]) -> dict[int, Reals]:
     """The matrix along each axis, inputs x outputs."""
+    from onnx import helper
+
     rank = len(shape)
-    attributes = dict(node.attributes)
+    options = attributes(node)
     scales, sizes = _extents(importer, node, shape)
-    axes = [int(axis) % rank for axis in attributes.pop("axes", range(rank))]
+    axes = [int(axis) % rank for axis in options.pop("axes", range(rank))]
     policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
-    attributes.pop("keep_aspect_ratio_policy", None)
-    attributes.pop("scales", None)
-    if importer.graph.opset < _RESIZE_OPSET or node.op == "Upsample":
-        attributes["coordinate_transformation_mode"] = "asymmetric"
-    if float(attributes.pop("extrapolation_value", 0.0)) != 0:
-        raise node.refused("extrapolation_value must be 0")
-    region = importer.constant(node, 1) if len(node.inputs) > 2 else None
+    options.pop("keep_aspect_ratio_policy", None)
+    options.pop("scales", None)
+    if importer.graph.opset < _RESIZE_OPSET or node.op_type == "Upsample":
+        options["coordinate_transformation_mode"] = "asymmetric"
+    if float(options.pop("extrapolation_value", 0.0)) != 0:
+        raise refused(node, "extrapolation_value must be 0")
+    region = importer.constant(node, 1) if len(node.input) > 2 else None
     if sizes is not None and policy != "stretch":
         ratios = [size / shape[axis] for size, axis in zip(sizes, axes, strict=True)]
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
@@ -109,7 +111,7 @@ def _matrices(importer: Importer, node: GraphNode, shape: tuple[int, ...]) -> di
     for number, axis in enumerate(axes):
         count = shape[axis]
         if count > _MOST_RESIZED:
-            raise node.refused(f"{count:,} elements along an axis; at most {_MOST_RESIZED:,}")
+            raise refused(node, f"{count:,} elements along an axis; at most {_MOST_RESIZED:,}")
         ends = np.array([0, 0, 0, 0, 1, 1, 1, 1], np.float32)
         if region is not None and region.size == 2 * len(axes):
             ends[[2, 6]] = region.ravel()[[number, number + len(axes)]]
@@ -121,13 +123,11 @@ def _matrices(importer: Importer, node: GraphNode, shape: tuple[int, ...]) -> di
             names = ["x", "roi", "", "sizes"]
         else:
             feeds["scales"] = np.array([1, 1, scales[number], 1], np.float32)
-        single = GraphNode(
-            op="Resize", name=node.name, inputs=tuple(names), outputs=("y",), attributes=attributes
-        )
+        single = helper.make_node("Resize", names, ["y"], node.name, **options)
         try:
-            (result,) = evaluate(single.proto(), feeds, _NEWEST_RESIZE)
+            (result,) = evaluate(single, feeds, _NEWEST_RESIZE)
         except Exception as error:  # Any of an evaluator of another library.
-            raise node.refused(f"its weights can't be determined: {one_line(error)}") from error
+            raise refused(node, f"its weights can't be determined: {one_line(error)}") from error
         matrices[axis] = result[:, 0, :, 0].astype(np.float64)
     return matrices
 
@@ -136,7 +136,7 @@ def _extents(
     importer: Importer, node: GraphNode, shape: tuple[int, ...]
 ) -> tuple[list[float], list[int] | None]:
     """Scales, or sizes of the output, along the axes that change."""
-    old = importer.graph.opset < _RESIZE_OPSET or node.op == "Upsample"
+    old = importer.graph.opset < _RESIZE_OPSET or node.op_type == "Upsample"
     in_attribute = attribute(node, "scales", None)
     if in_attribute is not None:
         return [float(scale) for scale in in_attribute], None
@@ -145,5 +145,5 @@ def _extents(
         return [float(scale) for scale in values.ravel()], None
     sizes = importer.constant(node, 3)
     if sizes is None:
-        raise node.refused("scales or sizes are missing")
+        raise refused(node, "scales or sizes are missing")
     return [], [int(size) for size in sizes.ravel()]

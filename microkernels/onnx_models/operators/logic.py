@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, refused
 
 from .parts import Parts, Tensor
 
@@ -45,10 +45,10 @@ def comparison(kind: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         parts = Parts(importer, node)
-        first, second = node.inputs
+        first, second = node.input
         if kind in ("less", "at least"):
             first, second = second, first
-        integers = any(name in importer.graph.integers for name in node.inputs)
+        integers = any(name in importer.graph.integers for name in node.input)
         difference = parts("Sub", first, second)
         if kind == "equal":
             difference = parts("Abs", difference)
@@ -62,19 +62,19 @@ def comparison(kind: str) -> Callable[[Importer, GraphNode], None]:
 
 def negation(importer: Importer, node: GraphNode) -> None:
     """Not."""
-    _inverted(Parts(importer, node), node.inputs[0], last=True)
+    _inverted(Parts(importer, node), node.input[0], last=True)
 
 
 def exclusive(importer: Importer, node: GraphNode) -> None:
     """Xor."""
     parts = Parts(importer, node)
-    parts("Abs", parts("Sub", *node.inputs), last=True)
+    parts("Abs", parts("Sub", *node.input), last=True)
 
 
 def sign(importer: Importer, node: GraphNode) -> None:
     """Sign."""
     parts = Parts(importer, node)
-    (x,) = node.inputs
+    (x,) = node.input
     if x in importer.graph.integers:
         parts("Clip", x, last=True, min=-1.0, max=1.0)
         return
@@ -85,13 +85,13 @@ def shrink(importer: Importer, node: GraphNode) -> None:
     """Shrink, and ThresholdedRelu: elements beyond a threshold, moved towards 0; the others are
     0."""
     parts = Parts(importer, node)
-    (x,) = node.inputs
+    (x,) = node.input
     bias = float(attribute(node, "bias", 0.0))
     limit = float(attribute(node, "lambd", 0.5))
-    if node.op == "ThresholdedRelu":
+    if node.op_type == "ThresholdedRelu":
         limit = float(attribute(node, "alpha", 1.0))
     above = parts("Mul", parts("Sub", x, bias), parts("Step", parts("Sub", x, limit)))
-    if node.op == "ThresholdedRelu":
+    if node.op_type == "ThresholdedRelu":
         parts("Identity", above, last=True)
         return
     below = parts("Step", parts("Sub", -limit, x))
@@ -100,36 +100,36 @@ def shrink(importer: Importer, node: GraphNode) -> None:
 
 def _quotient(importer: Importer, node: GraphNode) -> tuple[Tensor, str] | None:
     """Dividend and divisor where a choice gives 0 for divisions by 0; None: it is another one."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
-    test, inverted = makers.get(node.inputs[0]), False
-    while test is not None and test.op == "Not":
-        test, inverted = makers.get(test.inputs[0]), not inverted
-    if test is None or test.op != "Equal":
+    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
+    test, inverted = makers.get(node.input[0]), False
+    while test is not None and test.op_type == "Not":
+        test, inverted = makers.get(test.input[0]), not inverted
+    if test is None or test.op_type != "Equal":
         return None
-    division = makers.get(node.inputs[1 if inverted else 2])
-    other = importer.graph.constants.get(node.inputs[2 if inverted else 1])
-    if division is None or division.op not in ("Div", "Reciprocal"):
+    division = makers.get(node.input[1 if inverted else 2])
+    other = importer.graph.constants.get(node.input[2 if inverted else 1])
+    if division is None or division.op_type not in ("Div", "Reciprocal"):
         return None
     if other is None or other.any():
         return None
-    divisor = division.inputs[-1]
-    dividend = division.inputs[0] if division.op == "Div" else 1.0
-    zero = [importer.graph.constants.get(name) for name in test.inputs if name != divisor]
-    if divisor not in test.inputs or len(zero) != 1 or zero[0] is None or zero[0].any():
+    divisor = division.input[-1]
+    dividend = division.input[0] if division.op_type == "Div" else 1.0
+    zero = [importer.graph.constants.get(name) for name in test.input if name != divisor]
+    if divisor not in test.input or len(zero) != 1 or zero[0] is None or zero[0].any():
         return None
     return dividend, divisor
 
 
 def _never_negative(importer: Importer, tensor: str) -> bool:
     """Whether the operator that makes a tensor gives no negative numbers."""
-    makers = {name: maker for maker in importer.graph.nodes for name in maker.outputs}
-    return tensor in makers and makers[tensor].op in _NOT_NEGATIVE
+    makers = {name: maker for maker in importer.graph.nodes for name in maker.output}
+    return tensor in makers and makers[tensor].op_type in _NOT_NEGATIVE
 
 
 def choice(importer: Importer, node: GraphNode) -> None:
     """Where: elements of one tensor or of another."""
     parts = Parts(importer, node)
-    which, one, other = node.inputs
+    which, one, other = node.input
     constants = importer.graph.constants
     if which in constants:
         _constant_choice(importer, node, parts)
@@ -153,7 +153,7 @@ def choice(importer: Importer, node: GraphNode) -> None:
 def _constant_choice(importer: Importer, node: GraphNode, parts: Parts) -> None:
     """Where with a constant condition."""
     mask = importer.reals(node, 0) != 0
-    tensors = node.inputs[1:]
+    tensors = node.input[1:]
     shapes = [
         importer.reals(node, number).shape
         if importer.is_constant(node, number)
@@ -174,7 +174,7 @@ def _constant_choice(importer: Importer, node: GraphNode, parts: Parts) -> None:
             chosen.append(parts("Mul", tensors[number - 1], places.astype(float)))
     if not chosen:
         constant = importer.constant_of(node, np.broadcast_to(fixed, shape))
-        importer.name_output(node, node.outputs[0], constant)
+        importer.name_output(node, node.output[0], constant)
     elif len(chosen) > 1:
         parts("Add", *chosen, last=True)
     elif fixed.any():
@@ -191,17 +191,17 @@ def argument(kind: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         parts = Parts(importer, node)
-        (x,) = node.inputs
+        (x,) = node.input
         shape = importer.held(node).shape
         axis = int(attribute(node, "axis", 0))
         if not -len(shape) <= axis < len(shape):
-            raise node.refused(f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")
+            raise refused(node, f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")
         axis %= len(shape)
         if kind == "min":
             x = parts("Sub", 0.0, x)
         count = shape[axis]
         largest = parts("ReduceMax", x, axes=[axis])
-        integers = node.inputs[0] in importer.graph.integers
+        integers = node.input[0] in importer.graph.integers
         below = parts("Sub", largest, x)
         other = _positive(parts, below, integers=integers)
         places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))

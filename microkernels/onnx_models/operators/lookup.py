@@ -7,7 +7,7 @@ where that is negative, so numbers are exact; a table is multiplied by such vect
 import numpy as np
 
 from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, refused
 
 from .arrange import movement
 from .parts import Parts, Tensor
@@ -30,10 +30,10 @@ def gather(importer: Importer, node: GraphNode) -> None:
     table = importer.reals(node, 0)
     axis = int(attribute(node, "axis", 0))
     if axis not in (0, -table.ndim):
-        raise node.refused(f"axis of a constant table must be 0, not {axis}")
+        raise refused(node, f"axis of a constant table must be 0, not {axis}")
     parts = Parts(importer, node)
-    shape = (*parts.shape(node.inputs[1]), *table.shape[1:])
-    chosen = _selection(importer, parts, node.inputs[1], len(table))
+    shape = (*parts.shape(node.input[1]), *table.shape[1:])
+    chosen = _selection(importer, parts, node.input[1], len(table))
     rows = parts("MatMul", chosen, table.reshape(len(table), -1))
     parts("Reshape", rows, np.array(shape), last=True)
 
@@ -43,26 +43,26 @@ def extract(importer: Importer, node: GraphNode) -> None:
     parts = Parts(importer, node)
     if importer.is_constant(node, 0):
         table = importer.reals(node, 0).reshape(-1, 1)
-        shape = parts.shape(node.inputs[1])
-        chosen = _selection(importer, parts, node.inputs[1], len(table))
+        shape = parts.shape(node.input[1])
+        chosen = _selection(importer, parts, node.input[1], len(table))
         rows = parts("MatMul", chosen, table)
         parts("Reshape", rows, np.array((1, int(np.prod(shape)))), last=True)
         return
     places = importer.reals(node, 1).ravel().astype(np.int64)
-    parts("Gather", node.inputs[0], places, axis=-1, last=True)
+    parts("Gather", node.input[0], places, axis=-1, last=True)
 
 
 def one_hot(importer: Importer, node: GraphNode) -> None:
     """OneHot with constant depth and values, of numbers from 0 on."""
     depth, values = importer.reals(node, 1), importer.reals(node, 2)
     if depth.size != 1 or values.size != 2:
-        raise node.refused("depth must be one number, and values two")
+        raise refused(node, "depth must be one number, and values two")
     parts = Parts(importer, node)
-    rank = len(parts.shape(node.inputs[0])) + 1
+    rank = len(parts.shape(node.input[0])) + 1
     axis = int(attribute(node, "axis", -1))
     if not -rank <= axis < rank:
-        raise node.refused(f"axis must be from {-rank} to {rank - 1}, not {axis}")
-    chosen: Tensor = _selection(importer, parts, node.inputs[0], int(depth.ravel()[0]))
+        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
+    chosen: Tensor = _selection(importer, parts, node.input[0], int(depth.ravel()[0]))
     off, on = (float(value) for value in values.ravel())
     if (off, on) != (0.0, 1.0):
         chosen = parts("Add", parts("Mul", chosen, on - off), off)
@@ -77,12 +77,12 @@ def one_hot(importer: Importer, node: GraphNode) -> None:
 def hardmax(importer: Importer, node: GraphNode) -> None:
     """Hardmax along one axis: 1 for the first of its largest elements."""
     parts = Parts(importer, node)
-    (x,) = node.inputs
+    (x,) = node.input
     shape = parts.shape(x)
     before = importer.graph.opset < 13
     axis = int(attribute(node, "axis", 1 if before else -1)) % len(shape)
     if before and axis != len(shape) - 1:
-        raise node.refused("axis must be the last one before opset 13")
+        raise refused(node, "axis must be the last one before opset 13")
     places = np.arange(float(shape[axis])).reshape([-1] + [1] * (len(shape) - 1 - axis))
     first = parts("ArgMax", x, axis=axis)
     distance = parts("Abs", parts("Sub", first, np.broadcast_to(places, shape)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from microkernels.onnx_models.importer import Importer, Operator
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.read import GraphNode, refused
 
 from .elements import unary
 
@@ -42,9 +42,11 @@ class Parts:
             last: it makes the first output of the node that is replaced.
             output: that it makes; "": the first one, or a further tensor.
         """
-        name = output or (self._node.outputs[0] if last else self._name())
+        from onnx import helper
+
+        name = output or (self._node.output[0] if last else self._name())
         names = tuple(each if isinstance(each, str) else self.constant(each) for each in inputs)
-        node = replace(self._node, op=op, inputs=names, outputs=(name,), attributes=attributes)
+        node = helper.make_node(op, names, [name], self._node.name, **attributes)
         (_PARTS.get(op) or self._importer.operators[op])(self._importer, node)
         return name
 
@@ -63,7 +65,7 @@ class Parts:
             ModelError: it is constant.
         """
         if tensor not in self._importer.values:
-            raise self._node.refused(f"its input {tensor} must depend on the model's inputs")
+            raise refused(self._node, f"its input {tensor} must depend on the model's inputs")
         return self._importer.values[tensor]
 
     def shape(self, tensor: str) -> tuple[int, ...]:
@@ -72,4 +74,4 @@ class Parts:
 
     def _name(self) -> str:
         self._count += 1
-        return f"{self._node.outputs[0]} {self._count}"
+        return f"{self._node.output[0]} {self._count}"

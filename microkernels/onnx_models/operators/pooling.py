@@ -10,7 +10,7 @@ from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import Importer, index_of, rearranged
 from microkernels.onnx_models.model import Norm, Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 from support.errors import counted
 
 from .arrange import Positions, map_value, movement, positions, spatial
@@ -48,8 +48,9 @@ def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
     rank = len(value.shape) - 2
     kernel = tuple(int(size) for size in attribute(node, "kernel_shape", ()))
     if rank < 1 or len(kernel) != rank or min(kernel) < 1:
-        raise node.refused(
-            f"kernel_shape must be {counted(rank, 'number')} of at least 1, not {list(kernel)}"
+        raise refused(
+            node,
+            f"kernel_shape must be {counted(rank, 'number')} of at least 1, not {list(kernel)}",
         )
     return kernel
 
@@ -135,7 +136,7 @@ def lp_pool(importer: Importer, node: GraphNode) -> None:
     value = map_value(importer, node)
     power = int(attribute(node, "p", 2))
     if power < 1:
-        raise node.refused(f"p must be at least 1, not {power}")
+        raise refused(node, f"p must be at least 1, not {power}")
     large = importer.apply(node, ElementWise, value, last=False, function="absolute")
     pixels = prod(_kernel(node, value))
     if power == 1:
@@ -177,7 +178,7 @@ def max_unpool(importer: Importer, node: GraphNode) -> None:
     places = importer.reals(node, 1)
     rank = len(value.shape) - 2
     if places.shape != value.shape or rank < 1:
-        raise node.refused(f"its indices must have the shape {list(value.shape)} of its input")
+        raise refused(node, f"its indices must have the shape {list(value.shape)} of its input")
     kernel = _kernel(node, value)
     strides = attribute(node, "strides", None) or [1] * rank
     pads = attribute(node, "pads", None) or [0] * (2 * rank)
@@ -192,23 +193,23 @@ def max_unpool(importer: Importer, node: GraphNode) -> None:
     if declared is not None:
         shape = tuple(int(extent) for extent in declared.ravel())
     if len(shape) != rank + 2 or shape[:2] != value.shape[:2] or min(shape) < 1:
-        raise node.refused(f"its output can't have the shape {list(shape)}")
+        raise refused(node, f"its output can't have the shape {list(shape)}")
     # Indices refer to all images of the output shape that the attributes imply.
     elements = shape[1] * prod(usual)
     inside = places.astype(np.int64) - elements * np.arange(len(places)).reshape(
         -1, *(1,) * (rank + 1)
     )
     if (inside < 0).any() or (inside >= elements).any():
-        raise node.refused("its indices are not within its output")
+        raise refused(node, "its indices are not within its output")
     if (inside != inside[:1]).any():
-        raise node.mixing("its indices differ between the images of the batch")
+        raise mixing(node, "its indices differ between the images of the batch")
     index = index_of(importer, value)
     numbers = np.zeros(shape[1:], np.int64)
     at = np.unravel_index(inside[0].ravel(), (shape[1], *usual))
     if any(int(extent.max()) >= size for extent, size in zip(at, shape[1:], strict=True)):
-        raise node.refused("its indices are not within its output")
+        raise refused(node, "its indices are not within its output")
     numbers[at] = index.ravel()
-    rearranged(importer, node, [value], numbers[np.newaxis], output=node.outputs[0])
+    rearranged(importer, node, [value], numbers[np.newaxis], output=node.output[0])
 
 
 def _whole(importer: Importer, node: GraphNode, *, mean: bool) -> None:
@@ -246,17 +247,17 @@ def _pad_maps(importer: Importer, node: GraphNode) -> None:
     value = map_value(importer, node)
     rank = spatial(node, value)
     if attribute(node, "mode", "constant") != "constant":
-        raise node.refused("mode must be constant")
+        raise refused(node, "mode must be constant")
     in_attribute = attribute(node, "pads", None)
     values = importer.reals(node, 1) if in_attribute is None else np.asarray(in_attribute)
     axes = importer.constant(node, 3)
     if axes is not None:
-        raise node.refused("axes are not supported; give pads for all")
+        raise refused(node, "axes are not supported; give pads for all")
     fill = importer.constant(node, 2)
     if float(attribute(node, "value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
-        raise node.refused("the padding value must be 0")
+        raise refused(node, "the padding value must be 0")
     pads = [int(pad) for pad in values.ravel()]
     if len(pads) != 2 * (rank + 2) or min(pads) < 0 or any(pads[:2] + pads[rank + 2 : rank + 4]):
-        raise node.refused(f"pads must be 0 or more, and 0 for batch and channels, not {pads}")
+        raise refused(node, f"pads must be 0 or more, and 0 for batch and channels, not {pads}")
     places = Positions.plain([1] * rank, None, pads[2 : rank + 2], pads[rank + 4 :])
     _add(importer, node, value, places, mean=True)

@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 
 from isa.table import MAX_VL
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import (
     MapSize,
     Product,
     Rearrange,
 )
-from microkernels.networks.parameters import Reals
 from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.importer import (
     Importer,
@@ -26,7 +26,7 @@ from microkernels.onnx_models.importer import (
     rows,
 )
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
@@ -55,9 +55,10 @@ def _pixels(
 ) -> Value:
     """Rows times inputs x outputs weights: a convolution with single pixels."""
     if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
-        raise node.refused(
+        raise refused(
+            node,
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}"
+            f"{list(value.shape)}",
         )
     outputs = weights.shape[1]
     in_rows = rows(importer, node, value)
@@ -87,10 +88,11 @@ def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Valu
         isinstance(second, Value) and ranks[1] <= 2
     )
     if inner:
-        raise node.mixing(f"its sums are over the batch of {importer.batch}")
+        raise mixing(node, f"its sums are over the batch of {importer.batch}")
     if any(isinstance(operand, Value) and len(operand.shape) < max(ranks) for operand in operands):
-        raise node.mixing(
-            f"the batch of {importer.batch} is not the first axis of both inputs and of its output"
+        raise mixing(
+            node,
+            f"the batch of {importer.batch} is not the first axis of both inputs and of its output",
         )
 
 
@@ -141,7 +143,7 @@ def product_of(
     """
     ranks = [len(operand.shape) for operand in (first, second)]
     if not all(ranks):
-        raise node.refused("its inputs must be vectors or matrices")
+        raise refused(node, "its inputs must be vectors or matrices")
     _check_products(importer, node, (first, second))
     shapes = [list(operand.shape) for operand in (first, second)]
     first, one = _image_operand(importer, node, first, max(ranks))
@@ -155,10 +157,11 @@ def product_of(
         lead = np.broadcast_shapes(one[:-2], other[:-2])
     inner, columns = other[-2:]
     if lead is None or one[-1] != inner:
-        raise node.refused(f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
+        raise refused(node, f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
     if inner > _MOST_PARTS * MOST_INNER:
-        raise node.refused(
-            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
+        raise refused(
+            node,
+            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported",
         )
     batch = (importer.batch,) if importer.batch > 1 else ()
     indices = [
@@ -195,7 +198,7 @@ def gemm(importer: Importer, node: GraphNode) -> None:
     if importer.is_constant(node, 1) and not swapped[0]:
         weights = importer.weights(node, 1)
         if weights.ndim != 2:
-            raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
+            raise refused(node, f"weights must have 2 dimensions, not {weights.ndim}")
         if swapped[1]:
             weights = weights.T
         if alpha != 1:
@@ -212,7 +215,7 @@ def gemm(importer: Importer, node: GraphNode) -> None:
         product = product_of(importer, node, *operands, last=False)
         if alpha != 1:
             product = affine(importer, node, product, alpha, 0.0, last=False)
-    if len(node.inputs) < 3 or not node.inputs[2]:
+    if len(node.input) < 3 or not node.input[2]:
         importer.alias(node, product, product.shape)
     elif importer.is_constant(node, 2):
         bias = importer.reals(node, 2) * beta
@@ -228,13 +231,13 @@ def _matrix(importer: Importer, node: GraphNode, number: int, *, swap: bool) -> 
     """An operand of Gemm; ``swap``: transpose it."""
     operand = _operand(importer, node, number)
     if len(operand.shape) != 2:
-        raise node.refused(f"input {number} must have 2 dimensions, not {len(operand.shape)}")
+        raise refused(node, f"input {number} must have 2 dimensions, not {len(operand.shape)}")
     if not swap:
         return operand
     if not isinstance(operand, Value):
         return operand.T
     if importer.batch > 1:
-        raise node.mixing(f"trans{'AB'[number]} moves the batch of {importer.batch}")
+        raise mixing(node, f"trans{'AB'[number]} moves the batch of {importer.batch}")
     index = index_of(importer, operand).T
     return rearranged(importer, node, [operand], index, turned=True)
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import Dense, MapSize, Recurrent
-from microkernels.networks.parameters import Reals, Weights
+from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute
+from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
 from .linear import pixel_conv
 
@@ -44,25 +45,25 @@ class _Sequences:
         self.importer, self.node = importer, node
         direction = str(attribute(node, "direction", "forward"))
         if direction not in _DIRECTIONS:
-            raise node.refused(
-                f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
+            raise refused(
+                node, f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
             )
         self.reverse = _DIRECTIONS[direction]
         self.input = self._input()
         self._check(gates)
         for name in ("clip", "activation_alpha", "activation_beta"):
             if attribute(node, name, None):
-                raise node.refused(f"{name} is not supported")
+                raise refused(node, f"{name} is not supported")
 
     def _input(self) -> Value:
         """The input in a map whose columns are steps x sequences."""
         importer, node = self.importer, self.node
         value = importer.held(node)
         if len(value.shape) != 3:
-            raise node.refused(f"its input must have 3 dimensions, not {len(value.shape)}")
+            raise refused(node, f"its input must have 3 dimensions, not {len(value.shape)}")
         self.batch_first = bool(attribute(node, "layout", 0))
         if importer.batch > 1 and not self.batch_first:
-            raise node.mixing(f"the batch of {importer.batch} is the time of its input")
+            raise mixing(node, f"the batch of {importer.batch} is the time of its input")
         index = index_of(importer, value)
         index = index.swapaxes(0, 1) if self.batch_first else index
         self.steps, self.sequences, inputs = index.shape
@@ -96,15 +97,15 @@ class _Sequences:
             ("B", bias, (count, 2 * gates * cells)),
         ):
             if actual.shape != expected:
-                raise node.refused(
-                    f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
+                raise refused(
+                    node, f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
                 )
         self.weights = weights.reshape(count, gates, cells, inputs)
         self.recurrent = recurrent.reshape(count, gates, cells, cells)
         self.bias = bias.reshape(count, 2, gates, cells)
         lengths = importer.constant(node, _LENGTHS)
         if lengths is not None and (lengths != self.steps).any():
-            raise node.refused("all sequences must be as long as its input: sequence_lens differ")
+            raise refused(node, "all sequences must be as long as its input: sequence_lens differ")
 
     def functions(self, supported: Sequence[Sequence[str]]) -> list[str]:
         """The first function of each direction, in lower case.
@@ -121,14 +122,14 @@ class _Sequences:
         choices = [[name.lower() for name in choice] for choice in supported]
         if len(parts) != count or any(part not in choices for part in parts):
             allowed = " or ".join(", ".join(choice) for choice in supported)
-            raise node.refused(f"activations must be {allowed}, not {', '.join(names)}")
+            raise refused(node, f"activations must be {allowed}, not {', '.join(names)}")
         return [part[0] for part in parts]
 
     def start(self, number: int, direction: int) -> str:
         """Name of the layer with the state before the first step, from input ``number``; "": it is
         0."""
         importer, node = self.importer, self.node
-        if number >= len(node.inputs) or not node.inputs[number]:
+        if number >= len(node.input) or not node.input[number]:
             return ""
         constant = importer.is_constant(node, number)
         state = importer.reals(node, number) if constant else importer.value(node, number)
@@ -137,8 +138,9 @@ class _Sequences:
         if self.batch_first:
             expected = (importer.batch * self.sequences, directions, self.cells)
         if state.shape != expected:
-            raise node.refused(
-                f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
+            raise refused(
+                node,
+                f"input {number} must have the shape {list(expected)}, not {list(state.shape)}",
             )
         if isinstance(state, Value):
             index = index_of(importer, state)
@@ -228,7 +230,7 @@ class _Sequences:
         ends = [0 if reverse else self.steps - 1 for reverse in self.reverse]
         last = np.stack([index[end] for index, end in zip(numbers, ends, strict=True)])
         cells = np.stack([index[-1] for index in numbers])
-        for name, index in zip(node.outputs, (every, last, cells), strict=False):
+        for name, index in zip(node.output, (every, last, cells), strict=False):
             if not importer.used(name):
                 continue
             # Directions x sequences x cells, after steps for the first output.
@@ -249,10 +251,10 @@ def lstm(importer: Importer, node: GraphNode) -> None:
     w = _Sequences(importer, node, 4)
     w.functions([("Sigmoid", "Tanh", "Tanh")])
     if attribute(node, "input_forget", 0):
-        raise node.refused("input_forget must be 0")
+        raise refused(node, "input_forget must be 0")
     constant = importer.constant(node, _PEEPHOLES)
     peepholes = None if constant is None else importer.reals(node, _PEEPHOLES)
-    final = importer.used(dict(enumerate(node.outputs)).get(2, ""))
+    final = importer.used(dict(enumerate(node.output)).get(2, ""))
     # ONNX has them in the order of input, output, forget, cell.
     order = [1, 0, 2, 3]
     values = []

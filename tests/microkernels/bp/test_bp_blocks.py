@@ -20,7 +20,7 @@ from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 COLUMN = 32
 
@@ -70,7 +70,7 @@ def test_cut_pairs_and_lone_lines_of_blocks() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (2, 2), (3, 1)])
 def test_messages_and_labels_of_vaults(columns: int, rows: int) -> None:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=22)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=22)
     one = problem(22, 14)
     job = bp_job(one, 2, ring=ring, pes=3, form="shifts", choose=True)
     run = execute(job)
@@ -96,7 +96,7 @@ def test_where_blocks_are_used() -> None:
 
 def test_nothing_overlaps_and_memory_keeps_messages() -> None:
     one = problem(12, 10, 13)
-    ring = VaultRing(columns=2, rows=1, address_bits=22)
+    ring = ChipEngines(columns=2, rows=1, address_bits=22)
     held = layout(one, ring=ring, sharers=2)
     starts = {held.data_cost(x, y) for x in range(12) for y in range(10)}
     for direction in MessageDirection:

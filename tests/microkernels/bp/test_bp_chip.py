@@ -20,7 +20,7 @@ from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.runtime.schedules import in_bursts, one_behind
 
 ADDRESS_BITS = 19
@@ -44,7 +44,7 @@ def job_of(
     iterations: int = 1,
     cut: tuple[int, int] | None = None,
 ) -> KernelJob:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     return bp_job(problem, iterations, ring=ring, pes=pes, cut=cut)
 
 
@@ -135,7 +135,7 @@ def test_pes_without_work_end_at_once() -> None:
 def test_it_goes_on_from_messages() -> None:
     problem = problem_of(7, 6, 5, 3)
     begin = iterate(problem, 2)
-    ring = VaultRing(columns=2, rows=1, address_bits=ADDRESS_BITS)
+    ring = ChipEngines(columns=2, rows=1, address_bits=ADDRESS_BITS)
     job = bp_job(problem, ring=ring, pes=2, messages=begin)
     assert right(job, in_bursts(1, 50))
     assert (job.expected == iterate(problem, 3)).all()
@@ -185,7 +185,9 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
 
 def test_remote_traffic_on_full_hd() -> None:
     layout = BpLayout(
-        grid=TileGrid(width=1920, height=1080, ring=VaultRing(columns=8, rows=4, address_bits=28)),
+        grid=TileGrid(
+            width=1920, height=1080, ring=ChipEngines(columns=8, rows=4, address_bits=28)
+        ),
         labels=16,
         sharers=4,
     )
@@ -222,7 +224,7 @@ def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
 @pytest.mark.parametrize(("labels", "bits"), [(8, 16), (16, 8), (16, 16), (32, 16), (16, 32)])
 def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: int) -> None:
     problem = problem_of(0, 4, 4, labels, bits)
-    job = bp_job(problem, ring=VaultRing(), instruction_words=512)
+    job = bp_job(problem, ring=ChipEngines(), instruction_words=512)
     assert len(job.program.words) <= 512
 
 
@@ -230,7 +232,7 @@ def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: 
     ("change", "message"),
     [
         ({"iterations": -1}, "iterations must be at least 0, not -1"),
-        ({"ring": VaultRing(address_bits=14)}, "the vault has 16384 bytes"),
+        ({"ring": ChipEngines(address_bits=14)}, "the vault has 16384 bytes"),
         ({"pes": 0}, "pes must be at least 1, not 0"),
         ({"scratchpad_bytes": 512}, "do not fit a scratchpad of 512 bytes"),
     ],

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp.tiles import TileGrid, fastest_cut, sweep_time
 from microkernels.common.errors import KernelError
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 
 @given(
@@ -41,4 +41,4 @@ def test_a_small_image_gets_fewer_tiles_than_vaults() -> None:
 
 def test_a_cut_has_tiles() -> None:
     with pytest.raises(KernelError, match="rows must be at least 1, not 0"):
-        TileGrid(width=4, height=4, ring=VaultRing(), cut=(1, 0))
+        TileGrid(width=4, height=4, ring=ChipEngines(), cut=(1, 0))

@@ -14,7 +14,7 @@ from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 
 def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:
@@ -48,7 +48,7 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_messages_and_labels_of_vaults(count: int) -> None:
-    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    ring = ChipEngines(columns=2, rows=2, address_bits=22)
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (14, 22, count))
     one = BpProblem(costs, smoothness_costs(count, "potts", 20))

@@ -13,7 +13,7 @@ from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 
 def problem(width: int, height: int, labels: int, bits: int = 16, most: int = 9) -> BpProblem:
@@ -65,7 +65,7 @@ def test_beliefs_that_saturate() -> None:
 
 @pytest.mark.parametrize("levels", [False, True])
 def test_on_vaults_of_a_chip(levels: bool) -> None:
-    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    ring = ChipEngines(columns=2, rows=2, address_bits=22)
     one = problem(21, 17, 16)
     if levels:
         job = bp_levels_job(one, 1, 1, ring=ring, pes=4, choose=True)

@@ -15,11 +15,11 @@ from microkernels.bp.record import BANKS
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 
 def grid(width: int, height: int) -> TileGrid:
-    return TileGrid(width=width, height=height, ring=VaultRing())
+    return TileGrid(width=width, height=height, ring=ChipEngines())
 
 
 SHAPES = st.builds(

@@ -28,7 +28,7 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.runtime.schedules import in_bursts
 
 ADDRESS_BITS = 20
@@ -91,7 +91,7 @@ def test_all_phases_equal_the_golden_model(
 ) -> None:
     columns, rows, pes = grid
     problem = problem_of(seed, width, height, count, bits)
-    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes, cut=cut)
     expected = coarse_problem(problem)
     fine = BpLayout.of(problem, sharers=pes, ring=ring, block=BLOCK, cut=cut)
@@ -117,7 +117,7 @@ def test_all_phases_equal_the_golden_model(
 def test_construct_and_copy_at_any_vector_length(count: int, bits: int) -> None:
     """Without fine iterations the messages are the coarse ones, copied."""
     problem = problem_of(count, 7, 6, count, bits)
-    job = bp_levels_job(problem, 1, 0, ring=VaultRing(address_bits=ADDRESS_BITS), pes=2)
+    job = bp_levels_job(problem, 1, 0, ring=ChipEngines(address_bits=ADDRESS_BITS), pes=2)
     memory, _ = run(job)
     with memory:
         messages = job.outputs(memory)
@@ -167,7 +167,7 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
         ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit"),
         ({"pes": 0}, "pes must be at least 1, not 0"),
-        ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
+        ({"ring": ChipEngines(address_bits=16)}, "the vault has 65536 bytes"),
         ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take at most 8191"),
     ],
 )

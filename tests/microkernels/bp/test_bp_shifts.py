@@ -17,7 +17,7 @@ from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
@@ -99,7 +99,7 @@ def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
     ("labels", "bits", "levels"), [(16, 8, False), (16, 16, True), (60, 16, False)]
 )
 def test_on_vaults_of_a_chip(labels: int, bits: int, levels: bool) -> None:
-    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    ring = ChipEngines(columns=2, rows=2, address_bits=22)
     one = problem(21, 18, labels, bits, "linear:2", 1)
     if levels:
         job = bp_levels_job(one, 1, 1, ring=ring, pes=4, form="shifts")
@@ -174,7 +174,7 @@ def test_two_lanes_where_the_bus_binds() -> None:
     assert whole is not None
     assert whole.lanes == 4
     # Engines of a ring have few lines in each step.
-    engines = ChipEngines(ring=VaultRing(columns=8, rows=4))
+    engines = ChipEngines(columns=8, rows=4)
     ring = shifts_of(problem(320, 180, 2, 16, "linear:2"), "auto", engines)
     assert ring is not None
     assert ring.lanes == 2

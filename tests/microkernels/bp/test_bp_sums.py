@@ -20,7 +20,7 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 from tests.microkernels.runtime.schedules import in_bursts, one_behind
@@ -100,7 +100,7 @@ def test_equals_the_golden_model_under_any_timing(
     messages = one.no_messages()
     if begun:
         messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
-    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
     job = bp_job(one, iterations, **options, form=form, sums=True)
     assert right(job, in_bursts(seed, longest), seed=seed)
@@ -131,7 +131,7 @@ def test_blocks_equal_the_golden_model_under_any_timing(
     one = problem_of(seed, 2 * width, 2 * height, *shape, "shifts")
     messages = one.no_messages()
     messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
-    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
     job = bp_job(one, iterations, **options, form="shifts", sums=True)
     assert right(job, in_bursts(seed, longest), seed=seed)

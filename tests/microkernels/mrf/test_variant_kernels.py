@@ -14,7 +14,7 @@ from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 NAMES = ("potts", "linear:2", "quadratic:7", "linear")
 
@@ -120,7 +120,7 @@ def test_they_are_where_sums_saturate(labels: int, bits: int, form: str) -> None
 @pytest.mark.parametrize(("levels", "form"), [(True, "shifts"), (False, "matrix")])
 def test_on_vaults_of_a_chip(levels: bool, form: str) -> None:
     """Lines go on in other vaults, and labels are chosen on the engines."""
-    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    ring = ChipEngines(columns=2, rows=2, address_bits=22)
     one = problem(11, 9, 12)
     options = {"ring": ring, "pes": 2, "form": form, "damping": 4, "choose": True}
     job = bp_levels_job(one, 1, 1, **options) if levels else bp_job(one, 2, **options)

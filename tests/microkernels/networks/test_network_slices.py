@@ -18,7 +18,7 @@ from microkernels.networks.network import (
 from microkernels.networks.plan import plan_network, slice_depths
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
 
 
@@ -198,10 +198,7 @@ def test_partial_sums_come_before_loads_of_single_pixels(dilation: int) -> None:
 def test_line_buffers_hold_a_row_of_windows() -> None:
     """Tiles of VGG-16 in bytes are so narrow, at the price of hardly any cycles."""
     network = vgg16().in_bytes()
-    chips = [
-        ChipEngines(ring=VaultRing(columns=8, rows=4, address_bits=28), lines=lines)
-        for lines in (0, 32)
-    ]
+    chips = [ChipEngines(columns=8, rows=4, address_bits=28, lines=lines) for lines in (0, 32)]
     plain, buffered = (plan_network(network, engines=chip) for chip in chips)
     widths = {
         name: plan.tile.width

@@ -31,7 +31,7 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.recurrent import CELLS
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import STANDARD, simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 LITTLE = Network(
     input=MapSize(20, 18, 3),
@@ -48,8 +48,7 @@ LITTLE = Network(
 
 
 def engines(columns: int, rows: int, pes: int = 2, address_bits: int = 20) -> ChipEngines:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=address_bits)
-    return ChipEngines(ring=ring, pes=pes)
+    return ChipEngines(columns=columns, rows=rows, address_bits=address_bits, pes=pes)
 
 
 def job_of(
@@ -287,13 +286,13 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> Non
 
 @pytest.mark.parametrize("layer", ["conv2", "fc1"])
 def test_vaults_begin_their_moves_with_different_vaults(layer: str) -> None:
-    ring = engines(4, 2).ring
+    chip = engines(4, 2)
     (step,) = (
         step
-        for step in job_of(LITTLE, engines(4, 2)).layout.launch_steps.values()
+        for step in job_of(LITTLE, chip).layout.launch_steps.values()
         if isinstance(step, MoveStep) and step.layer_name == layer
     )
-    first = [moves[0].source >> ring.address_bits for moves in step.moves if moves]
+    first = [moves[0].source >> chip.address_bits for moves in step.moves if moves]
     assert len(first) > 6
     assert max(first.count(vault) for vault in first) <= 2
     # An edge of one pixel is a move over all slices.

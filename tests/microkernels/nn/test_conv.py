@@ -14,10 +14,9 @@ from onnx.reference import ReferenceEvaluator
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap, StripMap
-from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import Elements, real_of, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
-from microkernels.networks.parameters import real_of
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan
@@ -348,7 +347,7 @@ def _target(**changes: int) -> FeatureMap:
         (_map(), _target(depth=3), 2048, "do not divide the target's slices of 3"),
         (_map(), _target(), 2049, "base must be a multiple of 32"),
         (
-            StripMap(base=0, width=5, height=5, channels=8, depth=8, rows=3, stride=1),
+            FeatureMap(base=0, width=5, height=5, channels=8, depth=8, strip_rows=3, strip_pitch=1),
             _target(),
             2048,
             "source is one of them",
@@ -423,7 +422,7 @@ def test_data_that_do_not_fit() -> None:
 @pytest.mark.parametrize("strips", [False, True])
 def test_maps_keep_what_is_stored(strips: bool) -> None:
     size = {"base": 64, "width": 6, "height": 5, "channels": 7, "depth": 3, "padding": 1}
-    place = StripMap(**size, rows=3, stride=2) if strips else FeatureMap(**size)
+    place = FeatureMap(**size, strip_rows=3, strip_pitch=2) if strips else FeatureMap(**size)
     image = values(4, 5, 6, 7)
     with DramImage(4096) as memory:
         place.store(memory, image)

@@ -13,9 +13,8 @@ from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import vectors
-from microkernels.common.fixed_point import BYTE, Elements
+from microkernels.common.fixed_point import BYTE, Elements, real_of
 from microkernels.common.memory import Writable
-from microkernels.networks.parameters import real_of
 from microkernels.nn.dense import DenseLayout
 from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job

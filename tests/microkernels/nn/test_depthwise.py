@@ -20,7 +20,7 @@ from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
 
@@ -200,12 +200,12 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
         for name, shape in network.weights.items()
     }
     assert network.weights["less"] == (20, 3, 2)
-    ring = VaultRing(columns=2, rows=vaults // 2, address_bits=20) if vaults > 1 else VaultRing()
+    chip = {"columns": 2, "rows": vaults // 2, "address_bits": 20} if vaults > 1 else {}
     job = network_job(
         network,
         weights,
         random.integers(-4000, 4000, (2, 8, 9, 3)),
-        engines=ChipEngines(ring=ring, pes=2),
+        engines=ChipEngines(**chip, pes=2),
     )
     assert execute(job).match
 

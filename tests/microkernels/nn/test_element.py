@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
+from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
@@ -410,7 +410,10 @@ def test_maps_that_do_not_fit() -> None:
         ({"shape": operation_of("relu")}, r"relu reads 1 map, but another map is given"),
         ({"base": 8}, "base must be a multiple of 32, not 8"),
         ({"target": FeatureMap(depth=9, **size)}, "slices of 8 channels, target of 9"),
-        ({"other": StripMap(depth=8, rows=3, stride=1, **size)}, "maps without strips"),
+        (
+            {"other": FeatureMap(depth=8, strip_rows=3, strip_pitch=1, **size)},
+            "maps without strips",
+        ),
         ({"target": FeatureMap(depth=8, **(size | {"width": 6}))}, "target must be 5 x 4 x 9"),
     ):
         with pytest.raises(KernelError, match=message):

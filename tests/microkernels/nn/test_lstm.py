@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from isa.logistic import LogisticOp, logistic
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import FRACTION_LIMIT, to_fixed
+from microkernels.common.fixed_point import FRACTION_LIMIT, real_of, to_fixed
 from microkernels.common.logistic import sigmoid, tanh
-from microkernels.networks.parameters import real_of
 from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import (
     LstmShape,

@@ -13,15 +13,14 @@ from bench.sequences import SEQUENCES, pruned, sequence_job
 from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.common.fixed_point import Elements, real_of, to_fixed
 from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
-from microkernels.networks.parameters import real_of
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.barrier import FLAG_GROUP, FlagCode
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob, simulate
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
 from noc.routing import route
 from soc.generate.presets import chip_preset
 from tests.microkernels.runtime.schedules import in_bursts
@@ -34,8 +33,7 @@ PLAIN = LstmShape(inputs=20, cells=40, outputs=40, batch=1, projected=False)
 
 
 def engines(columns: int = 1, rows: int = 1, pes: int = 2, address_bits: int = 20) -> ChipEngines:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=address_bits)
-    return ChipEngines(ring=ring, pes=pes)
+    return ChipEngines(columns=columns, rows=rows, address_bits=address_bits, pes=pes)
 
 
 def layer(shape: LstmShape, seed: int, fraction: int) -> LstmWeights:

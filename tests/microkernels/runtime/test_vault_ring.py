@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from microkernels.bp.problem import MessageDirection
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 
 SIDES = range(1, 10)
 #: Thesis Figure 6.2: the first and the second row of tiles of 4 x 4 vaults, counted from 1.
@@ -22,7 +22,7 @@ FIGURE = (
 @pytest.mark.parametrize("rows", SIDES)
 @pytest.mark.parametrize("columns", SIDES)
 def test_the_ring_visits_every_vault_by_single_links(columns: int, rows: int) -> None:
-    ring = VaultRing(columns=columns, rows=rows, address_bits=28)
+    ring = ChipEngines(columns=columns, rows=rows, address_bits=28)
     assert sorted(ring.order) == list(range(columns * rows))
     around = [*ring.order, ring.order[0]]
     assert {ring.links(one, other) for one, other in pairwise(around)} == {
@@ -34,18 +34,18 @@ def test_the_ring_visits_every_vault_by_single_links(columns: int, rows: int) ->
 
 
 def test_links_are_counted_the_short_way_around() -> None:
-    ring = VaultRing(columns=8, rows=4)
+    ring = ChipEngines(columns=8, rows=4)
     assert [ring.links(0, vault) for vault in (0, 1, 4, 7, 8, 24, 20)] == [0, 1, 4, 1, 1, 1, 6]
 
 
 def test_the_assignment_of_the_thesis() -> None:
-    grid = TileGrid(width=160, height=160, ring=VaultRing(columns=4, rows=4))
+    grid = TileGrid(width=160, height=160, ring=ChipEngines(columns=4, rows=4))
     for row, expected in enumerate(FIGURE):
         assert tuple(grid.tile(column, row).vault + 1 for column in range(16)) == expected
 
 
 def test_full_hd_has_the_thesis_tiles() -> None:
-    grid = TileGrid(width=1920, height=1080, ring=VaultRing(columns=8, rows=4))
+    grid = TileGrid(width=1920, height=1080, ring=ChipEngines(columns=8, rows=4))
     assert (grid.columns, grid.rows, grid.tile_width, grid.tile_height) == (32, 32, 60, 34)
     assert {grid.tile(column, 0).width for column in range(32)} == {60}
     assert {grid.tile(0, row).height for row in range(32)} == {33, 34}
@@ -62,7 +62,7 @@ def test_full_hd_has_the_thesis_tiles() -> None:
 def test_tiles_cover_the_image_and_every_vault_works_in_every_step(
     columns: int, rows: int, width: int, height: int, cut: tuple[int, int] | None
 ) -> None:
-    ring = VaultRing(columns=columns, rows=rows)
+    ring = ChipEngines(columns=columns, rows=rows)
     grid = TileGrid(width=width, height=height, ring=ring, cut=cut)
     if cut is not None:
         assert (grid.columns, grid.rows) == (
@@ -105,7 +105,7 @@ def test_tiles_cover_the_image_and_every_vault_works_in_every_step(
 
 
 def test_addresses() -> None:
-    ring = VaultRing(columns=8, rows=4, address_bits=28)
+    ring = ChipEngines(columns=8, rows=4, address_bits=28)
     assert ring.address(31, 5) == (31 << 28) + 5
     assert ring.vault_of(ring.address(31, 5)) == 31
 
@@ -113,11 +113,11 @@ def test_addresses() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: VaultRing(columns=0), "columns of vaults must be at least 1, not 0"),
-        (lambda: VaultRing(rows=-1), "rows of vaults must be at least 1, not -1"),
-        (lambda: VaultRing(address_bits=41), "of each of 1 vaults must be 12 to 40, not 41"),
-        (lambda: VaultRing(columns=3, address_bits=39), "3 vaults must be 12 to 38, not 39"),
-        (lambda: TileGrid(width=0, height=1, ring=VaultRing()), "width must be at least 1"),
+        (lambda: ChipEngines(columns=0), "columns of vaults must be at least 1, not 0"),
+        (lambda: ChipEngines(rows=-1), "rows of vaults must be at least 1, not -1"),
+        (lambda: ChipEngines(address_bits=41), "of each of 1 vaults must be 12 to 40, not 41"),
+        (lambda: ChipEngines(columns=3, address_bits=39), "3 vaults must be 12 to 38, not 39"),
+        (lambda: TileGrid(width=0, height=1, ring=ChipEngines()), "width must be at least 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(make, message: str) -> None:

@@ -1,11 +1,15 @@
 """Results and timing of every vector instruction, in long random sequences."""
 
 import random
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from isa.table import INSTRUCTIONS
 from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
+from pe.vector.beat import narrow_bits
+from sim_tb.waves.cycles import read_cycles
 from tests.pe.vector.vector_bench import hostile_memory, random_command, run
 
 KEYS = [row.key for row in INSTRUCTIONS if row.vertical is not None]
@@ -28,6 +32,38 @@ def test_every_instruction_on_random_operands(seed: int) -> None:
         sram="macro" if seed == 2 else "behavioural",
     )
     keys = KEYS if seed == 1 else STANDARD
-    commands = _sequence(rng, keys if seed == 2 else keys * 2, 24)
+    commands = _sequence(rng, keys if seed == 2 else keys * 2, 20)
     accepted = run(config, commands, hostile_memory(rng, 2 * HALF))
     assert len(accepted) == len(commands)
+
+
+def test_gates_move_only_with_what_a_beat_needs(tmp_path: Path) -> None:
+    """Registers of products with products, the place of a result with its write, and no bits
+    beyond a narrow row's value."""
+    rng = random.Random(4)
+    config = PeConfig(sram="macro")
+    keys = ["m.v.mul.add[16]", "m.v.add.min[16]", "v.v.sub[16]", "m.v.mul.add[8]", "v.v.mul[32]"]
+    trace = tmp_path / "beats.vcd"
+    run(config, _sequence(rng, keys, 12), hostile_memory(rng, 2 * HALF), trace)
+    vertical, horizontal = "bench.top.vertical.", "bench.top.horizontal."
+    names = (
+        vertical + "carries",
+        vertical + "partial",
+        vertical + "\\beat_1.value.result.product",
+        horizontal + "\\beat.result.address",
+        horizontal + "pair_write",
+        horizontal + "value",
+        horizontal + "narrow",
+        horizontal + "complete",
+    )
+    products = places = rows = 0
+    cycles = read_cycles(trace, "bench.top.clk", names)
+    for (carries, partial, product, place, write, *_), now in pairwise(cycles):
+        later_carries, later_partial, _, later_place, _, value, narrow, complete = now
+        moves = carries != later_carries or partial >> 64 != later_partial >> 64
+        assert product or not moves
+        assert write or place == later_place
+        assert not narrow or value >> narrow_bits(config) == 0
+        products, places = products + moves, places + (place != later_place)
+        rows += narrow & complete
+    assert min(products, places, rows) > 10

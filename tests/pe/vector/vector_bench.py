@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from amaranth.sim import Simulator
@@ -146,8 +148,11 @@ def expected_writes(
     }
 
 
-def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[int]:
+def run(
+    config: PeConfig, commands: list[Command], memory: bytearray, trace: Path | None = None
+) -> list[int]:
     """Runs ``commands`` on ``memory`` and checks every cycle of it; the cycles of acceptance.
+    ``trace``: VCD file of its signals.
 
     No command may read what an earlier one writes less than ``VECTOR_LATENCY`` cycles ahead.
     Checked: when a command is accepted, beats, busy, and address, data and cycle of every write.
@@ -238,7 +243,8 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
     sim = Simulator(with_checks(dut))
     sim.add_clock(1e-9)
     sim.add_testbench(bench)
-    sim.run()
+    with nullcontext() if trace is None else sim.write_vcd(str(trace)):
+        sim.run()
     return accepted
 
 

@@ -9,7 +9,7 @@ from microkernels.bp.jobs import bp_between_job, bp_levels_job
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
@@ -29,7 +29,7 @@ def job(
         motorcycle(*size, labels).problem,
         1,
         1,
-        ring=VaultRing(rows=rows, address_bits=20),
+        ring=ChipEngines(rows=rows, address_bits=20),
         pes=pes,
         scratchpad_bytes=SMALL.pe.scratchpad_bytes,
     )
@@ -62,7 +62,7 @@ def test_other_shapes_on_verilog(size: tuple[int, int], labels: int, pes: int) -
 
 
 def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    ring = VaultRing(columns=2, address_bits=20)
+    ring = ChipEngines(columns=2, address_bits=20)
     odd = motorcycle(13, 9, 8).problem
     with pytest.raises(KernelError, match="13 x 9 pixels: both sides must be even"):
         bp_between_job(odd, odd.no_messages(), ring=ring)

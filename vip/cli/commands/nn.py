@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 import vip
-from microkernels.networks.parameters import Reals
+from microkernels.common.fixed_point import Reals
 from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
