@@ -19,8 +19,8 @@ from noc.routing import LOCAL, route
 from sim_tb.dut.network import network_design
 from sim_tb.harness.network import Destinations, FlitJob, NetworkResult
 from sim_tb.harness.traffic_runs import run_network
-from sim_tb.runner.cache import ResultCache
 from soc.generate.presets import chip_preset
+from support.cache import ResultCache
 from support.picture import COLOURS, MARKERS, picture
 
 from .harness.experiment import (

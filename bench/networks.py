@@ -21,13 +21,13 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
-from sim_tb.runner.cache import ResultCache, fingerprint
+from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
-from support.cache import build_folder
+from support.cache import ResultCache, build_folder
 from support.errors import unknown
 from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hdl.ports import WORD_BITS
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
 from hdl.sram_macro import SramGeometry
 from isa.run import RunResult
 from noc.config import NetworkConfig
@@ -49,8 +49,6 @@ _ALIKE = (MEASURED_ENGINE, "pe")
 #: What an engine does in a cycle; names of figures of the record, and of a run's work.
 STATES = ("products", "products_of_bytes", "moving", "waiting", "halted")
 
-_COLUMN_BYTES = 32
-_COLUMN_WORDS = 4
 _WORD_BYTES = WORD_BITS // 8
 _RECORD = Path(__file__).parent.parent / "bench" / "results" / "power.json"
 
@@ -76,11 +74,9 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
     products = "products_of_bytes" if PAIRS in config.pe.instructions else "products"
     done = {
         # An engine alone has a memory that counts no columns.
-        "read_bytes": _COLUMN_BYTES * columns["READS"]
-        if result.vaults
-        else engines["BYTES_LOADED"],
+        "read_bytes": COLUMN_BYTES * columns["READS"] if result.vaults else engines["BYTES_LOADED"],
         "written_bytes": (
-            _COLUMN_BYTES * columns["WRITES"] if result.vaults else engines["BYTES_STORED"]
+            COLUMN_BYTES * columns["WRITES"] if result.vaults else engines["BYTES_STORED"]
         ),
         products: busy,
         "waiting": waiting,
@@ -92,12 +88,12 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
             name: sum(vault[name] for vault in result.vaults)
             for name in ("LINE_HITS", "LINE_MERGED", "LINE_FILLS")
         }
-        done["line_buffer_words"] = _COLUMN_WORDS * sum(lines.values())
+        done["line_buffer_words"] = COLUMN_WORDS * sum(lines.values())
     back_end = _back_end(config)
     if back_end is not None and back_end.preload_bytes:
         words = (engines["BYTES_LOADED"] + engines["BYTES_STORED"]) // _WORD_BYTES
         # The others are those of the DRAM's columns.
-        done["preload_words"] = max(0, words - _COLUMN_WORDS * sum(columns.values()))
+        done["preload_words"] = max(0, words - COLUMN_WORDS * sum(columns.values()))
     if result.network:
         done["flits"] = result.flits
     return done
@@ -119,7 +115,7 @@ def energy_uj(config: Configuration, done: Mapping[str, float]) -> dict[str, flo
         "DRAM": 8 * DRAM_PJ_PER_BIT * (done["read_bytes"] + done["written_bytes"]),
     }
     if config.lines:
-        words = SramGeometry(_COLUMN_WORDS * config.lines, WORD_BITS, 1, 1)
+        words = SramGeometry(COLUMN_WORDS * config.lines, WORD_BITS, 1, 1)
         pj["line buffer"] = _access_pj(words) * done["line_buffer_words"]
     if back_end.preload_bytes:
         byte = SramGeometry(back_end.preload_bytes // _WORD_BYTES, 8, 1, 1)

@@ -25,16 +25,13 @@ class RandomError(VipError):
 
 def run_part(task: Task) -> dict[str, Any]:
     """The comparison of ``programs`` from ``seed`` on, on the engine ``configuration``, as plain
-    data; or ``error``: one line."""
-    try:
-        outcome = check_programs(
-            configuration_as(PeConfig, task["configuration"]),
-            programs=task["programs"],
-            seed=task["seed"],
-            disturbed=task["disturbed"],
-        )
-    except VipError as error:
-        return {"error": str(error).splitlines()[0]}
+    data."""
+    outcome = check_programs(
+        configuration_as(PeConfig, task["configuration"]),
+        programs=task["programs"],
+        seed=task["seed"],
+        disturbed=task["disturbed"],
+    )
     return {"report": asdict(outcome)}
 
 

@@ -12,10 +12,11 @@ from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.harness.memory import MemoryBehaviour
-from sim_tb.runner.cache import ResultCache, fingerprint
+from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
 from soc.generate.presets import configuration_json
+from support.cache import ResultCache
 from vip.energy import work
 
 #: Counters of cycles in which an instruction waits for memory, or for another engine's flag in it.

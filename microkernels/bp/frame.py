@@ -11,14 +11,12 @@ from functools import cached_property, partial
 
 from isa.launch import START_REGISTERS
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import LOG_WORD, KernelBuilder, ScratchpadPlan
 from microkernels.common.parameter_block import word_registers
 from microkernels.runtime.barrier import FlagCode
 
 from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type
 from .runs import END_WORDS, SweepRun
-
-_LOG_WORD = 3
 
 
 class BpFrame(ABC):
@@ -143,7 +141,7 @@ class BpFrame(ABC):
         w.op("beq", self.iterations, zero, "finish")
         with w.unless("beq", sharers, "one"):
             w.op("bge", "slot", sharers, "finish")
-            w.op("sll", flag, "slot", _LOG_WORD)
+            w.op("sll", flag, "slot", LOG_WORD)
             w.op("add", scratch, scratch, flag)
         w.op("ld.reg [64-bit]", part, scratch)
         w.read(flag, part)

@@ -29,7 +29,7 @@ from isa.run import Launch
 from isa.table import Width
 from isa.timing import VECTOR_LATENCY
 from microkernels.common import parameter_block
-from microkernels.common.builder import KernelBuilder, ScratchpadPlan
+from microkernels.common.builder import LOG_WORD, KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements, add
@@ -59,7 +59,6 @@ _ALIGNMENT = 4096
 _HEADER_WORDS = 2
 #: Words per row: address of its first record, address of its first label, groups.
 _ROW_WORDS = 3
-_LOG_WORD = 3
 #: Pixels per group, and number of groups loaded or processed, from the best to the smallest.
 _GROUPS = ((4, 2), (2, 2), (4, 1), (1, 2), (1, 1))
 _BLOCK_GROUPS = ((BLOCK * BLOCK, 2), (BLOCK * BLOCK, 1))
@@ -186,7 +185,7 @@ class LabelsKernel:
         w.op("mov", self.y, self.pad["index"])
         w.op("li", self.elements, self.constant_bytes // self.size)
         w.load(self.y, self.load, self.elements)
-        w.op("sll", self.y, "slot", _LOG_WORD)
+        w.op("sll", self.y, "slot", LOG_WORD)
         w.op("add", self.x, self.x, self.y)
         w.op("ld.reg [64-bit]", self.described, self.x)
         w.read(self.rows, self.described)

@@ -52,7 +52,7 @@ from isa.program import Declared, Program, Span
 from isa.run import Launch
 from isa.table import MAX_VL, Width
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, WORD_BYTES, KernelBuilder
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, LOG_WORD, WORD_BYTES, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.parameter_block import block_bytes
@@ -72,7 +72,6 @@ _HEADER_WORDS = 4
 _COPY_SHARERS = 1
 _ALIGNMENT = 4096
 
-_LOG_WORD = 3
 #: Vectors per block.
 _BLOCK_VECTORS = 4
 #: Blocks per batch and number of batches; fewer if they don't fit. Construct has as many loads in
@@ -353,7 +352,7 @@ class _LevelKernel:
         w.op("bge", "slot", "scratch", "finish")
         for register in ("pitch", f"{_LOADED}_across", f"{_STORED}_across"):
             w.read(register, described)
-        w.op("sll", "scratch", "slot", _LOG_WORD)
+        w.op("sll", "scratch", "slot", LOG_WORD)
         w.op("add", described, described, "scratch")
         w.read("scratch", described)
         w.op("mov", described, "scratch")

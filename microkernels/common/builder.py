@@ -27,11 +27,11 @@ from .hazard_check import HazardCheck, WrittenLine
 #: Bytes in the scratchpad, and words in the instruction buffer (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
 INSTRUCTION_WORDS = 1024
-#: Bytes per word of a parameter block.
+#: Bytes per word of a parameter block, their logarithm, and the suffix of its instructions.
 WORD_BYTES = 8
-_LOG_WORD = 3
+LOG_WORD = 3
+WIDE = "[64-bit]"
 _ALIGN = 16
-_WIDE = "[64-bit]"
 _REGISTER_COLUMN = 28
 #: Scalar instructions that :meth:`KernelBuilder.spread` moves.
 _MOVABLE = ("add", "sub", "mov", "xor")
@@ -476,7 +476,7 @@ class KernelBuilder:
 
     def read(self, word: str, pointer: str) -> None:
         """Read a 64-bit word of a parameter block and advance the pointer to the next."""
-        self.op(f"ld.reg {_WIDE}", word, pointer)
+        self.op(f"ld.reg {WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
 
     def start(self, words: Sequence[str], pointer: str, *, vault_bits: int | None = None) -> None:
@@ -495,9 +495,9 @@ class KernelBuilder:
         if vault_bits is not None:
             self.op("sll", pointer, "vault", vault_bits)
             self.op("add", "parameters", "parameters", pointer)
-        self.op("sll", pointer, "slot", _LOG_WORD)
+        self.op("sll", pointer, "slot", LOG_WORD)
         self.op("add", pointer, "parameters", pointer)
-        self.op(f"ld.reg {_WIDE}", pointer, pointer)
+        self.op(f"ld.reg {WIDE}", pointer, pointer)
         for word in words:
             self.read(word, pointer)
 

@@ -18,9 +18,10 @@ from isa.run import EngineEnd
 from isa.table import Instruction, Role, Unit, find
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, VectorOperation
 
+from .feature_map import COLUMN_BYTES
+
 __all__ = ["Hazard", "ScheduleModel", "Watched", "watch"]
 
-_COLUMN_BYTES = 32
 #: Extra cycles of a taken branch.
 _BRANCH_PENALTY = 3
 
@@ -156,7 +157,7 @@ class ScheduleModel:
 
     def _request(self, time: int, address: int, length: int, *, words_out: int) -> tuple[int, int]:
         """Estimate when a transfer's last request is sent and answered."""
-        columns = (address + length - 1) // _COLUMN_BYTES - address // _COLUMN_BYTES + 1
+        columns = (address + length - 1) // COLUMN_BYTES - address // COLUMN_BYTES + 1
         words = 0 if words_out else -(-length // WORD_BYTES)
         self._unit_free = max(self._unit_free, time + 1) + max(columns, words_out)
         self._bus_free = max(self._bus_free + words, self._unit_free + self.latency + min(words, 4))

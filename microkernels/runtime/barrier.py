@@ -43,7 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isa.program import Numbers, Span
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import WIDE, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 
@@ -56,7 +56,6 @@ FLAG_GROUP = 4
 #: Maximum events that a flag counts, over all launches since it was cleared.
 _MOST_EVENTS = 1 << 18
 ALWAYS_FULL = np.iinfo(np.int64).max
-_WIDE = "[64-bit]"
 
 
 @dataclass(frozen=True)
@@ -215,7 +214,7 @@ class FlagCode:
         """Set the event's number to one more than the value of the flag at ``own``, this engine's
         own."""
         w = self._writer
-        w.op(f"ld.reg {_WIDE}", self._event, own)
+        w.op(f"ld.reg {WIDE}", self._event, own)
         w.op("add", self._event, self._event, self._one)
 
     def signal(self, flag: str, *others: str) -> None:
@@ -226,7 +225,7 @@ class FlagCode:
         """
         w = self._writer
         w.op("memfence")
-        w.op(f"st.reg {_WIDE}", flag, self._event, note="full for this event")
+        w.op(f"st.reg {WIDE}", flag, self._event, note="full for this event")
         if others:
             marked = w.new_label("marked")
             for other in others:
@@ -237,7 +236,7 @@ class FlagCode:
     def wait_for(self, flag: str) -> None:
         """Wait until the flag at address ``flag`` is full for the event."""
         value = self._values[0]
-        self._writer.op(f"ld.reg {_WIDE}", value, flag)
+        self._writer.op(f"ld.reg {WIDE}", value, flag)
         self._until_full(value, flag, 0)
 
     def gather(self, first: str, end: str) -> None:
@@ -251,7 +250,7 @@ class FlagCode:
 
     def mark(self, flag: str) -> None:
         """Mark the event in the flag at address ``flag``, without waiting for earlier accesses."""
-        self._writer.op(f"st.reg {_WIDE}", flag, self._event)
+        self._writer.op(f"st.reg {WIDE}", flag, self._event)
 
     def request(self, first: str, count: int) -> None:
         """Begin to read up to four of ``count`` flags from address ``first`` on;
@@ -259,7 +258,7 @@ class FlagCode:
         w = self._writer
         for number, value in enumerate(self._values[:count]):
             w.op("add", self._pointer, first, number * FLAG_BYTES)
-            w.op(f"ld.reg {_WIDE}", value, self._pointer)
+            w.op(f"ld.reg {WIDE}", value, self._pointer)
 
     def wait_requested(self, first: str, count: int, end: str) -> None:
         """Wait until ``count`` flags from ``first`` on, and those that fill up their groups of
@@ -282,7 +281,7 @@ class FlagCode:
         w.op("beq", first, end, done, note="alone")
         w.label(group)
         for value in self._values:
-            w.op(f"ld.reg {_WIDE}", value, self._pointer)
+            w.op(f"ld.reg {WIDE}", value, self._pointer)
             w.op("add", self._pointer, self._pointer, FLAG_BYTES)
         for number, value in enumerate(self._values):
             self._until_full(value, self._pointer, (number - FLAG_GROUP) * FLAG_BYTES)
@@ -300,6 +299,6 @@ class FlagCode:
         w.op("sub", self._count, self._count, self._one)
         w.op("bne", self._count, w.zero, pause)
         w.op("add", self._count, base, offset)
-        w.op(f"ld.reg {_WIDE}", value, self._count)
+        w.op(f"ld.reg {WIDE}", value, self._count)
         w.op("jmp", check)
         w.label(full)

@@ -17,11 +17,11 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
 from isa.run import EngineEnd
+from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.common.schedule import ScheduleModel, Watched
 
 from .ring import ChipEngines
 
-_COLUMN_BYTES = 32
 #: Probability that a store becomes visible when its engine loads.
 _LET_GO = 0.1
 #: Most stores that an engine's later instructions may overtake.
@@ -65,7 +65,7 @@ class _LateStores(DramImage):
         self._shared.read(address, len(view))
         self.traffic[self._links(address)] += len(view)
         while view:
-            size = min(len(view), _COLUMN_BYTES - address % _COLUMN_BYTES)
+            size = min(len(view), COLUMN_BYTES - address % COLUMN_BYTES)
             self._waiting.append((address, view[:size]))
             address, view = address + size, view[size:]
         while len(self._waiting) > _LATE_STORES:
@@ -78,10 +78,10 @@ class _LateStores(DramImage):
 
     def _complete(self, address: int, n: int) -> None:
         """Complete, in order, the stores to the columns of the ``n`` bytes at ``address``."""
-        first, last = address // _COLUMN_BYTES, (address + n - 1) // _COLUMN_BYTES
+        first, last = address // COLUMN_BYTES, (address + n - 1) // COLUMN_BYTES
         waiting = []
         for where, data in self._waiting:
-            if first <= where // _COLUMN_BYTES <= last:
+            if first <= where // COLUMN_BYTES <= last:
                 self._shared.write(where, data)
             else:
                 waiting.append((where, data))

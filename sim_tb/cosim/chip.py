@@ -22,7 +22,13 @@ from noc.node.counters import NetworkCounter
 from sim_tb.dut.chip import TOP, chip_design
 from sim_tb.dut.top import trace_format
 from sim_tb.harness.chip import AxiMemory, Kind, Operation, Outcome, Result
-from sim_tb.harness.models import PERIOD_PS, clock_arguments
+from sim_tb.harness.models import (
+    PERIOD_PS,
+    SETTLE_CYCLES,
+    SLOW_RESET_CYCLES,
+    SLOW_SETTLE_CYCLES,
+    clock_arguments,
+)
 from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
@@ -35,8 +41,6 @@ from support.extras import need
 from .engine import CosimError, TooLong
 
 _RESET_CYCLES = 2
-#: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
-_SETTLE = 256
 #: Cycles after which an unanswered access counts as lost.
 _PATIENCE = 1_000_000
 #: Maximum bytes of DRAM that one operation moves.
@@ -45,10 +49,6 @@ _BLOCK_BYTES = 1 << 16
 #: board's DDR3 controller.
 AXI_LATENCY = 25
 _AXI_PERIOD_NS = 10.0
-#: With two clocks: engine cycles after which even the slowest memory clock has seen a reset, and
-#: those after which every copy of a counter is up to date (:class:`memory.crossing.CounterMirror`).
-_SLOW_RESET_CYCLES = 64
-_SLOW_SETTLE = 4096
 #: The memory's clock is at most this many times as fast or as slow as the engines'.
 MOST_RATIO = 8
 _LEAST_PS, _MOST_PS = 200, 200_000
@@ -169,7 +169,7 @@ class ChipSession(ABC):
 
     def settle(self) -> None:
         """Let time pass until acknowledged writes have reached the DRAM and been counted."""
-        self.run(_SLOW_SETTLE if self.config.tile.clocks.two else _SETTLE)
+        self.run(SLOW_SETTLE_CYCLES if self.config.tile.clocks.two else SETTLE_CYCLES)
 
     # The transport.
 
@@ -211,7 +211,7 @@ class ChipSession(ABC):
 
     def _reset(self, **memories: Any) -> None:
         two = self.config.tile.clocks.two
-        cycles = _SLOW_RESET_CYCLES if two else _RESET_CYCLES
+        cycles = SLOW_RESET_CYCLES if two else _RESET_CYCLES
         self.perform(Operation(kind=Kind.RESET, count=cycles, **memories))
         if two:
             self.settle()

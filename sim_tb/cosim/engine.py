@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
 from isa.program import Program, still_running
 from isa.run import Launch, Machine, RunError, RunResult
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 
-#: Maximum bytes of a memory request.
-_COLUMN_BYTES = 32
 #: A working engine completes issued instructions within this many times their expected cycles.
 _PATIENCE = 4
 _PATIENCE_FLOOR = 100_000
@@ -99,10 +98,10 @@ def check_start(config: PeConfig, scratchpad: bytes | None, **place: int) -> Non
 def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
     """Upper bound on the cycles that an engine takes after a stop to complete its instructions: a
     transfer of the whole scratchpad for each entry of its array range check, with a margin."""
-    requests = config.arc_entries * config.scratchpad_bytes // _COLUMN_BYTES
+    requests = config.arc_entries * config.scratchpad_bytes // COLUMN_BYTES
     rounds = requests // config.load_store_queue + 1
     waiting = rounds * (memory.latency + memory.extra_latency)
-    moving = requests * _COLUMN_BYTES // 8 * 256 / memory.bandwidth
+    moving = requests * COLUMN_BYTES // 8 * 256 / memory.bandwidth
     chance = (1 - memory.stall) * (1 - memory.gap)
     return _PATIENCE_FLOOR + _PATIENCE * (waiting + int(moving / chance))
 

@@ -16,11 +16,11 @@ from .engine import CosimError, MemoryBehaviour, PeSimulation
 
 _FAULT_CYCLES = 10_000
 #: Longer runs are not repeated to find the fewest transfers in flight.
-_MOST_CYCLES_TO_REPEAT = 5_000_000
+MOST_CYCLES_TO_REPEAT = 5_000_000
 #: A repeated run is aborted after this many cycles more than the first.
 _MORE_CYCLES = 1_000
 #: Minimum requests in flight that an engine can be built for.
-_LEAST_REQUESTS = 2
+LEAST_REQUESTS = 2
 
 
 class ProgramFaultError(CosimError):
@@ -198,10 +198,10 @@ def _fewest(simulation: PeSimulation, full: Measured, slower: float) -> tuple[in
     used = full.result.in_flight
     if used is None:
         return None
-    entries, requests = max(used[0], 1), max(1 << (used[1] - 1).bit_length(), _LEAST_REQUESTS)
+    entries, requests = max(used[0], 1), max(1 << (used[1] - 1).bit_length(), LEAST_REQUESTS)
     config = simulation.config
     entries, requests = min(entries, config.arc_entries), min(requests, config.load_store_queue)
-    if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
+    if full.result.cycles > MOST_CYCLES_TO_REPEAT:
         return entries, requests
 
     cycles = full.result.elapsed_cycles + int(slower * full.result.cycles) + _MORE_CYCLES
@@ -220,7 +220,7 @@ def _fewest(simulation: PeSimulation, full: Measured, slower: float) -> tuple[in
     for allowed in dict.fromkeys((0.0, slower)):
         while entries > 1 and enough((entries - 1, requests), allowed):
             entries -= 1
-        while requests > _LEAST_REQUESTS and enough((entries, requests // 2), allowed):
+        while requests > LEAST_REQUESTS and enough((entries, requests // 2), allowed):
             requests //= 2
     return entries, requests
 

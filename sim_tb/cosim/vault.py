@@ -15,6 +15,7 @@ from memory.model.device_model import device_setup
 from sim_tb.dut.chip import TileTop, tile_design
 from sim_tb.dut.top import trace_format
 from sim_tb.harness.engine import NEVER, HostJob, Outcome
+from sim_tb.harness.models import SETTLE_CYCLES
 from sim_tb.harness.tile import TileJob, TileResult
 from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
@@ -25,8 +26,6 @@ from .engine import CosimError, TooLong, WasReset, check_launch
 #: Length in cycles of the intervals for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
 
-#: Cycles after which an acknowledged write is in the DRAM.
-SETTLE_CYCLES = 256
 #: Cycles after ``stop`` within which an engine must complete the instructions that it has issued.
 _STOP = 1_000_000
 

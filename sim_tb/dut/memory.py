@@ -8,7 +8,7 @@ from hdl.emission import emit
 from hdl.parameters import describe
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
-from sim_tb.harness.models import ARRAYS, MEMORIES
+from sim_tb.harness.models import ARRAYS, MEMORIES, SLOW_RESET_CYCLES
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
 from sim_tb.runner.build import BuildError, Design, check_tools
 from sim_tb.runner.cache import cached_verilog
@@ -23,9 +23,6 @@ TOP = "vip_vault_top"
 #: Rooms whose source determines the memory's Verilog.
 _SOURCES = ("hdl", "memory", "noc", "soc")
 _DUT = "vault_memory"
-#: With two clocks: requesters' cycles by which a reset is prolonged, so that even the slowest clock
-#: of the memory sees it.
-_SLOW_RESET_CYCLES = 64
 
 
 class VaultTop(Top):
@@ -56,9 +53,9 @@ class VaultTop(Top):
         host = self.model(TRAFFIC)
         reset = host.reset
         if self.two_clocks:
-            left = Signal(range(_SLOW_RESET_CYCLES + 1), reset_less=True)
+            left = Signal(range(SLOW_RESET_CYCLES + 1), reset_less=True)
             with m.If(host.reset):
-                m.d.sync += left.eq(_SLOW_RESET_CYCLES)
+                m.d.sync += left.eq(SLOW_RESET_CYCLES)
             with m.Elif(left != 0):
                 m.d.sync += left.eq(left - 1)
             reset = host.reset | (left != 0)

@@ -166,20 +166,18 @@ def surrounded(
     parameters = [f"{name}={describe(value)}" for name, value in component_parameters(top).items()]
     around = {f"{top.name}.sv": cached_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}
     sources = dict.fromkeys(support)
-    behaviour: dict[str, None] = dict.fromkeys(_DEVICES if top.devices else ())
     for model in top.models:
         around |= {
             f"vip_{model.name}.h": model.header,
             f"vip_{model.name}_ports.cpp": model.wrapper,
         }
         sources |= dict.fromkeys(model.sources)
-        behaviour |= dict.fromkeys(model.behaviour)
+    sources |= dict.fromkeys(_DEVICES if top.devices else ())
     return Design(
         top=top.name,
         verilog=verilog,
         around=around,
         support=tuple(sources),
-        behaviour=tuple(behaviour),
         control=f'`verilator_config\npublic_flat_rd -module "{top.name}" -var "idle"\n{control}',
         **settings,
     )

@@ -207,8 +207,7 @@ CHIP = Model(
     ),
     job=Operation,
     result=Result,
-    sources=(),
-    behaviour=("chip_host.cpp",),
+    sources=("chip_host.cpp",),
 )
 AXI_MEMORY = Model(
     name="axi_memory",
@@ -219,8 +218,7 @@ AXI_MEMORY = Model(
         }
     ),
     job=AxiMemory,
-    sources=IMAGE,
-    behaviour=("axi_memory.cpp",),
+    sources=(*IMAGE, "axi_memory.cpp"),
 )
 
 

@@ -84,6 +84,5 @@ MEMORY = Model(
     ),
     job=MemoryBehaviour,
     result=MemoryResult,
-    sources=IMAGE,
-    behaviour=("memory_model.cpp",),
+    sources=(*IMAGE, "memory_model.cpp"),
 )

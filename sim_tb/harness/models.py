@@ -37,6 +37,12 @@ from support.schema import declarations, pack, structure, unpack
 
 #: Clock period.
 PERIOD_PS = 800
+#: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
+SETTLE_CYCLES = 256
+#: With two clocks: engine cycles after which even the slowest memory clock has seen a reset, and
+#: those after which every copy of a counter is up to date (:class:`memory.crossing.CounterMirror`).
+SLOW_RESET_CYCLES = 64
+SLOW_SETTLE_CYCLES = 4096
 #: Sources of the memory image, in ``sim_tb/models``.
 IMAGE = ("../../memory/model/mapped_file.h", "image.h", "image.cpp")
 
@@ -107,14 +113,12 @@ class Model:
         name: stem of its function names.
         signature: its ports, seen from the model, at their greatest widths.
         sources: its files in ``sim_tb/models``.
-        behaviour: those of ``sources`` that decide what happens in which cycle.
         job, result: dataclasses of its job and its result; None: it has no such function.
     """
 
     name: str
     signature: wiring.Signature
     sources: tuple[str, ...]
-    behaviour: tuple[str, ...] = ()
     job: type | None = None
     result: type | None = None
 

@@ -157,8 +157,7 @@ NETWORK = Model(
     signature=wiring.Signature({"reset": Out(1), "idle": Out(1)}),
     job=FlitJob,
     result=NetworkResult,
-    sources=(),
-    behaviour=("network_traffic.cpp",),
+    sources=("network_traffic.cpp",),
 )
 #: Model of a vault's end of the network.
 VAULT = Model(

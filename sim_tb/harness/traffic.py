@@ -277,6 +277,5 @@ REQUESTER = Model(
             "tags": In(32),
         }
     ),
-    sources=(),
-    behaviour=("vault_requester.h", "vault_requester.cpp"),
+    sources=("vault_requester.h", "vault_requester.cpp"),
 )

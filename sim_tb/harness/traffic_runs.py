@@ -18,6 +18,7 @@ from soc.tile.config import ClockConfig
 from support.errors import VipError
 from support.scratch import scratch_folder
 
+from .models import SETTLE_CYCLES, SLOW_SETTLE_CYCLES
 from .network import FlitJob, NetworkError, NetworkResult
 from .traffic import TrafficJob, TrafficOutcome, TrafficResult
 
@@ -26,10 +27,6 @@ Perform = Callable[[Sequence[TrafficJob]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
 _COUNTERS = max(VaultCounter) + 8
-#: Cycles after which an acknowledged write is in the DRAM.
-_SETTLE = 256
-#: The same with two clocks, until all copies of the counters are up to date as well.
-_SLOW_SETTLE = 4096
 
 
 class TrafficError(VipError):
@@ -75,7 +72,7 @@ def run_traffic(
     def perform(runs: Sequence[TrafficJob]) -> Iterable[TrafficResult]:
         return simulated(vault_design(config, requesters, clocks, line_buffer), runs, arguments)
 
-    settle = _SLOW_SETTLE if two else _SETTLE
+    settle = SLOW_SETTLE_CYCLES if two else SETTLE_CYCLES
     return traffic_through(perform, config, requesters, jobs, dram=dram, settle=settle)
 
 
@@ -86,7 +83,7 @@ def traffic_through(
     jobs: Sequence[TrafficJob],
     *,
     dram: DramTiming | None = None,
-    settle: int = _SETTLE,
+    settle: int = SETTLE_CYCLES,
 ) -> list[TrafficResult]:
     """:func:`run_traffic` by ``perform``, with the same checks.
 

@@ -165,7 +165,6 @@ class Design:
         verilog: generated source files of the simulated design: name -> text.
         around: generated files that connect it with models: name -> text in SystemVerilog or C++.
         support: names of its files in ``sim_tb/models`` (SystemVerilog, C++ and headers).
-        behaviour: those of ``support`` that decide what happens in which cycle.
         control: text of a Verilator control file, which makes memories readable.
         trace: format of the waveforms that runs can write: "" none, "vcd" or "fst" (needs the
             headers of lz4 and zlib).
@@ -177,7 +176,6 @@ class Design:
     verilog: Mapping[str, str]
     around: Mapping[str, str] = field(default_factory=dict)
     support: tuple[str, ...] = ()
-    behaviour: tuple[str, ...] = ()
     control: str = "`verilator_config\n"
     trace: str = ""
     trace_levels: int = 0
@@ -205,7 +203,7 @@ class Design:
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
         for name, text in sorted({**self.verilog, **self.around}.items()):
             parts += [name, text]
-        for name in (*self.support, *self.behaviour):
+        for name in self.support:
             parts += [name, (_MODELS / name).read_text()]
         return fingerprint(*parts)
 
@@ -416,7 +414,7 @@ def _compile(design: Design, work: Path) -> None:
     for name, text in {**design.verilog, **design.around}.items():
         write_file(work / name, text)
     files = [work / name for name in (*design.verilog, *design.around)]
-    files += [_MODELS / name for name in (*design.support, *design.behaviour)]
+    files += [_MODELS / name for name in design.support]
     sources += [file for file in files if file.suffix in (".v", ".sv")]
     models = [file for file in files if file.suffix == ".cpp"]
     # Folder of the generated headers.

@@ -38,7 +38,7 @@ def compile_model(
     models: Sequence[Model] = (),
     *,
     includes: Sequence[Path] = (),
-    compiled: Sequence[str] = (),
+    compiled: bool = True,
     generated: Mapping[str, str] | None = None,
     functions: Mapping[str, tuple[Any, ...]],
 ) -> ctypes.CDLL:
@@ -47,19 +47,19 @@ def compile_model(
     Parameters:
         source: its file, relative to this folder. models: of the harness that are part of it.
         includes: files of other rooms that it includes. generated: its own headers.
-        compiled: files of the harness's models that are compiled with it.
+        compiled: whether their C++ is compiled beside ``source``, which otherwise includes it.
         functions: name -> types of the result and the arguments.
 
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     timing = sources()
-    parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
+    parts = [_MODELS / name for model in models for name in model.sources]
     library = compile_library(
         f"timing-{Path(source).stem}",
         _HERE / source,
         _FLAGS,
-        others=[_MODELS / name for name in compiled],
+        others=[path for path in parts if compiled and path.suffix == ".cpp"],
         headers=(*timing, *parts, *SOURCES, *includes),
         exports="vip_*",
         generated={

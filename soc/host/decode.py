@@ -174,7 +174,9 @@ class HostDecode(Component):
         if block is CHIP and register.name == "PROGRAM":
             return index >= config.pe.instruction_words
         if block is CHIP and register.name == "START":
-            return (data == 0) | (data > config.pe.instruction_words)
+            # More than a power of two: without a chain of carries.
+            bit = config.pe.instruction_words.bit_length() - 1
+            return ~data.any() | data[bit + 1 :].any() | (data[bit] & data[:bit].any())
         if block is CHIP and register.name == "SELECT":
             last = config.pe_count % GROUP_PES
             if last:

@@ -10,7 +10,7 @@ from time import monotonic
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
-from support.cache import build_folder, content_key
+from support.cache import ResultCache, build_folder, content_key
 from support.files import write_atomically, write_file
 from support.scratch import scratch_folder
 
@@ -62,6 +62,8 @@ def graph_of(text: str, top: str) -> AndGraph:
 
 #: Part of every key: changes with the format of the cached results.
 _FORMAT = "2"
+#: Of graphs and results in the cache.
+_FOLDER = "proofs"
 
 #: Called with the name of the step, the amount done, and the total.
 Progress = Callable[[str, int, int], None]
@@ -146,7 +148,7 @@ def prove_relation(
         text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
     kinds = [type(item).__name__ for item in designs]
     key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
-    target = build_folder() / "proofs" / f"{key}.json"
+    proofs = ResultCache(_FOLDER)
     result = Proof(
         goals=len(miter.goals),
         failures=(),
@@ -155,7 +157,7 @@ def prove_relation(
         left_out=(),
         seconds=0.0,
     )
-    if _read(target):
+    if proofs.known(key) is not None:
         return result
     graphs = []
     for number, design in enumerate(designs):
@@ -182,7 +184,7 @@ def prove_relation(
         for failing, inputs in solve(graph, names, miter.cases, advance, miter.apart)
     )
     if not failures:
-        _write(target, {"goals": result.goals})
+        proofs.keep(key, {"goals": result.goals})
     return replace(result, failures=failures, seconds=round(monotonic() - start, 1))
 
 
@@ -206,30 +208,15 @@ def _composed(miter: Miter, graphs: tuple[AndGraph, ...]) -> AndGraph:
 
 
 def _graph(text: str, top: str) -> AndGraph:
-    target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
+    target = build_folder() / _FOLDER / f"{_key(text)}.aig.gz"
     try:
         return read_aiger(gzip.decompress(target.read_bytes()))
     except (OSError, EOFError, ValueError, IndexError):
         graph = graph_of(text, top)
-    _save(target, gzip.compress(write_aiger(graph), compresslevel=5, mtime=0))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, gzip.compress(write_aiger(graph), compresslevel=5, mtime=0))
     return graph
 
 
 def _key(*content: str) -> str:
     return content_key(_FORMAT, yosys_version(), *content)
-
-
-def _read(path: Path) -> bool:
-    try:
-        return "goals" in json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-
-
-def _write(path: Path, result: dict[str, object]) -> None:
-    _save(path, (json.dumps(result) + "\n").encode())
-
-
-def _save(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)

@@ -4,17 +4,15 @@ A unit mapped for speed is up to a half larger than one mapped for area, and mos
 the longest path.
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from support.cache import content_key
-from support.files import write_atomically
+from support.cache import ResultCache, content_key
 from synth.netlist import Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.timer import Timer
 
-from .yosys import CellCount, cache_folder
+from .yosys import CellCount
 
 #: Part of every key: changes with the way of choosing.
 _FORMAT = "2"
@@ -43,12 +41,10 @@ def choose(
         keys: module -> a hash of what each recipe depends on.
         glue: modules that contain the others, timed with these only.
     """
-    file = cache_folder() / "recipes" / f"{content_key(_FORMAT, keys, aim_ns)}.json"
-    try:
-        cached: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
-        return {module: cached[module] for module in keys}
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
+    cache, key = ResultCache("synthesis/recipes"), content_key(_FORMAT, keys, aim_ns)
+    cached: dict[str, int] | None = cache.known(key)
+    if cached is not None:
+        return cached
 
     def ns(chosen: Mapping[str, CellCount]) -> float:
         timer = Timer(joined(chosen), library, SramTimes(library.node_nm), library.wires)
@@ -67,6 +63,5 @@ def choose(
             if ns({**chosen, module: one}) <= limit:
                 chosen[module], recipes[module] = one, recipe
                 break
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(recipes).encode())
+    cache.keep(key, recipes)
     return recipes

@@ -8,7 +8,8 @@ import pytest
 
 from bench.harness.runs import exact
 from sim_tb.cosim.engine import CosimError
-from sim_tb.runner.cache import ResultCache, fingerprint
+from sim_tb.runner.cache import fingerprint
+from support.cache import ResultCache
 
 
 def test_results_are_kept_until_what_they_rest_on_changes(
@@ -25,9 +26,12 @@ def test_results_are_kept_until_what_they_rest_on_changes(
     assert ResultCache("rows").get(key, make) == {"cycles": 1}
     assert ResultCache("rows").get(key, make) == {"cycles": 1}
     assert ResultCache("rows").get(fingerprint("program", b"datum"), make) == {"cycles": 2}
+    # A key that is no file's name.
+    assert ResultCache("rows").get("a/b " + key, make) == {"cycles": 3}
+    assert ResultCache("rows").known("a/b " + key) == {"cycles": 3}
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
-    (tmp_path / "build" / "rows.json").write_text("{broken")
-    assert ResultCache("rows").get(key, make) == {"cycles": 3}
+    (tmp_path / "build" / "rows" / f"{key}.json").write_text("{broken")
+    assert ResultCache("rows").get(key, make) == {"cycles": 4}
 
 
 def test_outputs_must_be_the_golden_models() -> None:

@@ -167,7 +167,7 @@ def register_file(dut: RegisterFile, watch: Watch) -> None:
 
 REGISTER_BUGS = (
     ("passed.eq(self.write & (self.target == index))", "passed.eq(0)"),
-    ("self.valid.bit_select(self.target, 1).eq(1)", "self.valid.bit_select(self.target, 1).eq(0)"),
+    ("(self.write, self.target, True)", "(self.write, self.target, False)"),
     ("with m.If(read & self.write):", "with m.If(read & ~self.write):"),
 )
 

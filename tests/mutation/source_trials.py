@@ -10,8 +10,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from sim_tb.runner.cache import ResultCache, fingerprint
-from support.cache import FOLDER_VARIABLE, build_folder
+from sim_tb.runner.cache import fingerprint
+from support.cache import FOLDER_VARIABLE, ResultCache, build_folder
 from support.scratch import scratch_folder
 
 from .campaign import source_of

@@ -13,7 +13,7 @@ _COMMAND = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPI
 
 def compiled(folder: Path, *models: Model) -> Library:
     """A library of ``models`` and what SystemVerilog calls, without any warning."""
-    sources = {str(_ROOM / name) for model in models for name in (*model.sources, *model.behaviour)}
+    sources = {str(_ROOM / name) for model in models for name in model.sources}
     for model in models:
         (folder / f"vip_{model.name}.h").write_text(model.header)
         wrapper = folder / f"vip_{model.name}_ports.cpp"

@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, Protocol
 
+from support.cache import ResultCache
 from support.extras import need
 from support.files import write_file
 from support.processes import tool, workers
@@ -35,21 +36,11 @@ class Executor(Protocol):
         the result ``lost``: one line."""
 
 
-class TaskCache(Protocol):
-    """Results of tasks by key."""
-
-    def known(self, key: str) -> Any:
-        """The result of ``key``, or None."""
-
-    def keep(self, key: str, result: dict[str, Any]) -> None:
-        """Cache a result."""
-
-
 def run_missing(
     executor: AbstractContextManager[Executor],
     tasks: Sequence[Task],
     keys: Sequence[str],
-    cache: TaskCache,
+    cache: ResultCache,
 ) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Key and result of each task, and whether it ran: first the cached ones, then the others as
     they finish. They are cached unless they have an ``error`` or are ``lost``; equal keys count

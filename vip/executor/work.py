@@ -32,9 +32,12 @@ def own_version() -> str:
 
 
 def do(work: str, task: Task) -> dict[str, Any]:
-    """The result of ``task``."""
+    """The result of ``task``, or ``error``: why VIP refuses it, in one line."""
     module, _, function = work.partition(":")
-    result: dict[str, Any] = getattr(import_module(module), function)(task)
+    try:
+        result: dict[str, Any] = getattr(import_module(module), function)(task)
+    except VipError as error:
+        return {"error": str(error).splitlines()[0]}
     return result
 
 

@@ -1,6 +1,6 @@
 """How a Markov random field is solved, and where: method, levels, and the machine for its jobs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -9,25 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.bp.choice import Form
-from microkernels.bp.golden import coarse_problem, copied
-from microkernels.bp.problem import BpProblem, Messages
-from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements
-from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import run_on
+from microkernels.bp.golden import coarse_problem
+from microkernels.bp.problem import BpProblem
+from microkernels.common.errors import CHECK
 from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
 from soc.generate.presets import Design, design
-from vip.progress import Progress, counting
 
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
 Method = Literal["bp", "hbp", "trws", "htrws"]
 #: Most levels of a hierarchical method.
 MOST_LEVELS = 8
-
-_GOLDEN = "golden model (iterations)"
-_CYCLES = "machine (cycles)"
-_SIMULATOR = "instruction set simulator (instructions)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,54 +91,3 @@ class MrfOptions:
             costs = None if self.coarse_smoothness is None else self.coarse_smoothness[level]
             problems.append(coarse_problem(problems[-1], costs))
         return problems
-
-    def run_levels(
-        self,
-        levels: Sequence[BpProblem],
-        job: Callable[[int, Messages | None], KernelJob],
-        progress: Progress,
-    ) -> tuple[list[Elements], dict[str, int]]:
-        """Run all levels, from the last, which is the coarsest. The host copies messages to all but
-        the first two, which are one job if there are more.
-
-        Parameters:
-            levels: as of :meth:`problems`.
-            job: of a level by its number, 0 for the last one to run, and its initial messages.
-
-        Returns:
-            Outputs of the jobs, and cycles of their launches by name.
-        """
-        outputs: list[Elements] = []
-        cycles: dict[str, int] = {}
-        for level in (*range(len(levels) - 1, 1, -1), 0):
-            start = copied(levels[level or 1], outputs[-1]) if outputs else None
-            output, counts = self.run(job(level, start), progress)
-            outputs.append(output)
-            if level:
-                counts = {coarse_name(level): count for count in counts.values()}
-            cycles |= counts
-        return outputs, cycles
-
-    def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
-        """Outputs of the machine, and cycles of its launches by name.
-
-        Raises:
-            VipError: the run faults or does not end, or the simulator can't be built.
-        """
-        if self.on == "golden":
-            raise KernelError("the golden model does not run jobs")
-        stage = _SIMULATOR if self.on == "iss" else _CYCLES
-        cycles = counting(progress, stage)
-        outcome = run_on(job, self.machine, on=self.on, preload=True, progress=cycles)
-        counts = {name: result.cycles for name, result in outcome.results.items()}
-        return outcome.outputs, counts
-
-
-def coarse_name(level: int) -> str:
-    """Name of the launch on a coarse level; level 1 has sides half as long."""
-    return "coarse" if level == 1 else f"coarse {level}"
-
-
-def counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
-    """Reports the golden model's iterations, of which ``done`` came before."""
-    return lambda step: progress(_GOLDEN, done + step, total)

@@ -1,6 +1,5 @@
 """The verb ``sweep``: measure configurations on kernels, and find the best ones."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -13,10 +12,9 @@ from hdl.config import ConfigurationError
 from hdl.yosys import need_yosys
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import configuration_json, write_configuration
-from support.cache import build_folder
+from support.cache import ResultCache
 from support.errors import Shown
 from support.extras import need, together
-from support.files import write_atomically
 from synth.physical.area import MEASURES
 from synth.physical.asic import NANGATE45, need_nangate
 from vip.executor.executor import Executor, opened, run_missing
@@ -28,31 +26,6 @@ from .search import search
 from .specification import Choice, Specification, configuration, read_specification
 from .table import Row, Summary, pareto, summaries, winner, write_page, write_parquet
 from .tasks import WORK, code_version, task_key
-
-
-class Store:
-    """Results by key (:func:`vip.sweeps.tasks.task_key`), one file each, in the build folder."""
-
-    def __init__(self) -> None:
-        self._folder = build_folder() / "sweeps"
-
-    def known(self, key: str) -> dict[str, Any] | None:
-        """The result of ``key``; None: there is none, or its file is damaged."""
-        try:
-            measured = json.loads((self._folder / f"{key}.json").read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return measured if isinstance(measured, dict) else None
-
-    def keep(self, key: str, result: dict[str, Any]) -> None:
-        """Store a result.
-
-        Raises:
-            OSError: the file can't be written.
-        """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._folder / f"{key}.json", json.dumps(result).encode())
-
 
 #: Files of the output folder: all points, the front as a plot, the winner's configuration.
 FILES = ("points.parquet", "front.html", "winner.json")
@@ -169,7 +142,8 @@ def _results(
     """The result of each task: stored, or measured now."""
     keys = [task_key(task, code) for task in tasks]
     by_key = {}
-    for key, result, ran in run_missing(nullcontext(executor), tasks, keys, Store()):
+    cache = ResultCache("sweeps")
+    for key, result, ran in run_missing(nullcontext(executor), tasks, keys, cache):
         by_key[key] = result
         counts["measured" if ran else "kept"] += 1
         progress(_STAGE, counts["measured"] + counts["kept"], counts.get("all"))

@@ -16,7 +16,6 @@ from sim_tb.cosim.recorded import record_job
 from sim_tb.runner.cache import fingerprint, source_digest
 from soc.generate.designs import Configuration
 from soc.generate.presets import configuration_of
-from support.errors import VipError
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task
 from vip.synthesis.clocks import timing
@@ -42,18 +41,19 @@ def task_key(task: Task, code: str) -> str:
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Measure. An input that VIP refuses is a result; any other failure is raised."""
-    try:
-        config = engine_or_vault(configuration_of(task["configuration"]))
-        if task["kind"] == "cycles":
-            return _cycles(config, task["kernel"], task["on"])
-        if task["kind"] == "area":
-            return dict(design_area(config, task["target"]).values)
-        if task["kind"] == "power":
-            return _power(config, task["kernel"])
-        return _clock(config.pe)
-    except VipError as error:
-        return {"error": str(error).splitlines()[0]}
+    """Measure.
+
+    Raises:
+        VipError: the input is refused.
+    """
+    config = engine_or_vault(configuration_of(task["configuration"]))
+    if task["kind"] == "cycles":
+        return _cycles(config, task["kernel"], task["on"])
+    if task["kind"] == "area":
+        return dict(design_area(config, task["target"]).values)
+    if task["kind"] == "power":
+        return _power(config, task["kernel"])
+    return _clock(config.pe)
 
 
 def engine_or_vault(config: Configuration) -> Configuration:

@@ -4,7 +4,6 @@ from typing import Any
 
 from pe.config import PeConfig
 from soc.generate.presets import configuration_as, configuration_json
-from support.errors import VipError
 from synth.errors import SynthesisError
 from synth.physical.nextpnr import Placement
 from synth.physical.place import PlaceReport, map_design
@@ -18,12 +17,9 @@ WORK = "vip.synthesis.placement:run_seed"
 
 def run_seed(task: Task) -> dict[str, Any]:
     """The ``placement`` of ``unit`` (None: all) of the engine ``configuration`` on ``device`` with
-    ``seed``, as plain data; or ``error``: one line."""
-    try:
-        config = configuration_as(PeConfig, task["configuration"])
-        placed = map_design(config, task["device"], task["unit"]).place(task["seed"])
-    except VipError as error:
-        return {"error": str(error).splitlines()[0]}
+    ``seed``, as plain data."""
+    config = configuration_as(PeConfig, task["configuration"])
+    placed = map_design(config, task["device"], task["unit"]).place(task["seed"])
     return {"placement": placed.to_json()}
 
 

@@ -9,9 +9,10 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.trim_check import Measured, measure
-from sim_tb.runner.cache import ResultCache, fingerprint
+from sim_tb.runner.cache import fingerprint
 from soc.chip.config import ChipConfig
 from soc.generate.presets import preset
+from support.cache import ResultCache
 from synth.physical.area import AreaReport
 from synth.physical.devices import Device, find_device
 from synth.physical.fit import Grid, Step, Surroundings, fit, speed, surroundings

@@ -24,7 +24,13 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
-from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
+from sim_tb.cosim.trim_check import (
+    LEAST_REQUESTS,
+    MOST_CYCLES_TO_REPEAT,
+    Measured,
+    TrimCheck,
+    without_fault,
+)
 from soc.generate.presets import design
 from soc.tile.config import VaultTileConfig
 from support.errors import counted, unknown
@@ -41,10 +47,6 @@ from vip.progress import Progress, counting, silent
 from .runs import Sizes, cut_to, launches_alone
 from .trim import TrimResult, need_tools, trim_work
 
-#: Longer runs are not repeated to find the fewest transfers in flight.
-_MOST_CYCLES_TO_REPEAT = 5_000_000
-#: Fewest requests in flight that an engine can be built for.
-_LEAST_REQUESTS = 2
 #: Largest magnitude of the elements of a random image.
 _MADE_UP = 1 << 13
 #: Largest memory of a program, in bytes.
@@ -314,10 +316,10 @@ def _fewest(
 
     entries, requests = cut.trimmed.arc_entries, cut.trimmed.load_store_queue
     measured = cycles(entries, requests)
-    if measured > _MOST_CYCLES_TO_REPEAT:
+    if measured > MOST_CYCLES_TO_REPEAT:
         return cut
     limit = int(measured * (1 + slower))
-    while requests > _LEAST_REQUESTS and cycles(entries, requests // 2) <= limit:
+    while requests > LEAST_REQUESTS and cycles(entries, requests // 2) <= limit:
         requests //= 2
     low, high = 1, entries
     while low < high:

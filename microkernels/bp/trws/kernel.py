@@ -17,7 +17,7 @@ and loads a block after it has seen the flag.
 """
 
 from isa.table import Width
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import LOG_WORD, WIDE, KernelBuilder
 from microkernels.common.parameter_block import word_registers
 from microkernels.runtime.barrier import FlagCode
 
@@ -25,8 +25,6 @@ from ..problem import element_type
 from .layout import HEADER_WORDS, Row
 from .order import PAD, WEIGHTS, WINDOW_VECTORS, TrwsShape
 
-_LOG_WORD = 3
-_WIDE = "[64-bit]"
 _HALF_FRACTION = 1
 
 
@@ -127,7 +125,7 @@ class _TrwsKernel:
         with w.unless("beq", self.own, w.zero):
             w.note("The next launch goes on counting from here.")
             w.op("memfence")
-            w.op(f"st.reg {_WIDE}", self.own, self.begun)
+            w.op(f"st.reg {WIDE}", self.own, self.begun)
         w.label("finish")
         w.op("halt")
         w.emit_detours()
@@ -143,10 +141,10 @@ class _TrwsKernel:
         w.set_constants()
         w.op("beq", self.iterations, w.zero, "finish")
         w.op("bge", "slot", sharers, "finish")
-        w.op("sll", self.x, "slot", _LOG_WORD)
+        w.op("sll", self.x, "slot", LOG_WORD)
         w.op("add", self.x, self.x, "parameters")
-        w.op("add", self.x, self.x, HEADER_WORDS << _LOG_WORD)
-        w.op(f"ld.reg {_WIDE}", self.first_row, self.x)
+        w.op("add", self.x, self.x, HEADER_WORDS << LOG_WORD)
+        w.op(f"ld.reg {WIDE}", self.first_row, self.x)
         w.read(self.own, self.first_row)
         w.read(self.rows, self.first_row)
         w.op("beq", self.rows, w.zero, "finish", note="fewer rows than engines")
@@ -159,7 +157,7 @@ class _TrwsKernel:
         w.load(self.x, constants, self.y)
         w.op("mov", self.begun, w.zero)
         with w.unless("beq", self.own, w.zero):
-            w.op(f"ld.reg {_WIDE}", self.begun, self.own)
+            w.op(f"ld.reg {WIDE}", self.begun, self.own)
         w.label("iteration")
         w.op("mov", self.rows_left, self.rows)
         w.op("mov", self.described, self.first_row)

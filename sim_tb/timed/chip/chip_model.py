@@ -111,7 +111,6 @@ def _library() -> ctypes.CDLL:
     library = compile_model(
         "chip/chip.cpp",
         (CHIP, AXI_MEMORY),
-        compiled=(*CHIP.behaviour, *AXI_MEMORY.behaviour, "image.cpp"),
         includes=[room / name for name in DEVICE_SOURCES],
         generated={
             "vault.inc": vault_constants(),

@@ -39,6 +39,7 @@ def _library() -> ctypes.CDLL:
     return compile_model(
         "engine/model.cpp",
         (MEMORY,),
+        compiled=False,
         functions={
             "vip_image_open": (c_int32, c_char_p),
             "vip_timed_start": (

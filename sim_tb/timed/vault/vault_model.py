@@ -25,14 +25,13 @@ from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
 from memory.timing import DramTiming
 from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.cosim.vault import (
-    SETTLE_CYCLES,
     WINDOW_CYCLES,
     check_alone,
     fault_lines,
     launched_engines,
     vault_result,
 )
-from sim_tb.harness.models import Library
+from sim_tb.harness.models import SETTLE_CYCLES, Library
 from sim_tb.harness.traffic import (
     REQUESTER,
     TRACE_WORD,
@@ -278,7 +277,6 @@ def _memory_library() -> ctypes.CDLL:
     return compile_model(
         "../models/modelled_vault.cpp",
         (TRAFFIC, REQUESTER),
-        compiled=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
         includes=_DEVICE,
         generated={"vault.inc": vault_constants()},
         functions={

@@ -21,8 +21,8 @@ from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, run_on
-from sim_tb.runner import cache
 from soc.generate.presets import chip_preset
+from support.cache import ResultCache
 
 TINY = chip_preset("tiny")
 NETWORK = Network(
@@ -194,9 +194,7 @@ def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyP
     from bench import networks as measured
 
     monkeypatch.setitem(measured.NETWORKS, "test", NETWORK)  # type: ignore[arg-type]
-    monkeypatch.setattr(
-        cache.ResultCache, "get", lambda self, key, make: json.loads(json.dumps(make()))
-    )
+    monkeypatch.setattr(ResultCache, "get", lambda self, key, make: json.loads(json.dumps(make())))
     run = measure_network("test", TINY)
     assert run.job.expected.size == 2 * 12 * 12 * 16 + 6 * 6 * 16 + 10
     assert set(run.layers) == {"conv1", "conv2", "pool", "fc"}

@@ -19,10 +19,10 @@ from support.errors import VipError
 from tests.vip.here import here
 from vip.cli.app import app
 from vip.executor.executor import Executor
-from vip.executor.work import Task
+from vip.executor.work import Task, do
 from vip.sweeps.kernels import SweepError
 from vip.sweeps.sweep import FILES, sweep
-from vip.sweeps.tasks import run_task
+from vip.sweeps.tasks import WORK, run_task
 from vip.synthesis.power import power
 
 SPECIFICATION = """
@@ -47,8 +47,10 @@ outputs = 8
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Compiled libraries stay where they are, results are those of the test.
-    real = module.Store
-    monkeypatch.setattr(module, "Store", lambda: _elsewhere(real(), tmp_path / "kept"))
+    real = module.ResultCache
+    monkeypatch.setattr(
+        module, "ResultCache", lambda name: _elsewhere(real(name), tmp_path / "kept")
+    )
     path = tmp_path / "sweep.toml"
     path.write_text(SPECIFICATION)
     return path
@@ -101,7 +103,7 @@ def test_an_interrupted_sweep_gives_the_same_files(
     @contextmanager
     def stopped(*_: object) -> Iterator[Executor]:
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-            yield 0, run_task(tasks[0])
+            yield 0, do(WORK, tasks[0])
             raise KeyboardInterrupt
 
         yield execute
