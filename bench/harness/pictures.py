@@ -23,8 +23,8 @@ from .experiment import BenchError
 from .record import ROOT
 
 _IMAGES = ROOT / "docs" / "images"
-#: Placeholder in a command for the file to write.
-FILE = "{file}"
+#: Placeholders in a command: the file to write, and the configuration of an engine trimmed to bp.
+FILE, TRIMMED = "{file}", "{trimmed}"
 #: Picture -> arguments of ``vip``.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **{
@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "roofline": ("bench", "kernels", "--on", "model", "--picture", FILE),
     "whole_networks": ("bench", "networks", "--only", "vgg16", "--picture", FILE),
     "trimming": ("bench", "trim", "--picture", FILE),
+    "layouts": ("layout", "--wire-ff", "0.105", "--beside", TRIMMED, "--picture", FILE),
     "engine_units": ("diagram", "-o", FILE),
     "tile_units": ("diagram", "--preset", "tiny", "--module", "chip_tile", "-o", FILE),
     "chip_units": ("diagram", "--preset", "tiny", "-o", FILE),
@@ -76,9 +77,13 @@ def draw(name: str, folder: Path = _IMAGES) -> None:
                 content = (Path(page) / f"{REPORTED[name]}{suffix}").read_bytes()
                 write_atomically(folder / f"{name}{suffix}", content)
         return
-    for suffix in SUFFIXES:
-        file = str(folder / f"{name}{suffix}")
-        _run(name, tuple(file if part == FILE else part for part in COMMANDS[name]))
+    with TemporaryDirectory() as scratch:
+        trimmed = Path(scratch) / "bp"
+        if TRIMMED in COMMANDS[name]:
+            _run(name, ("trim", "bp", "-o", str(trimmed), "--no-check", "--no-area"))
+        for suffix in SUFFIXES:
+            paths = {FILE: str(folder / f"{name}{suffix}"), TRIMMED: str(trimmed / "vip.json")}
+            _run(name, tuple(paths.get(part, part) for part in COMMANDS[name]))
 
 
 def _run(name: str, arguments: tuple[str, ...]) -> None:

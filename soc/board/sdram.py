@@ -129,30 +129,31 @@ def _add_power_up(top: Any, phy: Any, controller: Any, ready: Any, cycles: int) 
 
     All banks are precharged and refreshed, and the mode is set.
     """
-    from migen import Case, If, Signal
+    from migen import Case, Cat, If, Signal
 
     mode = phy.settings.cl << 4 | (phy.settings.nphases.bit_length() - 1)
     commands = [(0, 1, 0, 1 << 10), *[(0, 0, 1, 0)] * _REFRESHES, (0, 0, 0, mode)]
     wait = Signal(max=cycles + 1, reset=cycles)
     step = Signal(max=len(commands) + 1)
-    # wait is 0: the faster clock of the pins leaves no time to compare.
+    # wait is 0. This and the command are registers: the faster clock of the pins leaves no time to
+    # compare and to choose.
     due = Signal()
     phase = phy.dfi.p0
+    wires = Cat(phase.cs_n, phase.ras_n, phase.cas_n, phase.we_n, phase.address)
+    command = Signal(len(wires), reset=1)
     steps = {
-        number: [
-            phase.cs_n.eq(0),
-            phase.ras_n.eq(row),
-            phase.cas_n.eq(column),
-            phase.we_n.eq(write),
-            phase.address.eq(address),
-        ]
+        number: command.eq(row << 1 | column << 2 | write << 3 | address << 4)
         for number, (row, column, write, address) in enumerate(commands)
     }
-    top.sync.boot += If(~due, wait.eq(wait - 1), due.eq(wait == 1)).Elif(
-        ~ready, due.eq(0), wait.eq(_PACE), step.eq(step + 1), ready.eq(step == len(commands))
-    )
+    top.sync.boot += [
+        command.eq(1),
+        If(~due, wait.eq(wait - 1), due.eq(wait == 1)).Elif(
+            ~ready, due.eq(0), wait.eq(_PACE), step.eq(step + 1), ready.eq(step == len(commands))
+        ),
+        If(due, Case(step, steps)),
+    ]
     top.comb += If(ready, controller.dfi.connect(phy.dfi)).Else(
-        *(one.cke.eq(1) for one in phy.dfi.phases), If(due, Case(step, steps))
+        *(one.cke.eq(1) for one in phy.dfi.phases), wires.eq(command)
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from importlib.metadata import version
 from itertools import pairwise
+from math import ceil
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def place(
     floorplan: Floorplan,
     *,
     density: float,
+    pin_sites: float = 0,
     seed: int = 1,
     start: Mapping[str, Place] | None = None,
 ) -> PlacedCells:
@@ -146,6 +148,7 @@ def place(
 
     Parameters:
         density: share of the rows that cells fill where they are closest.
+        pin_sites: least sites for each pin of a cell, so that wires have room to reach them.
         seed: another one gives another placement.
         start: cell -> where it should be; then cells move as little as the rows need, and to
             shorten wires nearby.
@@ -159,15 +162,23 @@ def place(
     cells = [gate for gate in netlist.gates if gate.name not in plan.blocks]
     memories = [gate for gate in netlist.gates if gate.name in plan.blocks]
     middle = plan.die.width // 2, plan.die.height // 2
-    widths = {kind: cell.width // lef.site_nm for kind, cell in lef.cells.items()}
+    trees = _trees(netlist)
+    widths = [
+        max(lef.cells[gate.kind].width // lef.site_nm, ceil(pin_sites * pins))
+        for gate in cells
+        for pins in [sum(bit not in trees for bits in gate.pins.values() for bit in bits)]
+    ]
     boxes = [
-        *((*(start[gate.name] if start else middle), widths[gate.kind], lef.row) for gate in cells),
+        *(
+            (*(start[gate.name] if start else middle), width, lef.row)
+            for gate, width in zip(cells, widths, strict=True)
+        ),
         *(astuple(plan.blocks[gate.name]) for gate in memories),
         *((*at, 0, 0) for name in (*netlist.inputs, *netlist.outputs) for at in plan.ports[name]),
     ]
     nets = _nets(netlist, plan, cells, memories)
     rows = list(map(astuple, plan.rows()))
-    used = sum(widths[gate.kind] for gate in cells) / sum(width for _, _, width, _ in rows)
+    used = sum(widths) / sum(width for _, _, width, _ in rows)
     work = {
         "boxes": boxes,
         "cells": len(cells),

@@ -3,18 +3,27 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 namespace {
 
 constexpr uint16_t BLOCKED = 0xffff;
 constexpr uint32_t MOST_COST = 8000;    // of a node
+constexpr uint32_t MOST_HISTORY = 7000, MOST_MORE = 40;  // of it for sharing in the past, in a round
+constexpr uint32_t FADING = 50;         // of how many parts one is forgotten in a round
+constexpr double MOST_SHARING = 300;    // of it for each net that is there now
+constexpr int WIDER = 20;               // rounds after which nets may not go further from their pins
+constexpr int RELEASED = 64;            // searches between which buckets keep their memory
 constexpr uint32_t BUCKETS = 1 << 15;   // more than the costliest step
 constexpr uint32_t REACH = 1 << 18;     // costliest path
-// After so many rounds, and with so few nets left, those so near are routed again, too.
-constexpr int PATIENCE = 6;
-constexpr size_t FEW = 60;
-constexpr int NEAR = 8;
+// From this round on nodes forget sharing; when no fewer are shared for as many rounds, the few nets
+// that are left share cheaply again.
+constexpr int PATIENCE = 12;
+constexpr size_t FEW = 30;
+constexpr double AGAIN = 20;
+// So few are routed in a new order each round.
+constexpr size_t UNORDERED = 200;
 constexpr uint32_t UNSEEN = 0xffffffff;
 // Where the best path to a node comes from.
 enum : uint32_t { TREE, LOWER, HIGHER, ABOVE, BELOW, TERMINAL };
@@ -122,12 +131,15 @@ class Router {
                      [&](uint32_t a, uint32_t b) { return size(a) < size(b); });
     std::vector<uint32_t> now = order;
     double sharing = 4;
+    std::minstd_rand draw(1);
+    size_t least = SIZE_MAX;
+    int stays = 0;
     for (int round = 0; round < rounds; round++) {
       sharing_ = uint32_t(sharing);
       for (size_t i = 0; i < cost_.size(); i++) price(i);
       for (uint32_t n : now) {
         remove(nets_[n]);
-        int margin = 12 + 6 * round;
+        int margin = 12 + 6 * std::min(round, WIDER);
         while (!route(nets_[n], margin)) {
           if (margin > width_ + height_) {
             if (!apart_) return -1 - int64_t(n);
@@ -151,11 +163,21 @@ class Router {
       counts.push_back(int32_t(shared.size()));
       counts.push_back(int32_t(now.size()));
       if (shared.empty()) return 0;
+      for (size_t i = 0; round >= PATIENCE && i < history_.size(); i++)
+        if (history_[i] != BLOCKED && uses_[i] < 2)
+          history_[i] = uint16_t(history_[i] * (FADING - 1) / FADING);
       for (uint32_t i : shared)
         if (history_[i] != BLOCKED)
-          history_[i] = uint16_t(std::min<uint32_t>(MOST_COST, history_[i] + history_[i] / 4 + 4 + 2 * uses_[i]));
-      sharing = std::min(sharing * 1.5, 100.0);
-      if (round >= PATIENCE && now.size() < FEW) now = around(order, now);
+          history_[i] = uint16_t(std::min(
+              MOST_HISTORY,
+              history_[i] + std::min(MOST_MORE, history_[i] / 4 + 4u + 2u * uses_[i])));
+      sharing = std::min(sharing * 1.5, MOST_SHARING);
+      // A fixed order lets few nets take each other's places for ever.
+      if (now.size() < UNORDERED)
+        for (size_t i = now.size(); i > 1; i--) std::swap(now[i - 1], now[draw() % i]);
+      // So does a high price: one crossing is then cheaper than the places along any other way.
+      if (shared.size() < least) least = shared.size(), stays = 0;
+      if (++stays > PATIENCE && now.size() < FEW) stays = 0, sharing = AGAIN;
     }
     return counts[counts.size() - 2];
   }
@@ -200,31 +222,6 @@ class Router {
   }
 
  private:
-  // Nets with a wire near one that the nets `few` share: what is left is often a matter of others.
-  std::vector<uint32_t> around(const std::vector<uint32_t> &order,
-                               const std::vector<uint32_t> &few) const {
-    std::vector<Box> places;
-    for (uint32_t n : few)
-      for (Node node : nets_[n].paths)
-        if (node && uses_[index_of(node)] > 1) {
-          places.emplace_back();
-          places.back().add(x_of(node) - NEAR, y_of(node) - NEAR);
-          places.back().add(x_of(node) + NEAR, y_of(node) + NEAR);
-        }
-    std::vector<uint32_t> out;
-    for (uint32_t n : order) {
-      bool near = std::find(few.begin(), few.end(), n) != few.end();
-      for (size_t b = 0; b < places.size() && !near; b++)
-        for (size_t i = 0; i < nets_[n].paths.size() && !near; i++) {
-          Box at;
-          at.add(x_of(nets_[n].paths[i]), y_of(nets_[n].paths[i]));
-          near = nets_[n].paths[i] && !places[b].away(at);
-        }
-      if (near) out.push_back(n);
-    }
-    return out;
-  }
-
   bool at(int layer, int x, int y, Node &node) const {
     const Layer &l = layers_[layer];
     if (x < 0 || y < 0 || x >= width_ || y >= height_) return false;
@@ -333,8 +330,9 @@ class Router {
     if (start_ < REACH) {
       start_ = (UNSEEN >> 3) - REACH;
       std::fill(seen_.begin(), seen_.end(), UNSEEN);
-      for (auto &bucket : buckets_) std::vector<Node>().swap(bucket);
     }
+    if (++searches_ % RELEASED == 0)
+      for (auto &bucket : buckets_) std::vector<Node>().swap(bucket);
     start_ -= REACH;
     waiting_ = 0, key_ = 0;
     for (Node n : tree) reach(index_of(n), layer_of(n), x_of(n), y_of(n), 0, TREE);
@@ -429,7 +427,7 @@ class Router {
   std::vector<uint32_t> seen_;      // start_ + cost of the best path, and where it comes from
   std::vector<std::vector<Node>> buckets_;
   bool apart_ = true;               // whether ends keep the distance of cuts
-  uint32_t start_ = 0, waiting_ = 0, key_ = 0, sharing_ = 0;
+  uint32_t start_ = 0, waiting_ = 0, key_ = 0, sharing_ = 0, searches_ = 0;
   Box window_, target_;
   int target_layer_ = 0;
   size_t path_ = 0;

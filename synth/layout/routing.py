@@ -31,7 +31,7 @@ _TOP = 6
 #: Layers that memories cover, from the lowest.
 _COVERED = 4
 #: Rounds of negotiation, after which shared nodes stay.
-_ROUNDS = 200
+_ROUNDS = 400
 #: Vias to choose from on a pin, up to which wires of the lowest layer lead to more.
 _PLACES = 4
 #: How many nodes a port or a pin of a memory may be away from its place.

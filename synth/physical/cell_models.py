@@ -16,7 +16,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "ecp5": ("lattice/common_sim.vh", "lattice/ccu2c_sim.vh"),
     "gowin": ("gowin/cells_sim.v",),
 }
-_MODULE = re.compile(r"^module (\w+)\b.*?^endmodule\n", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^module (\w+)\b.*?^\s*endmodule\b[^\n]*\n", re.MULTILINE | re.DOTALL)
 _INSTANCE = re.compile(r"^\s+(\w+)\s+(?:#\(|\w+\s*\()", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import EngineEnd, Launch
-from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import check_programs
@@ -19,18 +19,9 @@ from sim_tb.random.interrupted import interruption
 from sim_tb.random.programs import random_config, random_program
 from sim_tb.random.random_program import RandomProgram, contents
 from sim_tb.random.reference import simulator_of
+from tests.small_engine import SMALL
 
 CONFIG = PeConfig()
-#: As small as it gets.
-SMALL = PeConfig(
-    instructions=ALL_INSTRUCTIONS,
-    registers=16,
-    scratchpad_bytes=256,
-    address_bits=12,
-    instruction_words=128,
-    arc_entries=2,
-    load_store_queue=2,
-)
 NARROW = random_config(11)
 NONE = FaultCause.NONE
 

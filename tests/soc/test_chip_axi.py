@@ -2,21 +2,15 @@
 
 import json
 import random
-import xml.etree.ElementTree as ElementTree
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-import soc
 from isa.image import DramImage
 from memory.model.device_model import DeviceSetup, device_setup
 from sim_tb.dut.chip import TOP, chip_design
 from sim_tb.runner.build import build
-from sim_tb.runner.process import Runner
 from soc.generate.presets import chip_preset
-
-ROOT = Path(soc.__file__).parent.parent
+from tests.verilog_bench import check_bench
 
 
 def test_the_data_port_answers_as_documented(tmp_path):
@@ -40,20 +34,4 @@ def test_the_data_port_answers_as_documented(tmp_path):
         "size": config.memory_bytes,
         "vault": vault,
     }
-    # The runner exits when a test fails; which one is reported below.
-    with suppress(SystemExit):
-        Runner().test(
-            test_module="tests.soc.chip_axi_bench",
-            hdl_toplevel=TOP,
-            hdl_toplevel_lang="verilog",
-            build_dir=folder,
-            test_dir=tmp_path,
-            results_xml=str(tmp_path / "results.xml"),
-            extra_env={"PYTHONPATH": str(ROOT), "VIP_CHIP_AXI": json.dumps(given)},
-            log_file=tmp_path / "log",
-        )
-    log = (tmp_path / "log").read_text()
-    cases = list(ElementTree.parse(tmp_path / "results.xml").getroot().iter("testcase"))
-    failed = [case.get("name") for case in cases if case.find("failure") is not None]
-    assert cases, log
-    assert not failed, log
+    check_bench(folder, TOP, "tests.soc.chip_axi_bench", tmp_path, VIP_CHIP_AXI=json.dumps(given))

@@ -6,19 +6,16 @@ from pathlib import Path
 
 import pytest
 
-import soc
 from hdl.config import ConfigurationError
 from isa.assembly.assembler import assemble
 from memory.axi.layout import AxiConfig
-from sim_tb.runner.build import Design, build
-from sim_tb.runner.process import Runner
 from soc.generate.generate import verilog
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from tests.small_engine import only
+from tests.verilog_bench import build_open, check_bench
 
 TOP = "vault_tile"
-ROOT = Path(soc.__file__).parent.parent
 PARAMETERS, SHARE, TARGET = 0x800, 1024, 0x8003
 #: Each engine copies its share of the memory to an unaligned place.
 PROGRAM = f"""
@@ -84,15 +81,7 @@ def test_parts_must_fit_an_axi_back_end_too() -> None:
 def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: float) -> None:
     tile = config(data_bits)
     tile = replace(tile, pe=only(tile.pe, assemble(PROGRAM)))
-    folder = build(
-        Design(
-            top=TOP,
-            verilog={"design.v": "".join(verilog(tile).modules.values())},
-            support=(),
-            control=f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n',
-            blocks=("pe",),
-        )
-    )
+    folder = build_open(TOP, "".join(verilog(tile).modules.values()), "pe")
     case = {
         "pes": tile.pes,
         "extra_ports": tile.extra_ports,
@@ -102,18 +91,8 @@ def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: fl
         "program": PROGRAM,
         "report": str(tmp_path / "report.json"),
     }
-    Runner().test(
-        test_module="tests.soc.vault_axi_bench",
-        hdl_toplevel=TOP,
-        hdl_toplevel_lang="verilog",
-        build_dir=folder,
-        test_dir=tmp_path,
-        results_xml=str(tmp_path / "results.xml"),
-        extra_env={"VIP_VAULT_AXI_BENCH": json.dumps(case), "PYTHONPATH": str(ROOT)},
-        log_file=tmp_path / "log",
-    )
-    results = (tmp_path / "results.xml").read_text()
-    assert "<failure" not in results, (tmp_path / "log").read_text()
+    environment = {"VIP_VAULT_AXI_BENCH": json.dumps(case)}
+    check_bench(folder, TOP, "tests.soc.vault_axi_bench", tmp_path, **environment)
     report = json.loads((tmp_path / "report.json").read_text())
     assert [state[:2] for state in report["states"]] == [["HALTED", "NONE"]] * tile.pes
     before, after = (bytes.fromhex(report[name]) for name in ("before", "after"))

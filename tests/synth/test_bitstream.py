@@ -9,11 +9,21 @@ from amaranth.lib.wiring import In, Out, connect
 
 from hdl.component import Component
 from hdl.emission import emit, shared_instance
+from sim_tb.cosim.board import build_board
 from soc.board.boards import find_board
 from soc.board.design import TOP, top_verilog
+from soc.board.terminal import Terminal
 from soc.board.uart import Uart
+from support.processes import tool
 from synth.errors import SynthesisError
-from synth.physical.bitstream import _clocks, _of_chip, bit_file, map_board, pll_verilog
+from synth.physical.bitstream import (
+    _clocks,
+    _of_chip,
+    bit_file,
+    map_board,
+    netlist_verilog,
+    pll_verilog,
+)
 from synth.physical.nextpnr import placement_of
 
 
@@ -57,6 +67,22 @@ def test_a_bit_file_is_the_same_twice(name, tmp_path, monkeypatch):
     ):
         subprocess.run([sys.executable, "-c", tool, *arguments], cwd=tmp_path, check=True)
     assert (tmp_path / "b.bit").read_bytes() == content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["icepi-zero", "tang-nano-20k"])
+def test_bytes_come_back_from_the_cells_at_the_pins(name):
+    board = find_board(name)
+    modules = {**emit(Echo(), "board").modules, TOP: top_verilog(None)}
+    netlist, _ = map_board(modules, board, 60.0)
+    program = build_board(netlist_verilog(netlist, board.family))
+    with tool([str(program), "20"], stdout=subprocess.PIPE) as process:
+        path, content = process.stdout.readline().decode().strip(), b""
+        with Terminal(path, 3_000_000) as line:
+            line.send(b"bytes")
+            while len(content) < 5 and (more := line.receive(20.0)):
+                content += more
+    assert content == b"bytes"
 
 
 @pytest.mark.slow

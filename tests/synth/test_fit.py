@@ -14,22 +14,10 @@ from soc.generate.presets import configuration_json, configuration_of, preset
 from synth.errors import SynthesisError
 from synth.physical.devices import DEVICES, FILL, find_device
 from synth.physical.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
+from tests.small_engine import TINY
 
 XC7 = find_device("xc7vx690t")
-TINY_PE = replace(
-    preset("pe-small"),
-    instructions=frozenset({"halt", "jmp"}),
-    registers=8,
-    register_width=24,
-    instruction_words=16,
-    scratchpad_bytes=64,
-    max_vl=1,
-    max_mr=1,
-    arc_entries=1,
-    load_store_queue=4,
-    address_bits=12,
-    counters=False,
-)
+TINY_PE = replace(TINY, instructions=frozenset({"halt", "jmp"}), load_store_queue=4)
 
 
 def test_devices_have_a_usable_part() -> None:

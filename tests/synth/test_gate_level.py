@@ -16,6 +16,7 @@ from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.cell_models import fpga_models, library_models
 from synth.physical.mapping import mapped_verilog
+from synth.physical.targets import find_target
 from synth.timing.cell_library import parse_library
 from synth.timing.gate_function import FunctionError, truth_table, verilog_expression
 from synth.timing.liberty import CELLS, FLIP_FLOP, liberty_text
@@ -268,6 +269,15 @@ def test_block_rams_are_arrays(tmp_path: Path) -> None:
         else:
             text += xilinx_bench(number, cell, write, read)
     assert simulated(text, tmp_path) == ""
+
+
+def test_every_cell_that_gowin_maps_to_has_a_model() -> None:
+    target = find_target("gowin")
+    cells = {cell for kinds in target.types.values() for cell in kinds} - {"DPB", "DPX9B"}
+    models = fpga_models("gowin", [*cells, *target.free, "IBUF", "OBUF", "rPLL"])
+    # Wide multiplexers are made of these.
+    assert "module MUX2 (" in models
+    assert models.count("\nmodule ") + 1 == models.count("endmodule")
 
 
 def test_multipliers_multiply(tmp_path: Path) -> None:

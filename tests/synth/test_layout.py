@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
@@ -22,6 +24,7 @@ from synth.timing.sta import longest_path
 from synth.timing.timer import Timer
 from vip.synthesis.clocks import logic_ge
 from vip.synthesis.layout import nangate_lef
+from vip.synthesis.layout_picture import draw
 
 CELLS = """
 LAYER via1 TYPE CUT ; END via1
@@ -156,6 +159,15 @@ def test_cells_and_memories_are_beside_each_other_on_the_die(placed: PlacedCells
         assert c <= left or right <= a or d <= low or top <= b
 
 
+def test_pins_have_room(placed: PlacedCells) -> None:
+    gates = [gate for gate in placed.netlist.gates if gate.kind != MEMORY]
+    wide = place(placed.netlist, placed.floorplan, density=1, pin_sites=2, start=placed.places)
+    boxes = sorted((wide.box(gate).y, wide.box(gate).x, gate.kind) for gate in gates)
+    room = {"NAND2_X1": 6, "INV_X2": 4, "DFF_X1": 4}
+    for (y, x, kind), (above, after, _) in pairwise(boxes):
+        assert y != above or after - x >= room[kind]
+
+
 def test_a_placement_that_is_not_legal_is_found(placed: PlacedCells) -> None:
     moved = {**placed.places, "g1": placed.places["g2"]}
     assert any("g1" in fault for fault in replace(placed, places=moved).faults())
@@ -185,6 +197,20 @@ def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: PlacedCells) -
         if placed.turns[one.name] in ("FS", "S"):
             b = cell.height - b
         assert (x, y) == pytest.approx((left * 0.19 + a / 1000, low * 0.2 + b / 1000))
+
+
+def test_engines_beside_each_other_have_the_same_scale(placed: PlacedCells, tmp_path: Path) -> None:
+    netlist = random_netlist(2, gates=150, memories=1)
+    plan = Floorplan(netlist, placed.floorplan.lef, node_nm=45, density=0.3)
+    small = place(netlist, plan, density=0.6)
+    draw(tmp_path / "a.png", {"four": (placed, None), "one": (small, None)})
+    with Image.open(tmp_path / "a.png") as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    tall = (abs(pixels - np.array((209, 214, 222))).max(2) < 4).sum(0)
+    columns = np.flatnonzero(tall)
+    left, right, *_ = np.split(columns, np.flatnonzero(np.diff(columns) > 80) + 1)
+    # Two memories are one above the other, each as large as the other engine's.
+    assert tall[left].max() == pytest.approx(2 * tall[right].max(), rel=0.02)
 
 
 WIRE = Wires(ff=0.4, ohm=8.0)

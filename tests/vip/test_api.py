@@ -21,6 +21,7 @@ from microkernels.apps.array_job import array_job
 from soc.generate.presets import PRESETS, preset
 from support.errors import VipError
 from synth.errors import CoverageError, SynthesisError, TrimError
+from tests.small_engine import TINY
 from vip.programs import DumpError
 from vip.reports import page
 
@@ -39,21 +40,6 @@ many:
 """
 SMALL = "pe-small"
 ROOT = Path(__file__).parents[2]
-#: As small an engine as there is.
-TINY = replace(
-    preset(SMALL),
-    instructions=frozenset({"halt", "jmp", "add"}),
-    registers=8,
-    register_width=24,
-    instruction_words=16,
-    scratchpad_bytes=64,
-    max_vl=1,
-    max_mr=1,
-    arc_entries=1,
-    load_store_queue=2,
-    address_bits=12,
-    counters=False,
-)
 
 
 class Shown:

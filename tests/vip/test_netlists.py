@@ -1,29 +1,11 @@
 """Area and clock of a mapped engine are of one netlist."""
 
-from dataclasses import replace
-
 import pytest
 
-from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.area import synthesise
+from tests.small_engine import TINY
 from vip.synthesis.clocks import timing
-
-#: As small an engine as there is.
-TINY = replace(
-    preset("pe-small"),
-    instructions=frozenset({"halt", "jmp", "add"}),
-    registers=8,
-    register_width=24,
-    instruction_words=16,
-    scratchpad_bytes=64,
-    max_vl=1,
-    max_mr=1,
-    arc_entries=1,
-    load_store_queue=2,
-    address_bits=12,
-    counters=False,
-)
 
 
 def test_a_clock_of_nothing_is_refused() -> None:

@@ -10,10 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
@@ -22,8 +18,7 @@ from soc.generate.presets import Design, configuration_json, engine
 from support.errors import Shown
 from support.extras import together
 from support.files import write_file
-from support.picture import COLOURS, check_picture, tint
-from support.picture import picture as drawn_picture
+from support.picture import check_picture
 from synth.errors import SynthesisError
 from synth.layout.exchange import need_gds_writer, to_def, to_spef, write_gds
 from synth.layout.extraction import faults
@@ -43,12 +38,13 @@ from synth.timing.sta import longest_path
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
+from .layout_picture import draw
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
 DETOUR = 1.15
-#: Share of the rows that cells fill where they are closest, before there are buffers, and after:
-#: wires need room as well.
-_ROOMY, _CLOSE = 0.8, 0.9
+#: Before there are buffers, share of the rows that cells fill where they are closest; after, least
+#: sites of a pin. Wires need room as well.
+_ROOMY, _PIN_SITES = 0.8, 1.2
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
 #: Files of cells and layers beside the library of ``nangate45``.
@@ -102,6 +98,7 @@ def layout(
     wire_ff: float | None = None,
     seed: int = 1,
     picture: Path | str | None = None,
+    beside: Design | None = None,
     route: Path | str | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
@@ -120,6 +117,7 @@ def layout(
         seed: of the placer; another one gives another placement.
         picture: file to draw the last placement to, by unit, with wires by layer if it is routed;
             PNG or SVG by its ending.
+        beside: another engine, laid out alike and drawn beside it to the same scale.
         route: folder for :data:`ROUTED_FILES` of the routed engine, checked against the rules of
             layers and the netlist; None: it is not routed.
         jobs: tools at a time while units are mapped; None: one per processor.
@@ -133,7 +131,11 @@ def layout(
         MissingExtraError: Yosys, the library, the placer, gdstk or matplotlib is not installed.
         OSError: a file can't be written.
     """
-    chosen, file = engine(config), None if picture is None else Path(picture)
+    file = None if picture is None else Path(picture)
+    designs = (config,) if beside is None else (config, beside)
+    engines = {_titled(one): engine(one) for one in designs}
+    if len(engines) < len(designs) or (beside is not None and file is None):
+        raise SynthesisError("an engine beside needs another name, and a picture")
     check_density(density)
     if wire_ff is not None and not 0 <= wire_ff <= MOST_WIRE_FF:
         raise SynthesisError(f"wire_ff must be from 0 to {MOST_WIRE_FF:g}, not {wire_ff:g}")
@@ -148,45 +150,58 @@ def layout(
     cells, library = find_cells(target)
     drawn = Lef(*files)
     wire = _wire(drawn, wire_ff)
-    report = by_part(progress, f"synthesis for {target}")
-    mapped = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
-    netlist = _with_ideal_clocks(mapped, library)
-    die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
-    count = 2 if route is None else 3
-    progress("layout", 0, count, "placement")
-    placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
-    progress("layout", 1, count, "buffers and sizes")
-    longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
-    better, start = repaired(placed, library, longer, cells.aim_ns)
-    last = place(better, die, density=_CLOSE, seed=seed, start=start)
-    steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
-    routes = None
-    if route is not None:
-        progress("layout", 2, count, "wires")
-        routes = _routed(last, Path(route), wire_ff, None if lef else nangate_gds())
-        steps.append(_step("routed", last, library, wire, routes.lengths()))
+
+    def laid(config: PeConfig) -> tuple[Layout, PlacedCells, Routes | None]:
+        report = by_part(progress, f"synthesis for {target}")
+        mapped = engine_netlist(verilog(replace(config, sram="macro")), cells, report, jobs)
+        netlist = _with_ideal_clocks(mapped, library)
+        die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
+        count = 2 if route is None else 3
+        progress("layout", 0, count, "placement")
+        placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
+        progress("layout", 1, count, "buffers and sizes")
+        longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
+        better, start = repaired(placed, library, longer, cells.aim_ns)
+        last = place(better, die, density=1, pin_sites=_PIN_SITES, seed=seed, start=start)
+        steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
+        routes = None
+        if route is not None:
+            progress("layout", 2, count, "wires")
+            routes = _checked(Routes(last))
+            steps.append(_step("routed", last, library, wire, routes.lengths()))
+        mm2 = round(die.mm2, 4)
+        return Layout(config=config, target=target, wire=wire, mm2=mm2, steps=steps), last, routes
+
+    layouts = {name: laid(config) for name, config in engines.items()}
+    result, _, routes = next(iter(layouts.values()))
+    if route is not None and routes is not None:
+        _write(routes, Path(route), wire_ff, None if lef else nangate_gds())
     if file is not None:
-        _draw(last, file, routes)
-    return Layout(
-        config=chosen,
-        target=target,
-        wire=wire,
-        mm2=round(die.mm2, 4),
-        steps=steps,
-    )
+        draw(file, {name: (placed, wires) for name, (_, placed, wires) in layouts.items()})
+    return result
 
 
-def _routed(placed: PlacedCells, folder: Path, wire_ff: float | None, cells: Path | None) -> Routes:
-    """The wires of a placement, without faults, also written to files."""
-    routes = Routes(placed)
+def _titled(config: Design) -> str:
+    """What a picture calls an engine: its preset, or the folder of its file."""
+    if isinstance(config, str):
+        return config
+    return config.parent.name if isinstance(config, Path) else "engine"
+
+
+def _checked(routes: Routes) -> Routes:
+    """``routes``, which are without faults."""
     for fault in faults(routes):
         raise SynthesisError(f"routing: {fault}")
+    return routes
+
+
+def _write(routes: Routes, folder: Path, wire_ff: float | None, cells: Path | None) -> None:
+    """Write :data:`ROUTED_FILES`."""
     folder.mkdir(parents=True, exist_ok=True)
     design, parasitics, drawn = (folder / name for name in ROUTED_FILES)
     write_file(design, "\n".join(to_def(routes, _TOP)) + "\n")
     write_file(parasitics, "\n".join(to_spef(routes, _TOP, wire_ff)) + "\n")
     write_gds(routes, _TOP, drawn, cells)
-    return routes
 
 
 def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:
@@ -253,73 +268,3 @@ def _step(
         "delays_mhz": delays.fmax_mhz,
     }
     return AreaRow(name, values, {}, delays.by_unit())
-
-
-#: Shares of colours that tell more units apart than there are colours.
-_TINTS = (1.0, 0.6, 0.3)
-#: The grey of memories.
-_MEMORY = (0.82, 0.84, 0.87)
-
-
-#: Of wires: share of a colour over what is below, and most pixels on a side of the picture.
-_WIRE_SHARE = 0.6
-_PIXELS = 4000
-
-
-def _draw(placement: PlacedCells, path: Path, routes: Routes | None) -> None:
-    die, lef = placement.floorplan.die, placement.floorplan.lef
-    image = np.ones((die.height, die.width, 3))
-    areas: dict[str, int] = {}
-    for gate in placement.netlist.gates:
-        if gate.name not in placement.floorplan.blocks:
-            areas[gate.unit] = areas.get(gate.unit, 0) + placement.box(gate).width
-    units = sorted(areas, key=lambda unit: -areas[unit])
-    colours = {
-        unit: tint(COLOURS[number % len(COLOURS)], _TINTS[number // len(COLOURS) % len(_TINTS)])
-        for number, unit in enumerate(units)
-    }
-    for gate in placement.netlist.gates:
-        box = placement.box(gate)
-        memory = gate.name in placement.floorplan.blocks
-        area = slice(box.y, box.y + box.height), slice(box.x, box.x + box.width)
-        image[area] = _MEMORY if memory else colours[gate.unit]
-    site, step = lef.um
-    wide, high = die.width * site, die.height * step
-    if routes is not None:
-        image = _over(image, routes)
-    with drawn_picture(8.0, 6.0 * high / wide, path) as figure:
-        axis = figure.add_subplot()
-        axis.imshow(image, origin="lower", extent=(0, wide, 0, high), interpolation="antialiased")
-        axis.set_xlabel("um")
-        axis.set_ylabel("um")
-        for gate in placement.netlist.gates:
-            block = placement.floorplan.blocks.get(gate.name)
-            if block is not None:
-                x, y = block.x + block.width / 2, block.y + block.height / 2
-                axis.text(x * site, y * step, gate.unit, ha="center", va="center", fontsize=7)
-        for unit in units:
-            axis.plot([], [], "s", color=colours[unit], label=unit)
-        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-
-
-def _over(image: NDArray[Any], routes: Routes) -> NDArray[Any]:
-    """The picture of cells, paler, with the wires of each layer over it."""
-    lattice = routes.lattice
-    longest = max(routes.width, routes.height)
-    scale = max(1, min(4, _PIXELS // longest))
-    rows, columns = (
-        np.arange(scale * size) * of // (scale * size)
-        for size, of in zip((routes.height, routes.width), image.shape, strict=False)
-    )
-    drawn: NDArray[Any] = 0.5 + image[rows][:, columns] / 2
-    tracks = routes.tracks().tolist()
-    for layer in range(len(lattice.layers)):
-        mask = np.zeros(drawn.shape[:2], bool)
-        for _, of, track, start, end in tracks:
-            if of == layer:
-                along = slice(scale * start, scale * end + (scale + 1) // 2)
-                across = slice(scale * track, scale * track + (scale + 1) // 2)
-                mask[(across, along) if layer % 2 else (along, across)] = True
-        colour = tint(COLOURS[layer % len(COLOURS)], 1.0)
-        drawn[mask] = (1 - _WIRE_SHARE) * drawn[mask] + _WIRE_SHARE * np.array(colour)
-    return drawn

@@ -142,7 +142,7 @@ def test_large_biases_leave_room_for_rounding() -> None:
         scaled, weights = layer.scaled(fractions, parameters)
         assert isinstance(scaled, Conv)
         assert weights is not None
-        assert scaled.fraction + (scaled.narrow or 0) == fractions.shift
+        assert scaled.fraction + (scaled.narrow or 0) == layer.shift(fractions)
         rounding_bias(weights.bias, 2, scaled.narrow)
 
 

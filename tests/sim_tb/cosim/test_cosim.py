@@ -12,7 +12,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, RunResult
-from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.config import PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import (
     CosimError,
@@ -25,6 +25,7 @@ from sim_tb.random.comparison import RandomReport, check_programs
 from sim_tb.random.programs import random_config
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.runner.build import BuildError
+from tests.small_engine import SMALL
 
 from .computing import (
     computing_program,
@@ -36,16 +37,6 @@ from .computing import (
 )
 
 CONFIG = PeConfig()
-#: As small as it gets, so that whatever can fill up does, with the optional instructions.
-SMALL = PeConfig(
-    instructions=ALL_INSTRUCTIONS,
-    registers=16,
-    scratchpad_bytes=256,
-    address_bits=12,
-    instruction_words=128,
-    arc_entries=2,
-    load_store_queue=2,
-)
 #: Narrow registers, low limits and short program counters, with most instructions.
 NARROW = random_config(11)
 

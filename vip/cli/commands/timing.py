@@ -114,6 +114,10 @@ def layout(
     picture: Annotated[
         Path | None, file_option("Draw units, and wires by layer, as PNG or SVG.", drawing())
     ] = None,
+    beside: Annotated[
+        Path | None,
+        file_option("vip.json of an engine to draw beside it, as of vip trim.", reading()),
+    ] = None,
     route: Annotated[
         Path | None,
         typer.Option(
@@ -143,6 +147,7 @@ def layout(
             wire_ff=wire_ff,
             seed=seed,
             picture=picture,
+            beside=beside,
             route=route,
             jobs=jobs,
             progress=progress,
