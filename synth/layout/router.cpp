@@ -17,8 +17,8 @@ constexpr int WIDER = 20;               // rounds after which nets may not go fu
 constexpr int RELEASED = 64;            // searches between which buckets keep their memory
 constexpr uint32_t BUCKETS = 1 << 15;   // more than the costliest step
 constexpr uint32_t REACH = 1 << 18;     // costliest path
-// After so many rounds nodes forget sharing, and after so many without fewer shared nodes the few
-// nets that are left share cheaply again.
+// From this round on nodes forget sharing; when no fewer are shared for as many rounds, the few nets
+// that are left share cheaply again.
 constexpr int PATIENCE = 12;
 constexpr size_t FEW = 30;
 constexpr double AGAIN = 20;
