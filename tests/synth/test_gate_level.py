@@ -302,11 +302,9 @@ def test_multipliers_multiply(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_mapped_engine_runs_programs(target: str, tmp_path: Path) -> None:
+def test_a_mapped_engine_runs_programs(target: str) -> None:
     config, netlist = mapped_verilog(preset("pe"), target)
-    report = check_programs(
-        config, programs=PROGRAMS, seed=46, netlist=netlist, disturbed=0.2, folder=tmp_path
-    )
+    report = check_programs(config, programs=PROGRAMS, seed=46, netlist=netlist, disturbed=0.2)
     assert (report.programs, report.different) == (PROGRAMS, ())
     assert report.faulting > PROGRAMS // 10
     scene = vip.stereo_pair(width=8, height=4, labels=8)
@@ -327,11 +325,11 @@ def test_a_trimmed_engine_does_so_too(target: str) -> None:
 
 
 @pytest.mark.slow
-def test_one_wrong_cell_is_found(tmp_path: Path) -> None:
+def test_one_wrong_cell_is_found() -> None:
     """A NOR gate instead of a NAND gate of the scalar unit."""
     config, netlist = mapped_verilog(preset("pe-small"), "generic")
     before, scalar, after = netlist.partition("\nmodule scalar(")
     assert scalar
     wrong = before + scalar + after.replace("  NAND2 ", "  NOR2 ", 1)
-    report = check_programs(config, programs=30, seed=46, netlist=wrong, folder=tmp_path)
+    report = check_programs(config, programs=30, seed=46, netlist=wrong)
     assert report.different

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.image import DramImage
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
@@ -18,10 +17,9 @@ from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
-from tests.microkernels.runtime.schedules import in_bursts, one_behind
+from tests.microkernels.runtime.schedules import in_bursts, launch_all, loaded, one_behind, right
 
 ADDRESS_BITS = 19
 
@@ -46,36 +44,6 @@ def job_of(
 ) -> KernelJob:
     ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     return bp_job(problem, iterations, ring=ring, pes=pes, cut=cut)
-
-
-def load(job: KernelJob) -> DramImage:
-    memory = DramImage(job.vaults << ADDRESS_BITS)
-    job.prepare(memory)
-    return memory
-
-
-def start(job: KernelJob, memory: DramImage, seed: int = 0, idle: int = 0) -> Together:
-    return Together(
-        job.program,
-        memory,
-        members=job.pes + idle,
-        ring=job.ring,
-        parameters=job.parameters,
-        seed=seed,
-    )
-
-
-def right(job: KernelJob, schedule: Schedule, seed: int = 0) -> bool:
-    """Whether all messages are right; asserts that all PEs ended, went no further than a neighbour
-    and ran into no hazard."""
-    with load(job) as memory:
-        together = start(job, memory, seed)
-        outcomes = together.run(schedule)
-        assert {outcome.state for outcome in outcomes} == {"halted"}
-        assert set(together.traffic) <= {0, 1}
-        for model in together.models:
-            assert [str(hazard) for hazard in model.hazards] == []
-        return not job.differing(job.outputs(memory))
 
 
 GRIDS = [(2, 2, 1), (4, 2, 2), (3, 2, 1), (1, 1, 4), (3, 1, 2), (1, 2, 3), (3, 3, 1)]
@@ -117,19 +85,17 @@ def test_one_pe_far_behind(slow: int) -> None:
 def test_a_launch_may_follow_without_clearing_anything() -> None:
     problem = problem_of(5, 9, 7, 4)
     job = job_of(problem, 3, 2, 1)
-    with load(job) as memory:
+    with loaded(job) as memory:
         for seed in range(3):
-            outcomes = start(job, memory, seed).run(in_bursts(seed, 200))
-            assert {outcome.state for outcome in outcomes} == {"halted"}
+            launch_all(job, memory, in_bursts(seed, 200), seed)
         assert (job.outputs(memory) == iterate(problem, 3)).all()
 
 
 def test_pes_without_work_end_at_once() -> None:
     job = job_of(problem_of(6, 7, 5, 3), 2, 1, 1)
-    with load(job) as memory:
-        outcomes = start(job, memory, idle=2).run(in_bursts(1, 60))
+    with loaded(job) as memory:
+        launch_all(replace(job, pes=job.pes + 2), memory, in_bursts(1, 60))
         assert not job.differing(job.outputs(memory))
-    assert {outcome.state for outcome in outcomes} == {"halted"}
 
 
 def test_it_goes_on_from_messages() -> None:
@@ -172,9 +138,8 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
     """The messages that leave tiles and the flags for neighbours go one link, all else none."""
     problem = problem_of(2, 10, 13, 16)
     job = job_of(problem, 2, 2, 2)
-    with load(job) as memory:
-        together = start(job, memory)
-        together.run(in_bursts(0, 100))
+    with loaded(job) as memory:
+        (together,) = launch_all(job, memory, in_bursts(0, 100))
     layout = BpLayout.of(problem, sharers=2, ring=job.ring)
     expected = sum(map(layout.remote_bytes, MessageDirection))
     pes, steps = 8, 4

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.image import DramImage
 from microkernels.bp.contents import unpack
 from microkernels.bp.golden import (
     BLOCK,
@@ -26,10 +25,8 @@ from microkernels.bp.levels import LevelsLayout, between_program, coarse_base
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.runtime.interleave import Together
-from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
-from tests.microkernels.runtime.schedules import in_bursts
+from tests.microkernels.runtime.schedules import in_bursts, launch_all, loaded
 
 ADDRESS_BITS = 20
 TINY = 1 - np.eye(3, dtype=int)
@@ -45,27 +42,6 @@ def problem_of(seed: int, width: int, height: int, count: int, bits: int = 16) -
     # Sums of four saturate now and then at 8 and at 16 bits.
     limit = (1 << (bits - 1)) // 3
     return BpProblem(rng.integers(-limit, limit, (height, width, count)), linear(count, 5, 3), bits)
-
-
-def run(job: KernelJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, list[Together]]:
-    memory = DramImage(job.vaults << ADDRESS_BITS)
-    job.prepare(memory)
-    launches = []
-    for phase in job.launches:
-        together = Together(
-            phase.program,
-            memory,
-            members=job.pes,
-            ring=job.ring,
-            parameters=phase.parameters,
-            seed=seed,
-        )
-        outcomes = together.run(in_bursts(seed, longest))
-        assert {outcome.state for outcome in outcomes} == {"halted"}
-        for model in together.models:
-            assert [str(hazard) for hazard in model.hazards] == []
-        launches.append(together)
-    return memory, launches
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -98,8 +74,8 @@ def test_all_phases_equal_the_golden_model(
     grid = replace(fine.grid, width=expected.width, height=expected.height, block=1)
     level = replace(fine, grid=grid, base=coarse_base(fine), symmetric=expected.symmetric)
     layout = LevelsLayout(fine=fine, coarse=level)
-    memory, launches = run(job, seed)
-    with memory:
+    with loaded(job) as memory:
+        launches = launch_all(job, memory, in_bursts(seed, 200), seed)
         messages = job.outputs(memory)
         coarse = unpack(layout.coarse, memory)
         unit = problem.bits // 8
@@ -118,8 +94,8 @@ def test_construct_and_copy_at_any_vector_length(count: int, bits: int) -> None:
     """Without fine iterations the messages are the coarse ones, copied."""
     problem = problem_of(count, 7, 6, count, bits)
     job = bp_levels_job(problem, 1, 0, ring=ChipEngines(address_bits=ADDRESS_BITS), pes=2)
-    memory, _ = run(job)
-    with memory:
+    with loaded(job) as memory:
+        launch_all(job, memory, in_bursts(0, 200))
         messages = job.outputs(memory)
     coarse = iterate(coarse_problem(problem), 1)
     assert (messages == copied(problem, coarse)).all()

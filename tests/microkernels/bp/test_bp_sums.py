@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.image import DramImage
 from microkernels.bp.choice import Form, shifts_of, with_sums
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
@@ -18,12 +17,10 @@ from microkernels.bp.runs import SweepRun
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.runtime.interleave import Schedule, Together
-from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
-from tests.microkernels.runtime.schedules import in_bursts, one_behind
+from tests.microkernels.runtime.schedules import in_bursts, one_behind, right
 
 ADDRESS_BITS = 19
 
@@ -44,27 +41,6 @@ def problem_of(
         name = str(rng.choice(["potts", "linear:2", "linear:3"]))
         return BpProblem(costs, smoothness_costs(labels, name, limit // 8), bits)
     return BpProblem(costs, rng.integers(-limit, limit, (labels, labels)), bits)
-
-
-def right(job: KernelJob, schedule: Schedule, seed: int = 0) -> bool:
-    """Whether all messages are right; asserts that all PEs ended and ran into no hazard."""
-    vaults = job.vaults
-    with DramImage(vaults << ADDRESS_BITS) as memory:
-        job.prepare(memory)
-        together = Together(
-            job.program,
-            memory,
-            members=job.pes,
-            ring=job.ring,
-            parameters=job.parameters,
-            seed=seed,
-        )
-        outcomes = together.run(schedule)
-        assert {outcome.state for outcome in outcomes} == {"halted"}
-        assert set(together.traffic) <= {0, 1}
-        for model in together.models:
-            assert [str(hazard) for hazard in model.hazards] == []
-        return not job.differing(job.outputs(memory))
 
 
 GRIDS = [(1, 1, 1), (1, 1, 3), (1, 1, 4), (2, 1, 2), (3, 1, 2), (2, 2, 1)]

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sequences import SEQUENCES, pruned, sequence_job
-from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, real_of, to_fixed
@@ -18,12 +17,11 @@ from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_jo
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.barrier import FLAG_GROUP, FlagCode
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.interleave import Together
 from microkernels.runtime.job import KernelJob, simulate
 from microkernels.runtime.ring import ChipEngines
 from noc.routing import route
 from soc.generate.presets import chip_preset
-from tests.microkernels.runtime.schedules import in_bursts
+from tests.microkernels.runtime.schedules import in_bursts, right
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)
@@ -123,21 +121,7 @@ def test_programs_have_no_hazards(shape: LstmShape) -> None:
 def exact_in_bursts(shape: LstmShape, columns: int, seed: int) -> bool:
     """Whether outputs are right if engines run in bursts and stores become visible late."""
     job = job_of(shape, engines(columns, 1, 2, address_bits=17), steps=2)
-    (launch,) = job.launches
-    with DramImage(columns << 17) as memory:
-        job.prepare(memory)
-        together = Together(
-            launch.program,
-            memory,
-            members=job.pes,
-            ring=job.ring,
-            parameters=launch.parameters,
-            seed=seed,
-            instructions=ALL,
-        )
-        for outcome in together.run(in_bursts(seed, 200)):
-            assert outcome.state == "halted"
-        return bool((job.outputs(memory) == job.expected).all())
+    return right(job, in_bursts(seed, 200), seed, far=True, instructions=ALL)
 
 
 #: A chunk of six parts, so more flags than are asked for at a time.

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from microkernels.runtime.interleave import Schedule
+from isa.image import DramImage
+from microkernels.runtime.interleave import Schedule, Together
+from microkernels.runtime.job import KernelJob
 
 
 def in_bursts(seed: int, longest: int) -> Schedule:
@@ -34,3 +36,43 @@ def one_behind(slow: int, handicap: int) -> Schedule:
         return rest[turn[0] % len(rest)]
 
     return choose
+
+
+def loaded(job: KernelJob) -> DramImage:
+    """The memory of the vaults of ``job``, prepared for it."""
+    memory = DramImage(job.vaults << job.ring.address_bits if job.ring else job.end)
+    job.prepare(memory)
+    return memory
+
+
+def launch_all(
+    job: KernelJob, memory: DramImage, schedule: Schedule, seed: int = 0, **options: frozenset[str]
+) -> list[Together]:
+    """The engines of each launch of ``job``; asserts that they halt and run into no hazard."""
+    launches = []
+    for launch in job.launches:
+        together = Together(
+            launch.program,
+            memory,
+            members=job.pes,
+            ring=job.ring,
+            parameters=launch.parameters,
+            seed=seed,
+            **options,
+        )
+        assert {outcome.state for outcome in together.run(schedule)} == {"halted"}
+        for model in together.models:
+            assert [str(hazard) for hazard in model.hazards] == []
+        launches.append(together)
+    return launches
+
+
+def right(
+    job: KernelJob, schedule: Schedule, seed: int = 0, far: bool = False, **options: frozenset[str]
+) -> bool:
+    """Whether all outputs are right; asserts as :func:`launch_all`, and that engines went no
+    further than to a neighbour, unless ``far``."""
+    with loaded(job) as memory:
+        for together in launch_all(job, memory, schedule, seed, **options):
+            assert far or set(together.traffic) <= {0, 1}
+        return not job.differing(job.outputs(memory))
