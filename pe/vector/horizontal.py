@@ -13,13 +13,10 @@ from pe.config import PeConfig
 
 from .beat import (
     ResultFields,
-    extended,
-    is_narrow,
     is_product,
     is_reduced,
     is_width,
     keep_place,
-    narrow_bits,
     result_beat,
     value_beat,
     value_pair,
@@ -50,7 +47,6 @@ class VectorHorizontal(Component):
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         self.needs = Capabilities.of(config).vector
-        self.narrow = narrow_bits(config)
         super().__init__(
             {
                 "pair": In(value_pair(self.needs)),
@@ -88,43 +84,29 @@ class VectorHorizontal(Component):
         m.d.comb += self.total_beat.eq(result)
 
         total = Signal(signed(needs.total_bits), reset_less=True)
+        m.d.comb += self.total.eq(total)
         if needs.reductions:
-            narrow = self._accumulate(m, total, value, complete)
-            ends = Signal(reset_less=True)
-            m.d.sync += ends.eq(narrow & write)
-            m.d.comb += self.total.eq(self._signed(total, ends))
+            self._accumulate(m, total, value, complete)
         else:
             second += total.eq(value)
-            m.d.comb += self.total.eq(total)
         return m
 
-    def _signed(self, value: Value, narrow: Value) -> Value:
-        """``value`` with its sign also where one that is ``narrow`` has zeros."""
-        bits = self.narrow
-        if not bits:
-            return value
-        upper = value[bits:]
-        return Cat(value[:bits], upper | (narrow & value[bits - 1]).replicate(len(upper)))
-
-    def _accumulate(self, m: Module, total: Signal, value: Signal, complete: Signal) -> Value:
+    def _accumulate(self, m: Module, total: Signal, value: Signal, complete: Signal) -> None:
         """Second cycle: combine with the row's earlier beats. The fields of the beat are decoded a
-        cycle ahead, as the comparison leaves no time for it. Returns whether it is narrow."""
+        cycle ahead, as the comparison leaves no time for it."""
         needs = self.needs
         coming = self.pair_beat
-        fields = ResultFields.of(self.config, coming.result)
-        reduction = fields.reduction
-        narrow = Signal(name="narrow", reset_less=True)
+        reduction = ResultFields.of(self.config, coming.result).reduction
         starts, adds, least = (Signal(name=n, reset_less=True) for n in ("starts", "adds", "least"))
         m.d.sync += [
             starts.eq(coming.first),
             adds.eq(one_of(reduction, [ReductionOp.ADD], needs.reductions)),
             least.eq(self._least(reduction, needs.reductions)),
-            narrow.eq(is_narrow(self.config, fields)),
         ]
         replaces = Signal()
         sums = Signal()
-        wide = extended(value, needs.total_bits)
-        total_sum, less = self._sum_and_less(m, (total, wide, wide), adds, narrow, needs)
+        wide = _extended(value, needs.total_bits)
+        total_sum, less = self._sum_and_less(m, (total, wide, wide), adds, needs)
         m.d.comb += [
             # If the numbers are equal, either may stay.
             replaces.eq(complete & (starts | (~adds & (less ^ least)))),
@@ -134,15 +116,9 @@ class VectorHorizontal(Component):
         # A clock gate needs to know earlier than a comparison does.
         with m.If(complete if self.config.sram == "macro" else 1):
             m.d.sync += total.eq(_chosen(m, choices, needs.total_bits))
-        return narrow
 
     def _sum_and_less(
-        self,
-        m: Module,
-        operands: tuple[Value, Value, Value],
-        adds: Value,
-        narrow: Value,
-        possible: Capabilities,
+        self, m: Module, operands: tuple[Value, Value, Value], adds: Value, possible: Capabilities
     ) -> tuple[Value, Value]:
         """Of a, b and c: the sum of a and c if it ``adds``, and whether a is less than b if not; c
         is b then. Gates take one adder for both: a comparison beside it would be as large, and move
@@ -150,38 +126,20 @@ class VectorHorizontal(Component):
         a, b, c = operands
         both = ReductionOp.ADD in possible.reductions and len(possible.reductions) > 1
         if self.config.sram != "macro" or not both:
-            apart = (self._signed(one, narrow) for one in (a, b))
             bits = max(len(a), len(b))
+            apart = _extended(a, bits), _extended(b, bits)
             less = Signal()
             total = Signal(signed(max(len(a), len(c)) + 1))
             m.d.comb += [
-                less.eq(
-                    signed_less(
-                        *(extended(one, bits) for one in apart),
-                        chained=self.config.sram != "macro",
-                    )
-                ),
+                less.eq(signed_less(*apart, chained=self.config.sram != "macro")),
                 total.eq(a.as_signed() + c.as_signed()),
             ]
-            return self._without_carry(total, narrow), less
+            return total, less
         bits = max(len(a), len(c)) + 1
-        low = self.narrow or bits
         carried = Signal(bits + 1)
-        inverts = copies(m, ~adds, low)
-        if low < bits:
-            inverts = Cat(inverts, copies(m, ~adds & ~narrow, bits - low))
-        operand = extended(c, bits) ^ inverts
-        m.d.comb += carried.eq(Cat(Const(1, 1), extended(a, bits)) + Cat(~adds, operand))
-        # A narrow difference is 0 from the bit after its carry on.
-        negative = carried[-1] | (narrow & carried[low]) if low < bits else carried[-1]
-        return self._without_carry(carried[1:].as_signed(), narrow), negative
-
-    def _without_carry(self, total: Value, narrow: Value) -> Value:
-        """A sum without the carry of one that is ``narrow``; beyond it are zeros."""
-        bits = self.narrow
-        if not bits:
-            return total
-        return Cat(total[:bits], total[bits] & ~narrow, total[bits + 1 :]).as_signed()
+        operand = _extended(c, bits) ^ copies(m, ~adds, bits)
+        m.d.comb += carried.eq(Cat(Const(1, 1), _extended(a, bits)) + Cat(~adds, operand))
+        return carried[1:].as_signed(), carried[-1]
 
     @staticmethod
     def _least(code: Value, possible: frozenset[ReductionOp]) -> Value:
@@ -212,9 +170,7 @@ class VectorHorizontal(Component):
         least = self._least(beat.reduction, pairs.reductions)
         compares = reduces & ~adds & ~long
         takes_upper = Signal()
-        operands = lower, upper, addend
-        narrow = is_narrow(self.config, beat)
-        total, less = self._sum_and_less(m, operands, adds | long, narrow, pairs)
+        total, less = self._sum_and_less(m, (lower, upper, addend), adds | long, pairs)
         m.d.comb += takes_upper.eq(both & (less ^ least))
         choices: list[tuple[Value, Value]] = [
             (reduces & adds & ~long, total),
@@ -231,5 +187,10 @@ def _chosen(m: Module, choices: list[tuple[Value, Value]], bits: int) -> Value:
     """The ``bits`` bits of the signed value whose flag, the only one, is 1."""
     chosen: Value = Const(0, bits)
     for flag, value in choices:
-        chosen = chosen | (extended(value, bits) & copies(m, flag, bits))
+        chosen = chosen | (_extended(value, bits) & copies(m, flag, bits))
     return chosen
+
+
+def _extended(value: Value, bits: int) -> Value:
+    """Signed ``value`` in ``bits`` bits."""
+    return Cat(value, value[-1].replicate(max(0, bits - len(value))))[:bits]

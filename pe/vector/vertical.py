@@ -23,12 +23,10 @@ from .beat import (
     BELOW_BITS,
     ResultFields,
     broadcast_of,
-    extended,
     is_product,
     is_reduced,
     is_width,
     keep_place,
-    narrow_bits,
     numbers_of,
     operand_beat,
     value_beat,
@@ -290,9 +288,8 @@ class VectorVertical(Component):
                 fold.tail.eq(result.tail),
                 fold.active.eq(folded),
             ]
-            bits = narrow_bits(self.config)
-            for half, value in ((lower, fold.lower), (upper, fold.upper)):
-                half.append(extended(value, bits).as_unsigned() if bits else value)
+            lower.append(fold.lower)
+            upper.append(fold.upper)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = shared_instance(total, platform)

@@ -38,7 +38,7 @@ def _refused(result, *words):
         (("layout", "--density", "2"), ("density", "at most 1, not 2")),
         (("layout", "--wire-ff", "nan"), ("--wire-ff", "at most 100")),
         (("layout", "--picture", "a.gif"), ("a.gif", ".png or .svg")),
-        (("layout", "--beside", "bad.json"), ("an engine beside", "a picture")),
+        (("layout", "--beside", "none.json"), ("none.json", "No such file")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "-o", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
         (("report", "-o", "bad.lib"), ("bad.lib", "is not a folder")),

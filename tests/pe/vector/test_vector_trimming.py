@@ -6,6 +6,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
+from hdl.config import SramKind
 from isa.table import INSTRUCTIONS, VerticalOp, Width
 from pe.config import PeConfig
 from pe.vector.unit import VectorUnit
@@ -38,29 +39,32 @@ GROUPS = {
 }
 
 
-def _config(keys: set[str]) -> PeConfig:
+def _config(keys: set[str], sram: SramKind) -> PeConfig:
     return PeConfig(
-        instructions=frozenset({*keys, "set.vl", "set.mr", "halt"}), scratchpad_bytes=2 * HALF
+        instructions=frozenset({*keys, "set.vl", "set.mr", "halt"}),
+        scratchpad_bytes=2 * HALF,
+        sram=sram,
     )
 
 
-def _run(keys: set[str], seed: int, repeat: int) -> None:
+def _run(keys: set[str], sram: SramKind, seed: int, repeat: int) -> None:
     rng = random.Random(seed)
     chosen = sorted(keys) * repeat if repeat else rng.sample(sorted(keys), 12)
     rng.shuffle(chosen)
     commands = [random_command(rng, key, HALF, 0, 16) for key in chosen]
-    run(_config(keys), commands, hostile_memory(rng, 2 * HALF))
+    run(_config(keys, sram), commands, hostile_memory(rng, 2 * HALF))
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name: str) -> None:
+    """With macros: only they have gated clocks."""
     keys = GROUPS[name]
-    _run(keys, len(name), 4 if len(keys) < 6 else 0)
+    _run(keys, "macro", len(name), 4 if len(keys) < 6 else 0)
 
 
 @pytest.mark.parametrize("row", random.Random(5).sample(ROWS, 16), ids=lambda row: row.key)
 def test_alone(row) -> None:
-    _run({row.key}, row.match, 6)
+    _run({row.key}, "behavioural", row.match, 6)
 
 
 def test_without_vector_instructions() -> None:
@@ -86,7 +90,7 @@ def test_without_vector_instructions() -> None:
     ],
 )
 def test_builds_only_what_is_needed(name: str, multiplies: bool, reduces: bool) -> None:
-    config = _config(GROUPS[name])
+    config = _config(GROUPS[name], "behavioural")
     text = rtlil.convert(VectorUnit(config))
     assert ("cell $mul" in text) == multiplies
     assert ("replaces" in text) == reduces
