@@ -1,4 +1,4 @@
-"""Static timing of a mapped engine at several corners.
+"""Static timing of a mapped engine at several corners: its clock, and the slack of hold times.
 
 A corner is a Liberty file with the same cells as the engine's library. There is no such file for
 memories: their times scale with the delay of the smallest inverter or buffer with a fan-out of four
@@ -13,7 +13,7 @@ from synth.errors import SynthesisError
 from synth.netlist import Netlist
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
-from synth.timing.sta import Path, longest_path
+from synth.timing.sta import Path, longest_path, shortest_path
 from synth.timing.timer import CLOCK_SLEW_NS
 
 from .asic import weakest_driver
@@ -27,24 +27,29 @@ Corner = tuple[str, CellLibrary]
 
 @dataclass(frozen=True)
 class CornerTiming:
-    """Longest paths at a corner.
+    """Paths at a corner.
 
     Attributes:
         corner: its name.
-        pins: with pin loads only. wires: also with the library's default wire load.
+        pins: the longest, with pin loads only. wires: also with the library's default wire load.
+        hold: :func:`synth.timing.sta.shortest_path` with pin loads only.
     """
 
     corner: str
     pins: Path
     wires: Path
+    hold: Path
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON data: clocks in MHz, and units and ns of the longest path."""
+        """Plain JSON data: clocks in MHz, units and ns of the longest path, slack of hold in ns and
+        units of its path."""
         return {
             "corner": self.corner,
             "pins_mhz": self.pins.fmax_mhz,
             "wires_mhz": self.wires.fmax_mhz,
             "critical_path": [{"unit": unit, "ns": ns} for unit, ns in self.pins.by_unit()],
+            "hold_slack_ns": self.hold.ns,
+            "hold_path": [unit for unit, _ in self.hold.by_unit()],
         }
 
 
@@ -86,7 +91,7 @@ def check_corners(typical: CellLibrary, corners: Sequence[Corner]) -> None:
 def time_corners(
     netlist: Netlist, typical: CellLibrary, corners: Sequence[Corner]
 ) -> tuple[CornerTiming, ...]:
-    """Longest paths at each corner.
+    """Paths at each corner.
 
     Parameters:
         netlist: mapped to ``typical``.
@@ -96,6 +101,8 @@ def time_corners(
     timed = []
     for name, library in corners:
         macros = SramTimes(typical.node_nm, corner=stage_ns(library) / stage)
-        paths = (longest_path(netlist, library, macros, wires) for wires in (None, library.wires))
-        timed.append(CornerTiming(name, *paths))
+        pins, wires = (
+            longest_path(netlist, library, macros, loads) for loads in (None, library.wires)
+        )
+        timed.append(CornerTiming(name, pins, wires, shortest_path(netlist, library, macros)))
     return tuple(timed)

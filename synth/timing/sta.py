@@ -24,7 +24,7 @@ from .timer import Timer
 @dataclass(frozen=True)
 class Path:
     """A path from register to register: its length in ns, and its cells, each with the time in ns
-    at its output (of the last cell: at its input, plus its setup time)."""
+    at its output (of the last cell: at its input, plus its setup or less its hold time)."""
 
     ns: float
     steps: tuple[tuple[Gate, float], ...]
@@ -108,6 +108,20 @@ def longest_path(
     library's node by default."""
     paths = longest_paths(netlist, library, macros or SramTimes(library.node_nm), wires)
     return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
+
+
+def shortest_path(
+    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad | Wires | None = None
+) -> Path:
+    """The path that leaves the least after the hold time of its end, which is its ``ns``: clocks
+    may be skewed by so much. Inputs of memories are assumed to need no hold; 0 ns without a path.
+
+    Parameters and errors: see :func:`longest_paths`.
+    """
+    timer = Timer(netlist, library, macros, wires, earliest=True)
+    if not np.isfinite(timer.end_ns).any():
+        return Path(0.0, ())
+    return _path(timer, int(timer.end_ns.argmin()))
 
 
 def net_states(

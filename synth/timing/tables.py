@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -44,11 +45,13 @@ class CellArc(NamedTuple):
 
 
 class CellCheck(NamedTuple):
-    """When an edge of an input must come before the clock: number of the table, -1 for none."""
+    """How long an edge of an input must be there before the clock, and stay after it: numbers of
+    the tables, -1 for none."""
 
     pin: str
     edge: int
-    table: int
+    setup: int
+    hold: int
 
 
 class CellTables:
@@ -58,7 +61,7 @@ class CellTables:
         number: of each cell, by its name.
         arcs, checks: of each cell, by its number.
         inputs: fF of the inputs of all cells at both edges, one cell after the other.
-        delays, slews, setups: numbers of the tables of their arcs and checks.
+        delays, slews, setups, holds: numbers of the tables of their arcs and checks.
         first_input, first_arc, first_check: where those of each cell begin.
     """
 
@@ -77,7 +80,10 @@ class CellTables:
         self.first_arc, self.first_check = _firsts(self.arcs), _firsts(self.checks)
         self.delays = np.array([arc.delay for arcs in self.arcs for arc in arcs], np.int64)
         self.slews = np.array([arc.slew for arcs in self.arcs for arc in arcs], np.int64)
-        self.setups = np.array([one.table for checks in self.checks for one in checks], np.int64)
+        self.setups, self.holds = (
+            np.array([one[column] for checks in self.checks for one in checks], np.int64)
+            for column in (2, 3)
+        )
         tables = self._tables or [TimingTable((0.0,), (0.0,), (0.0,))]
         self._rows, self._last_row = _axes([table.rows for table in tables])
         self._columns, self._last_column = _axes([table.columns for table in tables])
@@ -110,12 +116,16 @@ class CellTables:
         for name in cell.inputs if cell.sequential else ():
             pin = cell.pins[name]
             for edge, kind in enumerate(() if pin.clock else _CONSTRAINTS):
-                tables = [
-                    self._number(arc.tables[kind])
-                    for arc in pin.arcs
-                    if arc.kind.startswith("setup") and kind in arc.tables
-                ]
-                yield from (CellCheck(name, edge, table) for table in tables or [-1])
+                setups, holds = (
+                    [
+                        self._number(arc.tables[kind])
+                        for arc in pin.arcs
+                        if arc.kind.startswith(check) and kind in arc.tables
+                    ]
+                    or [-1]
+                    for check in ("setup", "hold")
+                )
+                yield from (CellCheck(name, edge, *pair) for pair in product(setups, holds))
 
     def _number(self, table: TimingTable) -> int:
         if id(table) not in self._numbers:

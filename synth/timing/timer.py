@@ -79,7 +79,8 @@ class Timer:
             each level begin; groups: of each level, where those to the same node begin.
         wire_ohm: of each net. wire_ns: delay of the wire behind each node.
         pin_gate, pin_slot, pin_net: the inputs of cells.
-        end_gate, end_node, end_ns: where each path ends, and its length with setup.
+        end_gate, end_node, end_ns: where each path ends, and its length with setup, or without
+            hold.
     """
 
     def __init__(
@@ -89,8 +90,15 @@ class Timer:
         macros: SramTimes,
         wires: WireLoad | Wires | None = None,
         begins: Callable[[Gate], bool] | None = None,
+        *,
+        earliest: bool = False,
     ) -> None:
-        """Parameters and errors: see :func:`synth.timing.sta.longest_paths`."""
+        """Parameters and errors: see :func:`synth.timing.sta.longest_paths`.
+
+        ``earliest``: times are those of the first edges and steepest slews instead of the last and
+        flattest; before one arrives, its time is inf."""
+        self._reduce: np.ufunc = np.minimum if earliest else np.maximum
+        self._never = np.inf if earliest else -np.inf
         self.library, self.tables, self._macros = library, tables_of(library), macros
         self.gates = [*netlist.gates, *port_gates(netlist, library)]
         self.cell = np.array([self.tables.number.get(gate.kind, -1) for gate in self.gates])
@@ -240,7 +248,7 @@ class Timer:
         # To its end, half of a wire's own load and all of the pins' pass its resistance.
         wire_ns = RC_NS * self.wire_ohm[:, None] * (loads - self._wire_ff[:, None] / 2)
         self.wire_ns = np.append(wire_ns.ravel(), 0.0)
-        self.arrival = np.full(2 * count + 1, -np.inf)
+        self.arrival = np.full(2 * count + 1, self._never)
         self.slew = np.full(2 * count + 1, CLOCK_SLEW_NS)
         self.arrival[self.clock] = 0.0
         for _, net, access in self._driven.T.tolist():
@@ -258,23 +266,27 @@ class Timer:
             self.arc_ns[at] = tables.at(delays[at], before, load[at]) + self.wire_ns[begin]
             time = self.arrival[begin] + self.arc_ns[at]
             slew = tables.at(slews[at], before, load[at])
-            slew[np.isneginf(time)] = -np.inf
+            slew[np.isinf(time)] = self._never
             to, starts = self.arc_to[groups], groups - first
-            self.arrival[to] = np.maximum.reduceat(time, starts)
-            slew = np.maximum.reduceat(slew, starts)
-            self.slew[to] = np.where(np.isneginf(slew), CLOCK_SLEW_NS, slew)
+            self.arrival[to] = self._reduce.reduceat(time, starts)
+            slew = self._reduce.reduceat(slew, starts)
+            self.slew[to] = np.where(np.isinf(slew), CLOCK_SLEW_NS, slew)
         self._finish()
 
     def _finish(self) -> None:
         tables = self.tables
-        setups = tables.setups[tables.first_check[self.cell[self._check_gate]] + self._check_slot]
+        checks = tables.first_check[self.cell[self._check_gate]] + self._check_slot
+        earliest = self._never > 0
+        chosen = (tables.holds if earliest else tables.setups)[checks]
         slew = self.slew[self._check_node]
-        needed = tables.at(np.maximum(setups, 0), slew, np.full(len(slew), CLOCK_SLEW_NS))
-        needed = np.maximum(np.where(setups < 0, 0.0, needed), 0.0)
+        needed = tables.at(np.maximum(chosen, 0), slew, np.full(len(slew), CLOCK_SLEW_NS))
+        needed = np.where(chosen < 0, 0.0, needed)
+        needed = -needed if earliest else np.maximum(needed, 0.0)
         self.end_gate = np.concatenate([self._check_gate, self._ends[0].astype(np.int64)])
         self.end_node = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
         self.end_ns = self.arrival[self.end_node] + self.wire_ns[self.end_node]
-        self.end_ns += np.concatenate([needed, self._ends[2]])
+        # Inputs of memories are assumed to need no hold.
+        self.end_ns += np.concatenate([needed, self._ends[2] * (not earliest)])
 
     def kinds(self) -> list[str]:
         """The kind of each of ``gates``, by :attr:`cell`."""
@@ -324,7 +336,8 @@ class Timer:
         return slopes
 
     def back(self, node: int) -> Iterator[tuple[int, int]]:
-        """Gates of the latest path to ``node``, the last first, each with the node it drives."""
+        """Gates of the latest (or earliest) path to ``node``, the last first, each with the node it
+        drives."""
         while node != self.clock:
             arcs = np.flatnonzero(self.arc_to == node)
             times = self.arrival[self.arc_from[arcs]] + self.arc_ns[arcs]
@@ -332,7 +345,7 @@ class Timer:
                 (driven,) = np.flatnonzero(self._driven[1] == node // 2)[:1]
                 yield int(self._driven[0][driven]), node
                 return
-            arc = arcs[times.argmax()]
+            arc = arcs[times.argmin() if self._never > 0 else times.argmax()]
             yield int(self.arc_gate[arc]), node
             node = int(self.arc_from[arc])
 

@@ -53,10 +53,12 @@ def open_sta_path(
     macros: SramTimes,
     *,
     wires: bool = False,
+    earliest: bool = False,
     spef: Iterable[str] = (),
     command: str,
 ) -> Path:
-    """The longest path, like :func:`synth.timing.sta.longest_path`.
+    """The longest path, like :func:`synth.timing.sta.longest_path`, or the earliest after its hold
+    time, like :func:`synth.timing.sta.shortest_path`.
 
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros.
@@ -84,13 +86,14 @@ def open_sta_path(
         write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
         parasitics = "\n".join(_at_registers(spef, register, netlist))
         write_file(folder / _SPEF, parasitics)
-        write_file(folder / _SCRIPT, _script(bool(geometries), bool(parasitics)))
+        script = _script(bool(geometries), bool(parasitics), "min" if earliest else "max")
+        write_file(folder / _SCRIPT, script)
         output = _run(command, folder)
     slack = _SLACK.search(output)
     failed = [line for line in output.splitlines() if line.startswith("Error")]
     if slack is None or failed:
         raise SynthesisError(f"OpenSTA found no path: {' '.join(failed) or 'no message'}")
-    ns = round(_PERIOD_NS - float(slack[1]), 4)
+    ns = round(float(slack[1]) if earliest else _PERIOD_NS - float(slack[1]), 4)
     # The report begins with the clock's pins, which are not a step.
     data_path = output[: slack.start()].partition("data arrival time")[0]
     steps = []
@@ -132,7 +135,7 @@ def _at_registers(spef: Iterable[str], register: RegisterCell, netlist: Netlist)
         yield " ".join(["*I", *words] if line.startswith("*P ") else words)
 
 
-def _script(memories: bool, spef: bool) -> str:
+def _script(memories: bool, spef: bool, delay: str) -> str:
     lines = [f"read_liberty {_CELLS}"]
     if memories:
         lines.append(f"read_liberty {_MEMORIES}")
@@ -143,7 +146,7 @@ def _script(memories: bool, spef: bool) -> str:
         "set_cmd_units -time ns",
         f"create_clock -name {CLOCK} -period {_PERIOD_NS} [get_ports {CLOCK}]",
         f"set_clock_transition {CLOCK_SLEW_NS} [get_clocks {CLOCK}]",
-        "report_checks -path_delay max -format full -digits 6",
+        f"report_checks -path_delay {delay} -format full -digits 6",
     ]
     return "\n".join(lines) + "\n"
 
@@ -230,10 +233,11 @@ def _memory_library(
     for geometry in geometries:
         lines.append(f"  cell ({geometry.name}) {{ area : 0;")
         lines.append(f"    pin ({CLOCK}) {{ direction : input; clock : true; capacitance : 0; }}")
-        setup = macros.setup_ns(geometry)
         ends = "".join(
-            f' {edge}_constraint (scalar) {{ values ("{setup:.6f}"); }}'
-            for edge in ("rise", "fall")
+            f'      timing () {{ related_pin : "{CLOCK}"; timing_type : {check}_rising;'
+            f' rise_constraint (scalar) {{ values ("{ns:.6f}"); }}'
+            f' fall_constraint (scalar) {{ values ("{ns:.6f}"); }} }}'
+            for check, ns in (("setup", macros.setup_ns(geometry)), ("hold", 0.0))
         )
         for name, width, output in _memory_pins(geometry):
             for bit in range(width):
@@ -245,10 +249,7 @@ def _memory_library(
                         f"    pin ({name}_{bit}) {{ direction : input; capacitance : {max(loads)};"
                         f" rise_capacitance : {loads[0]}; fall_capacitance : {loads[1]};"
                     )
-                    lines.append(
-                        f'      timing () {{ related_pin : "{CLOCK}";'
-                        f" timing_type : setup_rising;{ends} }} }}"
-                    )
+                    lines.append(f"{ends} }}")
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
 

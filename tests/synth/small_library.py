@@ -33,12 +33,16 @@ def edge_arc(clock: str) -> str:
 
 
 def setup_arc(clock: str) -> str:
-    """The time that an input is needed before the clock."""
-    tables = " ".join(
-        f'{edge}_constraint (scalar) {{ values ("{time}"); }}'
-        for edge, time in (("rise", 0.05), ("fall", 0.07))
-    )
-    return f'timing () {{ related_pin : "{clock}"; timing_type : setup_rising; {tables} }}'
+    """The times that an input is needed before the clock and after it."""
+    arcs = []
+    for kind, times in (("setup", (0.05, 0.07)), ("hold", (0.02, 0.01))):
+        tables = " ".join(
+            f'{edge}_constraint (scalar) {{ values ("{time}"); }}'
+            for edge, time in zip(("rise", "fall"), times, strict=True)
+        )
+        when = f'related_pin : "{clock}"; timing_type : {kind}_rising;'
+        arcs.append(f"timing () {{ {when} {tables} }}")
+    return " ".join(arcs)
 
 
 LIBRARY = (

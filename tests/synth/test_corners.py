@@ -13,7 +13,7 @@ from synth.physical.corners import check_corners, stage_ns, time_corners
 from synth.sram import SramTimes
 from synth.timing.cell_library import parse_library
 from synth.timing.sta import Path as TimingPath
-from synth.timing.sta import longest_path
+from synth.timing.sta import longest_path, shortest_path
 from tests.synth.open_sta import find_open_sta, open_sta_path
 from tests.synth.small_library import LIBRARY
 
@@ -107,9 +107,15 @@ Startpoint: g0 (rising edge-triggered flip-flop clocked by clk)
 """
 
 
-def timed(path: str, *, wires: bool = False) -> TimingPath:
+def timed(path: str, *, wires: bool = False, earliest: bool = False) -> TimingPath:
     return open_sta_path(
-        NETLIST, TYPICAL, library_text(), SramTimes(45.0), wires=wires, command=path
+        NETLIST,
+        TYPICAL,
+        library_text(),
+        SramTimes(45.0),
+        wires=wires,
+        earliest=earliest,
+        command=path,
     )
 
 
@@ -136,3 +142,21 @@ def test_both_analyses_agree(wires: bool) -> None:
     path = longest_path(NETLIST, TYPICAL, SramTimes(45.0), load)
     assert path.ns == pytest.approx(expected.ns, abs=1e-3)
     assert path.by_unit() == expected.by_unit()
+
+
+@pytest.mark.skipif(find_open_sta() is None, reason="OpenSTA is not installed")
+@pytest.mark.parametrize("wires", [False, True])
+def test_both_analyses_agree_about_hold(wires: bool) -> None:
+    expected = timed(find_open_sta() or "", wires=wires, earliest=True)
+    path = shortest_path(NETLIST, TYPICAL, SramTimes(45.0), TYPICAL.wires if wires else None)
+    assert path.ns == pytest.approx(expected.ns, abs=1e-3)
+    assert path.by_unit() == expected.by_unit()
+
+
+def test_the_hold_times_of_a_corner_are_its_own() -> None:
+    # The input's register to `first`: 0.08 ns less 0.02 (rise), 0.09 less 0.01 (fall).
+    fast = parse_library(library_text().replace("hold_rising", "removal_rising"))
+    first, second = time_corners(NETLIST, TYPICAL, [("typical", TYPICAL), ("fast", fast)])
+    assert first.to_json()["hold_slack_ns"] == pytest.approx(0.06)
+    assert first.to_json()["hold_path"] == ["input", "one"]
+    assert second.hold.ns == pytest.approx(0.08)

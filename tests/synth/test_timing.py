@@ -18,7 +18,7 @@ from synth.timing.cell_library import (
     parse_library,
     read_library,
 )
-from synth.timing.sta import longest_path, longest_paths, net_states
+from synth.timing.sta import longest_path, longest_paths, net_states, shortest_path
 from synth.timing.timer import CLOCK_SLEW_NS
 from tests.synth.small_library import LIBRARY
 from vip.synthesis.clocks import timing
@@ -126,6 +126,23 @@ def test_longest_path_is_the_sum_of_its_cells(library: CellLibrary) -> None:
     # The input comes from a flip-flop, falling latest: 0.09 and 0.07.
     assert paths["one"].ns == pytest.approx(0.16)
     assert paths["output"].ns == pytest.approx(0.16)
+
+
+def test_shortest_path_leaves_the_least_after_its_hold_time(library: CellLibrary) -> None:
+    gates = (
+        Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
+        Gate("turn", "INV", "two", {"A": (1,), "Y": (2,)}),
+        Gate("last", "DFF", "two", {"C": (0,), "D": (2,), "Q": (4,)}),
+    )
+    # The input rises 0.08, hold 0.02; an inverter has no part in it.
+    path = shortest_path(Netlist({"d": (9,)}, {}, gates), library, SramTimes(45.0))
+    assert path.ns == pytest.approx(0.06)
+    assert [(gate.name, ns) for gate, ns in path.steps] == [("d", 0.08), ("first", 0.06)]
+    # Without it: Q falls 0.09, Y rises 0.10, hold 0.02.
+    path = shortest_path(Netlist({}, {}, gates), library, SramTimes(45.0))
+    assert path.ns == pytest.approx(0.17)
+    assert path.by_unit() == (("one", 0.09), ("two", 0.08))
+    assert shortest_path(Netlist({}, {}, gates[1:2]), library, SramTimes(45.0)).ns == 0
 
 
 def test_a_pin_loads_each_edge_by_its_own() -> None:

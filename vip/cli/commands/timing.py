@@ -27,12 +27,13 @@ from .options import (
 
 def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
     text = ("corner", "longest path (ns)")
-    rows = table(text[0], "pins", "wires", text[1], left=text, title=title)
+    rows = table(text[0], "pins", "wires", "hold (ns)", text[1], left=text, title=title)
     for row in corners:
         rows.add_row(
             row.corner,
             f"{row.pins.fmax_mhz:.0f}",
             f"{row.wires.fmax_mhz:.0f}",
+            f"{row.hold.ns:.3f}",
             ", ".join(f"{unit} {ns:.2f}" for unit, ns in row.pins.by_unit()),
         )
     return rows
@@ -62,7 +63,8 @@ def timing(
     """Time the mapped engine at several corners.
 
     The report gives the clock in MHz with pin loads only and with the library's default wire load,
-    and the logic area of the same netlist, which is as small as the clock with these wires allows.
+    and the logic area of the same netlist, which is as small as the clock with these wires allows;
+    and the least slack of a hold time, by which edges of the clock may be apart.
 
     Example: vip timing --corner slow.lib --json timing.json
     """
