@@ -37,7 +37,6 @@ from support.picture import COLOURS, MARKERS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 
 from .harness.experiment import (
-    AMARANTH,
     SIMULATION,
     Measurement,
     NamesOption,
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TILE = "vault"
-_LINES = 64
 #: Batches of the thesis's Table 7.3.
 BATCHES = (1, 3)
 #: All kernels.
@@ -136,29 +134,6 @@ def kernels(
                 yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
     if picture is not None:
         draw_roofline(runs, config, picture)
-
-
-@experiment(presets=("vault",), tools=AMARANTH, minutes=1)
-def buffered_kernels() -> Iterator[Measurement]:
-    """The kernels on a vault with a line buffer of 64 lines, on the timing model.
-
-    Cycles, and by how many percent they are more than those without lines. Every output is compared
-    with the golden model's. And the largest such increase and decrease.
-    """
-    plain = tile_preset(_TILE)
-    differences = []
-    for name in NAMES:
-        for batch in _batches(name):
-            before, after = (
-                run_kernel(name, batch, replace(plain, line_buffer=lines), "model").cycles
-                for lines in (0, _LINES)
-            )
-            percent = 100 * (after - before) / before
-            yield Measurement(f"{name}_batch_{batch}_cycles", after, "cycles")
-            yield Measurement(f"{name}_batch_{batch}_more", percent, "%", tolerance=None)
-            differences.append(percent)
-    yield Measurement("largest_increase", max(differences), "%", tolerance=None)
-    yield Measurement("largest_decrease", -min(differences), "%", tolerance=None)
 
 
 _ELEMENT_BYTES = 2

@@ -26,7 +26,16 @@ _WRITTEN = ("bench/results", "docs", "README.md")
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
 #: Record of a removed experiment -> the last commit that has the experiment.
-ARCHIVED = {"agents": "118c5bbc3f67d24550b5146fa884f6883205f444"}
+ARCHIVED = {
+    "agents": "118c5bbc3f67d24550b5146fa884f6883205f444",
+    **dict.fromkeys(
+        (
+            *("buffered_kernels", "byte_convolution", "column_reuse", "functional", "history"),
+            *("network_reuse", "vector_units", "workspace"),
+        ),
+        "3cd5b0ebb1807318bb24fb0762b73a05319d358f",
+    ),
+}
 #: Current format of records; records of another format, or without one, count as stale.
 FORMAT = 3
 #: Fields of a record's provenance that :class:`Record` has.

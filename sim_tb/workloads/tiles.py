@@ -298,19 +298,6 @@ def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
     )
 
 
-#: Convolutions with different tiles, and how many of VGG-16 each represents.
-ALIKE = {
-    "conv1_1": 1,
-    "conv1_2": 1,
-    "conv2_1": 1,
-    "conv2_2": 1,
-    "conv3_1": 1,
-    "conv3_2": 2,
-    "conv4_1": 1,
-    "conv4_2": 2,
-    "conv5_1": 3,
-}
-
 _TAG_BITS = {4: 9, 8: 10}
 
 
@@ -324,10 +311,9 @@ def convolution(name: str) -> TileLayer:
     return next(layer for layer in CONVOLUTIONS if layer.name == name)
 
 
-def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> KernelJob:
-    """One of :data:`ALIKE` with the filters of one round on ``pes`` engines, and seeded data.
-    ``reuse``: windows share columns. ``sums_first``: see
-    :func:`microkernels.nn.conv_kernel.conv_program`."""
+def layer_job(name: str, pes: int, *, reuse: bool) -> KernelJob:
+    """A convolution of VGG-16 with the filters of one round on ``pes`` engines, and seeded data.
+    ``reuse``: windows share columns."""
     layer = convolution(name)
     assert layer.conv is not None
     rounds = conv_rounds(layer, pes)
@@ -347,7 +333,6 @@ def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> 
         strips=layer.first,
         sharers=pes,
         reuse=reuse,
-        sums_first=sums_first,
     )
 
 
@@ -357,12 +342,11 @@ def with_history(config: PeConfig, entries: int, ways: int) -> PeConfig:
     return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
 
 
-def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
-    """One of :data:`ALIKE` with whole windows for ``pes`` engines, and its image declared.
-    ``sums_first``: see :func:`microkernels.nn.conv_kernel.conv_program`."""
+def declared_job(name: str, pes: int) -> KernelJob:
+    """A :func:`layer_job` with whole windows for ``pes`` engines, and its image declared."""
     layer = convolution(name)
     assert layer.conv is not None
     shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))
     layout = conv_layout(shape, out_padding=1, strips=layer.first, sharers=pes)
-    job = layer_job(name, pes, reuse=False, sums_first=sums_first)
+    job = layer_job(name, pes, reuse=False)
     return read_only_job(job, 0, layout.source.end)

@@ -2,15 +2,11 @@
 
 import pytest
 
-from bench.ablation import _estimate, _SeveralUnits, ablation
+from bench.ablation import ablation
 from bench.harness.record import values
 from isa.assembly.disassembler import disassemble
-from isa.table import BY_KEY
-from isa.timing import VECTOR_LATENCY
 from microkernels.common.errors import KernelError
-from microkernels.common.schedule import ScheduleModel
 from microkernels.runtime.job import simulate
-from microkernels.suite import suite
 from microkernels.vector_registers.belief import _Registers, belief_job
 from microkernels.vector_registers.machine import MACHINES
 
@@ -59,24 +55,3 @@ class _Within(_Registers):
     def step(self) -> None:
         """Add from the middle of a register."""
         self.compute("v.v.add", 16, "a", self.within("b", 16, 0), "c")
-
-
-def test_two_units_work_beside_each_other_and_wait_for_operands() -> None:
-    """Two independent additions of 32 beats, and one that reads the sum of the first."""
-    row = BY_KEY["v.v.add[16]"]
-    cycles = {}
-    for units in (1, 2):
-        model = _SeveralUnits(units, 4096)
-        for target, first in ((0, 1024), (256, 1280), (512, 0)):
-            model.step(0, row, (1, 2, 3), (target, first, first), 128, 1, False)
-        model.step(0, BY_KEY["halt"], (), (), 128, 1, False)
-        cycles[units] = model.cycles
-    # One unit needs 96 beats. Two need 64, as the third waits for a unit.
-    assert cycles == {1: 1 + 96 + VECTOR_LATENCY, 2: 1 + 64 + VECTOR_LATENCY}
-
-
-def test_one_unit_of_the_model_is_that_of_schedules() -> None:
-    job = suite()["matrix-multiplication"].jobs[0]
-    usual = _estimate(job, ScheduleModel)
-    assert usual == pytest.approx(_estimate(job, lambda: _SeveralUnits(1, 4096)), rel=0.02)
-    assert _estimate(job, lambda: _SeveralUnits(2, 4096)) < 0.6 * usual

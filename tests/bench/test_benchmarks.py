@@ -82,7 +82,6 @@ AREA = SimpleNamespace(
 @pytest.fixture(autouse=True)
 def _no_synthesis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "measure_unit", lambda *_: AREA)
-    monkeypatch.setattr(parts, "synthesise", lambda *_: SimpleNamespace(total=AREA))
 
 
 def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +96,6 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         "bp_construct_batch_1_cycles_per_update",
         "bp_copy_batch_1_cycles_per_update",
     )
-    check("buffered_kernels")
 
 
 def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,17 +253,6 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["small_2_cycles"] == 2000
     assert found["image_8x6_waits"] == 25
     assert found["image_8x6_bus_busy"] == 10
-
-
-def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "_job", Anything)
-    monkeypatch.setattr(speed, "execute", lambda _: Anything(match=True))
-    monkeypatch.setattr(speed, "_SECONDS", 1e-9)
-    monkeypatch.setattr(speed, "_LAUNCHES", 2)
-    check("functional")
-    rates = [item for item in speed.functional() if item.unit == "k/s"]
-    assert len(rates) == len(suite())
-    assert all(item.value > 0 for item in rates)
 
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:

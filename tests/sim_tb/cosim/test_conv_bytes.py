@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bench.byte_convolution import layer_jobs
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
@@ -35,8 +34,19 @@ def test_random_programs() -> None:
 @pytest.mark.parametrize("sharers", [1, 4])
 def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
     config = tile_preset("vault-int8")
+    shape = ConvShape(width=8, height=8, channels=64, filters=64, kernel=3, padding=1)
+    random = np.random.default_rng(1)
+    image = random.integers(-128, 128, (8, 8, 64))
+    weights = random.integers(-128, 128, (64, 3, 3, 64))
+    bias = random.integers(-1000, 1000, 64)
+    layer = partial(conv_job, shape, image, weights, bias, fraction=4, sharers=sharers)
+    jobs = {
+        "elements": layer(),
+        "sums": layer(pairs=True),
+        "bytes": layer(pairs=True, narrow=6, depth=32),
+    }
     taken = {}
-    for name, job in layer_jobs(8, sharers).items():
+    for name, job in jobs.items():
         if sharers == 1:
             outcome = run_on(job, config.pe)
             found, taken[name] = outcome.match, outcome.cycles

@@ -9,10 +9,7 @@ import pytest
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch
-from microkernels.apps.lowered_convolution import (
-    lowered_convolution_job,
-    upsampled_convolution_job,
-)
+from microkernels.apps.lowered_convolution import lowered_convolution_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
@@ -79,16 +76,3 @@ def test_a_convolution_from_a_workspace() -> None:
     assert outcome.match
     counters = outcome.result.engine.counters
     assert counters["HISTORY_HITS"] > 0.4 * counters["WORKSPACE_COLUMNS"]
-
-
-@pytest.mark.parametrize(("phases", "cycles"), [(False, (7000, 9000)), (True, (2500, 4000))])
-def test_an_upsampled_image(phases: bool, cycles: tuple[int, int]) -> None:
-    """Its zeros take products where they are stored; both ways give the golden model's outputs."""
-    generator = np.random.default_rng(3)
-    image = generator.integers(-200, 200, (4, 4, 8)).astype(np.int16)
-    filters = generator.integers(-100, 100, (2, 5, 5, 8)).astype(np.int16)
-    job = upsampled_convolution_job(image, filters, fraction=6, phases=phases)
-    outcome = run_on(job, KERNEL, memory=MemoryBehaviour(latency=60))
-    assert outcome.match
-    assert outcome.result.engine.counters["HISTORY_HITS"]
-    assert cycles[0] < outcome.cycles < cycles[1]
