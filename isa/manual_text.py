@@ -3,13 +3,23 @@
 import re
 
 from isa.assembly.assembler import assemble
-from isa.assembly.operands import CONSTANT_RANGE, LOAD_IMMEDIATE
 from isa.iss.simulator import Simulator
 
 from .faults import FaultCause
 from .hazards import Hazard, HazardLog
 from .image import DramImage
-from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
+from .table import (
+    CONSTANT_RANGE,
+    IMM14,
+    IMM20,
+    ISA_VERSION,
+    LOAD_IMMEDIATE,
+    MAX_FX,
+    MAX_MR,
+    MAX_VL,
+    REGISTER_WIDTH,
+    REGISTERS,
+)
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from .workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 

@@ -9,17 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isa.program import NAME_PATTERN, Program, SourceLine, leading_labels
-from isa.table import BY_KEY, Role, encode, find, operand_range
+from isa.table import (
+    BY_KEY,
+    CONSTANT_RANGE,
+    LOAD_IMMEDIATE,
+    Role,
+    encode,
+    find,
+    load_constant,
+    operand_range,
+)
 from support.errors import VipError, clipped, counted, printable, suggestion
 from support.files import read_bytes
 
 from .operands import (
-    CONSTANT_RANGE,
-    LOAD_IMMEDIATE,
     choose,
     constant_value,
     is_register_name,
-    load_constant,
     register_number,
 )
 from .syntax import (

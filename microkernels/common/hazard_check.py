@@ -11,15 +11,25 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isa.assembly.operands import LOAD_IMMEDIATE, load_constant
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.program import Span
-from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
+from isa.table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    LOAD_IMMEDIATE,
+    MAX_MR,
+    MAX_VL,
+    Instruction,
+    Opcode,
+    Role,
+    Unit,
+    load_constant,
+)
 from isa.timing import VectorOperation
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of branches and of instructions that write their first operand.
-_WRITING = {"li"} | {
+_WRITING = {LOAD_IMMEDIATE} | {
     row.mnemonic
     for row in INSTRUCTIONS
     if row.operands and row.operands[0].role is Role.DESTINATION

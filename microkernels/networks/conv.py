@@ -195,7 +195,8 @@ class Conv(SumLayer, _Filter):
         """Predicted cycles of the kernel for single pixels (:mod:`microkernels.nn.point`);
         infinite: the layer can't use it."""
         bytes_ = self.bits == BYTE_BITS or self.narrow is not None
-        if bytes_ or (depth, out_depth) != (shape.channels, shape.filters):
+        cut = (depth, out_depth) != (shape.channels, shape.filters)
+        if bytes_ or cut or not shape.pointwise:
             return inf
         try:
             return predict_point(

@@ -192,6 +192,12 @@ class ConvShape(StridedShape):
         return self.channels // self.group_channels
 
     @property
+    def pointwise(self) -> bool:
+        """Whether each output is of one pixel, and each pixel has outputs, of all channels."""
+        sizes = (self.kernel, self.kernel_rows, self.stride, self.step_down)
+        return sizes == (1, 1, 1, 1) and self.groups == 1
+
+    @property
     def across(self) -> int:
         return (self.kernel - 1) * self.dilation + 1
 

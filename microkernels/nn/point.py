@@ -66,13 +66,13 @@ def _best(shape: ConvShape, run: int, runs: int, sharers: int, room: int) -> tup
         run: pixels that follow each other. runs: their number. room: bytes of the scratchpad.
     """
     options = []
-    if (shape.kernel, shape.kernel_rows, shape.stride, shape.step_down) == (1, 1, 1, 1):
+    if shape.pointwise:
         for pixels in range(1, min(run, _MOST_PIXELS, MAX_VL // shape.filters) + 1):
             if _scratchpad(shape, pixels, room).slots < _LEAST_SLOTS:
                 break
             pieces = -(-runs * -(-run // pixels) // sharers)
             options.append((_cycles(shape, pixels, pieces, sharers), pixels))
-    if not options or shape.groups > 1 or shape.channels > MAX_VL:
+    if not options or shape.channels > MAX_VL:
         raise KernelError(
             f"filters of {shape.channels} channels do not fit pieces of pixels in a scratchpad of "
             f"{room} bytes"

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.assembly.operands import CONSTANT_RANGE, load_constant
-from isa.table import decode
+from isa.table import CONSTANT_RANGE, decode, load_constant
 
 _PATTERN = 1 << 64
 
