@@ -1,28 +1,25 @@
-"""Mapping of a graph onto layers, node by node.
+"""Mapping of a graph onto layers, node by node, and the nodes that are not supported.
 
 :class:`Importer` has the state: the layers, and each tensor's
 :class:`microkernels.onnx_models.model.Value`. Each function of
 :mod:`microkernels.onnx_models.operators` maps one node.
 """
 
-from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import Function
-from microkernels.networks.network import INPUT, ElementWise, Layer, MapSize, Rearrange, Source
+from microkernels.networks.network import INPUT, ElementWise, Layer, MapSize, Network, Source
 from microkernels.networks.parameters import Weights
-from microkernels.networks.rearrange import ZERO
-from support.errors import clipped, printable
+from support.errors import VipError, clipped, printable
 
-from .errors import ModelError, RefusedError
+from .errors import MixedImagesError, ModelError, RefusedError
 from .fold import Array, output_shape
 from .model import MappedModel, Norm, Value, as_map, to_maps
 from .read import GraphNode, OnnxGraph, mixing, refused
@@ -38,14 +35,25 @@ _ROWS = frozenset(
 #: Nodes that pass on elements in the same order; look-ups of inputs see through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
 
+#: Operators that accept integers: those with integer results for integers, and others.
+_TAKES = frozenset(
+    (
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "CenterCropPad", "Clip",
+        "Compress", "Concat", "ConvInteger", "CumSum", "DepthToSpace", "DequantizeLinear",
+        "Dropout", "Equal", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+        "GlobalMaxPool", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "Less", "LessOrEqual",
+        "MatMul", "MatMulInteger", "Max", "MaxPool", "Min", "Mul", "Neg", "Not", "OneHot", "Or",
+        "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax", "ReduceMin", "Relu", "Reshape",
+        "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Sign", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu",
+        "Unsqueeze", "Where", "Xor", "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer",
+        "ai.onnx.ml.LinearClassifier", "ai.onnx.ml.LinearRegressor", "ai.onnx.ml.Scaler",
+        "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
+    )
+)  # fmt: skip
 
-#: Maximum elements of a rearranged map: each may be a separate move.
-_MOST_ELEMENTS = 1 << 20
-#: Maximum elements of a map from which some are taken.
-_MOST_INDEXED = 1 << 24
-
-Index = NDArray[np.int64]
 Operator = Callable[["Importer", GraphNode], None]
+ValueT = TypeVar("ValueT")
 
 
 class Importer:
@@ -188,15 +196,7 @@ class Importer:
         return candidate
 
     def value(self, node: GraphNode, number: int = 0) -> Value:
-        """The node's input ``number``, not turned; it must depend on the model's inputs.
-
-        Raises:
-            ModelError: there is none, or it is constant.
-        """
-        return straight(self, node, self.held(node, number))
-
-    def held(self, node: GraphNode, number: int = 0) -> Value:
-        """Like :meth:`value`, but perhaps turned.
+        """The node's input ``number``, perhaps turned; it must depend on the model's inputs.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -418,156 +418,176 @@ def affine_layer(name: str, source: str) -> ElementWise:
     return ElementWise(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
 
 
-def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` as the output of a layer, copied if it is an input of the network."""
-    if value.layer != INPUT:
-        return value
-    layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
+def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Importer:
+    """Map a graph: its importer, which has the mapped model, or refused nodes.
+
+    The batch is that declared by the graph. If it declares none, the first axis is a batch if all
+    inputs have the same size above 1 along it and no node mixes images, which each operator checks.
+    Otherwise all tensors together are one image.
+
+    Parameters:
+        operators: the supported ones, by type.
+
+    Raises:
+        ModelError: the model has no inputs, or an input without the batch.
+    """
+    if not graph.inputs:
+        raise ModelError("the model has no input")
+    if graph.batch is not None:
+        return _mapped(Importer(graph, batch=graph.batch), operators)
+    shapes = [graph.shapes[name] for name in graph.inputs]
+    # A vector is not a batch of numbers.
+    sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
+    if len(sizes) > 1 or sizes == {1}:
+        return _mapped(Importer(graph, batch=1), operators)
+    try:
+        return _mapped(Importer(graph, batch=sizes.pop()), operators)
+    except MixedImagesError as error:
+        return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
+
+
+def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Importer:
+    importer.operators = operators
+    graph = importer.graph
+    available = set(graph.constants) | set(importer.values) | {""}
+    for node in graph.nodes:
+        operator = operators.get(node.op_type)
+        why = ""
+        if operator is None:
+            why = "the operator is not supported"
+        elif unknown := importer.extra_outputs(node):
+            why = f"its output {unknown} is not supported"
+        elif unlike := _refused_integers(importer, node):
+            why = unlike
+        elif available.issuperset(node.input):
+            try:
+                operator(importer, node)
+                importer.mapped[node.op_type] += 1
+                available.update(name for name in node.output if name in importer.values)
+            except RefusedError as error:
+                if isinstance(error, MixedImagesError) and graph.batch is None:
+                    raise
+                importer.refused.append(error)
+            except VipError as error:
+                why = str(error)
+        if why:
+            importer.refused.append(refused(node, why))
+    if not importer.refused:
+        importer.model = _model(importer)
+    return importer
+
+
+def _model(importer: Importer) -> MappedModel:
+    """The mapped model.
+
+    Raises:
+        ModelError: no layer computes an output.
+    """
+    outputs = []
+    for name in importer.graph.outputs:
+        if name not in importer.values:
+            importer.values[name] = _constant(importer, name)
+        value = importer.values[name]
+        if importer.is_input(value):
+            value = importer.values[name] = _copy(importer, name, value)
+        outputs.append(importer.port(name, value))
+    layers = _needed(importer, {port.layer for port in (*outputs, *importer.inputs)})
+
+    def of_layers(values: Mapping[str, ValueT]) -> dict[str, ValueT]:
+        return {name: value for name, value in values.items() if name in layers}
+
+    return MappedModel(
+        network=Network(input=importer.inputs[0].size, layers=tuple(layers.values())),
+        batch=importer.batch,
+        real=of_layers(importer.real),
+        bounds=of_layers(importer.bounds),
+        affine=of_layers(importer.affine),
+        curves=of_layers(importer.curves),
+        epsilons=of_layers(importer.epsilons),
+        constants=of_layers(importer.constants),
+        inputs=tuple(importer.inputs),
+        outputs=tuple(outputs),
+        origins=importer.origins,
+        norms=of_layers(importer.norms),
+        integers=frozenset(_integer_layers(importer) & {INPUT, *layers}),
+        rounded=frozenset(importer.rounded & set(layers)),
+        steps=of_layers(importer.steps),
+        exact=_exact_layers(importer),
+        inner=_inner(importer, layers),
+        approximation=importer.approximation,
+    )
+
+
+def _constant(importer: Importer, tensor: str) -> Value:
+    """A constant that is an output."""
+    from onnx import helper
+
+    node = helper.make_node("Constant", [], [tensor], tensor)
+    values = importer.graph.constants[tensor]
+    if values.dtype.kind in "OSU":
+        raise refused(node, "an output must be of numbers, not of text")
+    real = values.astype(np.float64)
+    if not np.isfinite(real).all():
+        raise refused(node, "an output that is constant must be finite")
+    return importer.constant_of(node, real)
+
+
+def _copy(importer: Importer, tensor: str, value: Value) -> Value:
+    """A layer that copies an input that is also an output."""
+    layer = affine_layer(importer.unique(tensor), value.layer)
+    importer.layers[layer.name] = layer
     importer.affine[layer.name] = (1.0, 0.0)
-    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+    return replace(value, layer=layer.name)
 
 
-def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
-    """Numbers of an image's elements in ONNX's order, from ``first`` on, in the tensor's shape with
-    a batch of 1.
-
-    Raises:
-        ModelError: too many elements.
-    """
-    shape = (1, *value.shape[1:]) if importer.batched(value.shape) else value.shape
-    if prod(shape) > _MOST_INDEXED:
-        raise ModelError(
-            f"an image of {prod(shape):,} elements can't be rearranged; at most {_MOST_INDEXED:,}"
-        )
-    return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
+def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
+    """These layers and all layers that they depend on."""
+    needed = set(names)
+    for layer in reversed(importer.layers.values()):
+        if layer.name in needed:
+            needed.update(layer.sources)
+    return {name: layer for name, layer in importer.layers.items() if name in needed}
 
 
-def _map_index(importer: Importer, value: Value) -> Index:
-    """Position in the map of each element of an image, in ONNX's order."""
-    size = value.size
-    places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
-    return places.transpose((1, 0, 2) if value.turned else (2, 0, 1)).ravel()
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[Value, ...]:
+    """Tensors of real numbers that are outputs of these layers: the last one of each, since earlier
+    ones may lack nodes merged into the layer."""
+    graph = importer.graph
+    tensors = {name for node in graph.nodes for name in node.output} - set(graph.integers)
+    last = {
+        value.layer: name
+        for name, value in importer.values.items()
+        if name in tensors and value.layer in layers
+    }
+    return tuple(importer.port(name, importer.values[name]) for name in last.values())
 
 
-def rearranged(
-    importer: Importer,
-    node: GraphNode,
-    values: Sequence[Value],
-    index: Index,
-    *,
-    output: str = "",
-    empty: int = ZERO,
-    turned: bool = False,
-) -> Value:
-    """A layer with the elements of ``values`` that ``index`` selects.
-
-    Parameters:
-        index: numbers of elements, from 1 on through all values; 0: ``empty``. In the shape of an
-            image, with a batch of 1.
-        output: tensor that the layer produces; "" if not one of the model.
-        empty: the constant for 0.
-        turned: the last axis becomes channels.
-
-    Raises:
-        ModelError: there are too many elements, or none.
-    """
-    if not 0 < index.size <= _MOST_ELEMENTS:
-        raise refused(
-            node,
-            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are "
-            "allowed",
-        )
-    shape = index.shape
-    if importer.batched(shape):
-        shape = (importer.batch, *shape[1:])
-    size = importer.rows_of(shape) if turned else importer.map_of(shape)
-    sources = [copied(importer, node, value) for value in values]
-    places, before = [], 0
-    for value in sources:
-        places.append(_map_index(importer, value) + before)
-        before += value.size.elements
-    every = np.concatenate(places)
-    flat = index.ravel()
-    order = np.where(flat == 0, empty, every[np.maximum(flat, 1) - 1])
-    if turned:
-        order = order.reshape(size.width, size.height, size.channels).transpose(1, 0, 2).ravel()
-    else:
-        order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
-    names, order = _composed(importer, [value.layer for value in sources], order)
-    if len(names) == 1 and _same_place(importer, names[0], size, order):
-        importer.shared.add(names[0])
-        result = replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
-    else:
-        layer = Rearrange(
-            name=importer.unique(node.name),
-            inputs=tuple(names),
-            size=size,
-            order=array("q", order.tobytes()),
-        )
-        result = importer.add(node, layer, size, shape, last=False, turned=turned)
-    if output:
-        importer.name_output(node, output, result)
-    return result
+def _refused_integers(importer: Importer, node: GraphNode) -> str:
+    """Why an operator on real numbers does not accept the node's inputs; "" if it does."""
+    kinds = importer.graph.integers
+    names = [name for name in node.input if name in importer.values and name in kinds]
+    if node.op_type in _TAKES or not names:
+        return ""
+    return f"its input {names[0]} has integers; convert them to real numbers by Cast before"
 
 
-def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
-    """Layers and order that bypass layers of moves: elements come directly from where these take
-    them, as long as those layers are not smaller than the result."""
-    firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
-    into: list[str] = []
-    composed = order.copy()
-    for name, first, end in zip(names, firsts, firsts[1:], strict=False):
-        of_layer = (order >= first) & (order < end)
-        layer = importer.layers.get(name)
-        inputs: tuple[str, ...] = (name,)
-        chosen = order[of_layer] - first
-        if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
-            inputs, chosen = layer.inputs, layer.index[chosen]
-        places = np.cumsum([0, *(importer.sizes[source].elements for source in inputs)])
-        moved = chosen.copy()
-        for source, start, last in zip(inputs, places, places[1:], strict=False):
-            if source not in into:
-                into.append(source)
-            base = sum(importer.sizes[before].elements for before in into[: into.index(source)])
-            inside = (chosen >= start) & (chosen < last)
-            moved[inside] = chosen[inside] - start + base
-        composed[of_layer] = moved
-    return into, composed
+def _integer_layers(importer: Importer) -> set[str]:
+    """Layers and inputs that have only integers."""
+    integers: set[str] = set(importer.whole)
+    reals: set[str] = set()
+    for name, value in importer.values.items():
+        is_integer = name in importer.graph.integers and name not in importer.scaled
+        (integers if is_integer else reals).add(value.layer)
+    return integers - (reals - importer.whole)
 
 
-def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
-    """Whether a map of ``size`` has a layer's elements in the same places."""
-    return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
-
-
-def _vector(value: Value) -> bool:
-    """Whether an image is one pixel, so that its elements have only one order."""
-    return value.size.width == value.size.height == 1
-
-
-def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` in a map with the order of its shape: channels, rows, columns."""
-    if not value.turned:
-        return value
-    if _vector(value) and importer.map_of(value.shape) == value.size:
-        return replace(value, turned=False)
-    return rearranged(importer, node, [value], index_of(importer, value))
-
-
-def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
-    """``value`` with its last axis as channels, the one before as rows, and others as columns."""
-    if value.size == importer.rows_of(value.shape) and (value.turned or _vector(value)):
-        return replace(value, turned=True)
-    return rearranged(importer, node, [value], index_of(importer, value), turned=True)
-
-
-def adjacent(importer: Importer, value: Value, index: Index) -> float:
-    """Mean length of runs of adjacent elements in a source's map along the last axis.
-
-    Parameters:
-        index: of the elements, as for :func:`rearranged`.
-    """
-    order = _map_index(importer, value)[index.ravel() - 1]
-    _, order = _composed(importer, [value.layer], order)
-    steps = np.diff(order.reshape(-1, index.shape[-1]), axis=1) == 1
-    return index.size / (index.size - int(np.count_nonzero(steps)))
+def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
+    """Layers and inputs whose integers affect integer outputs -> the tensor, and the type of its
+    integers."""
+    kinds = importer.graph.integers
+    exact = {name for name in importer.graph.outputs if name in kinds}
+    for node in reversed(importer.graph.nodes):
+        if exact.intersection(node.output):
+            names = [name for name in node.input if name in kinds and name in importer.values]
+            exact.update(name for name in names if name not in importer.scaled)
+    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}

@@ -18,9 +18,9 @@ from microkernels.networks.maps import MapSize
 from microkernels.networks.parameters import RealParameters
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementOperation, element
-from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.mapping import map_graph
+from microkernels.onnx_models.importer import Importer, map_graph
 from microkernels.onnx_models.model import real_layers
+from microkernels.onnx_models.operators.arrange import straight
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import GraphNode, read_graph
 from microkernels.runtime.compiled import execute
@@ -53,7 +53,7 @@ class Doubled(PixelLayer):
 
 def doubled(importer: Importer, node: GraphNode) -> None:
     """The operator, which stands in the place of another one."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     layer = Doubled(name=importer.unique(node.name), source=value.layer)
     importer.add(node, layer, value.size, value.shape)
 

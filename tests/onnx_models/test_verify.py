@@ -12,7 +12,8 @@ from onnx.reference import ReferenceEvaluator
 
 import vip
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer, Operator, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Operator
+from microkernels.onnx_models.operators.arrange import index_of, rearranged, straight
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import GraphNode
 from support.errors import VipError
@@ -52,7 +53,7 @@ def _scaled(importer: Importer, step: GraphNode) -> None:
 
 def _swapped(importer: Importer, step: GraphNode) -> None:
     """Two elements change places."""
-    value = importer.value(step)
+    value = straight(importer, step, importer.value(step))
     index = index_of(importer, value).swapaxes(2, 3).copy()
     index[0, 0, 0, 0], index[0, 0, 0, 1] = index[0, 0, 0, 1], index[0, 0, 0, 0]
     rearranged(importer, step, [value], index, output=step.output[0])

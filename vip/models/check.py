@@ -12,8 +12,7 @@ from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError, RefusedError
-from microkernels.onnx_models.importer import Importer
-from microkernels.onnx_models.mapping import map_graph
+from microkernels.onnx_models.importer import Importer, map_graph
 from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph

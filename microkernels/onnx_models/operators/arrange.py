@@ -1,11 +1,12 @@
-"""Operators that move elements, and helpers for operators that need them moved first.
+"""Moves of elements: those that operators need first, and operators that do nothing else.
 
 To determine where each element comes from, onnxruntime runs the operator on numbers of elements
 instead of values: 0 stands for the constant 0.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Self
 
@@ -13,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.networks.maps import Pads, Size2
-from microkernels.networks.network import Pool
+from microkernels.networks.network import INPUT, MapSize, Pool, Rearrange
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
-from microkernels.onnx_models.errors import one_line
+from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.fold import Array, evaluate
-from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, affine_layer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 from support.errors import counted
@@ -26,6 +27,167 @@ from support.extras import MissingExtraError
 #: Limits for strides, dilations and pads, and for the windows of a node, checked before the work.
 _MOST_NUMBER = 1 << 16
 _MOST_WINDOWS = 1 << 24
+#: Maximum elements of a rearranged map: each may be a separate move.
+_MOST_ELEMENTS = 1 << 20
+#: Maximum elements of a map from which some are taken.
+_MOST_INDEXED = 1 << 24
+
+Index = NDArray[np.int64]
+
+
+def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
+    """``value`` as the output of a layer, copied if it is an input of the network."""
+    if value.layer != INPUT:
+        return value
+    layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
+    importer.affine[layer.name] = (1.0, 0.0)
+    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+
+
+def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
+    """Numbers of an image's elements in ONNX's order, from ``first`` on, in the tensor's shape with
+    a batch of 1.
+
+    Raises:
+        ModelError: too many elements.
+    """
+    shape = (1, *value.shape[1:]) if importer.batched(value.shape) else value.shape
+    if prod(shape) > _MOST_INDEXED:
+        raise ModelError(
+            f"an image of {prod(shape):,} elements can't be rearranged; at most {_MOST_INDEXED:,}"
+        )
+    return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
+
+
+def _map_index(importer: Importer, value: Value) -> Index:
+    """Position in the map of each element of an image, in ONNX's order."""
+    size = value.size
+    places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
+    return places.transpose((1, 0, 2) if value.turned else (2, 0, 1)).ravel()
+
+
+def rearranged(
+    importer: Importer,
+    node: GraphNode,
+    values: Sequence[Value],
+    index: Index,
+    *,
+    output: str = "",
+    empty: int = ZERO,
+    turned: bool = False,
+) -> Value:
+    """A layer with the elements of ``values`` that ``index`` selects.
+
+    Parameters:
+        index: numbers of elements, from 1 on through all values; 0: ``empty``. In the shape of an
+            image, with a batch of 1.
+        output: tensor that the layer produces; "" if not one of the model.
+        empty: the constant for 0.
+        turned: the last axis becomes channels.
+
+    Raises:
+        ModelError: there are too many elements, or none.
+    """
+    if not 0 < index.size <= _MOST_ELEMENTS:
+        raise refused(
+            node,
+            f"its output has {index.size:,} elements per image; 1 to {_MOST_ELEMENTS:,} are "
+            "allowed",
+        )
+    shape = index.shape
+    if importer.batched(shape):
+        shape = (importer.batch, *shape[1:])
+    size = importer.rows_of(shape) if turned else importer.map_of(shape)
+    sources = [copied(importer, node, value) for value in values]
+    places, before = [], 0
+    for value in sources:
+        places.append(_map_index(importer, value) + before)
+        before += value.size.elements
+    every = np.concatenate(places)
+    flat = index.ravel()
+    order = np.where(flat == 0, empty, every[np.maximum(flat, 1) - 1])
+    if turned:
+        order = order.reshape(size.width, size.height, size.channels).transpose(1, 0, 2).ravel()
+    else:
+        order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
+    names, order = _composed(importer, [value.layer for value in sources], order)
+    if len(names) == 1 and _same_place(importer, names[0], size, order):
+        importer.shared.add(names[0])
+        result = replace(sources[0], layer=names[0], size=size, shape=shape, turned=turned)
+    else:
+        layer = Rearrange(
+            name=importer.unique(node.name),
+            inputs=tuple(names),
+            size=size,
+            order=array("q", order.tobytes()),
+        )
+        result = importer.add(node, layer, size, shape, last=False, turned=turned)
+    if output:
+        importer.name_output(node, output, result)
+    return result
+
+
+def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
+    """Layers and order that bypass layers of moves: elements come directly from where these take
+    them, as long as those layers are not smaller than the result."""
+    firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
+    into: list[str] = []
+    composed = order.copy()
+    for name, first, end in zip(names, firsts, firsts[1:], strict=False):
+        of_layer = (order >= first) & (order < end)
+        layer = importer.layers.get(name)
+        inputs: tuple[str, ...] = (name,)
+        chosen = order[of_layer] - first
+        if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
+            inputs, chosen = layer.inputs, layer.index[chosen]
+        places = np.cumsum([0, *(importer.sizes[source].elements for source in inputs)])
+        moved = chosen.copy()
+        for source, start, last in zip(inputs, places, places[1:], strict=False):
+            if source not in into:
+                into.append(source)
+            base = sum(importer.sizes[before].elements for before in into[: into.index(source)])
+            inside = (chosen >= start) & (chosen < last)
+            moved[inside] = chosen[inside] - start + base
+        composed[of_layer] = moved
+    return into, composed
+
+
+def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
+    """Whether a map of ``size`` has a layer's elements in the same places."""
+    return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
+
+
+def _vector(value: Value) -> bool:
+    """Whether an image is one pixel, so that its elements have only one order."""
+    return value.size.width == value.size.height == 1
+
+
+def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
+    """``value`` in a map with the order of its shape: channels, rows, columns."""
+    if not value.turned:
+        return value
+    if _vector(value) and importer.map_of(value.shape) == value.size:
+        return replace(value, turned=False)
+    return rearranged(importer, node, [value], index_of(importer, value))
+
+
+def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
+    """``value`` with its last axis as channels, the one before as rows, and others as columns."""
+    if value.size == importer.rows_of(value.shape) and (value.turned or _vector(value)):
+        return replace(value, turned=True)
+    return rearranged(importer, node, [value], index_of(importer, value), turned=True)
+
+
+def adjacent(importer: Importer, value: Value, index: Index) -> float:
+    """Mean length of runs of adjacent elements in a source's map along the last axis.
+
+    Parameters:
+        index: of the elements, as for :func:`rearranged`.
+    """
+    order = _map_index(importer, value)[index.ravel() - 1]
+    _, order = _composed(importer, [value.layer], order)
+    steps = np.diff(order.reshape(-1, index.shape[-1]), axis=1) == 1
+    return index.size / (index.size - int(np.count_nonzero(steps)))
 
 
 def spatial(node: GraphNode, value: Value) -> int:
@@ -224,7 +386,7 @@ def map_value(importer: Importer, node: GraphNode) -> Value:
     Raises:
         ModelError: the first axis is not a batch.
     """
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     importer.check_images(node, value)
     if importer.map_of(value.shape) == value.size:
         return value
@@ -255,7 +417,7 @@ def movement(importer: Importer, node: GraphNode) -> None:
             # Inputs after the data say where elements go, such as pads.
             importer.constant(node, number)
         elif not importer.is_constant(node, number):
-            operands[name] = importer.held(node, number)
+            operands[name] = importer.value(node, number)
         elif joined:
             operands[name] = importer.constant_of(node, importer.reals(node, number))
     if not operands:

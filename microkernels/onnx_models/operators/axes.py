@@ -13,17 +13,11 @@ from microkernels.networks.maps import Size2
 from microkernels.networks.network import Depthwise, ElementWise, Normalize
 from microkernels.networks.parameters import Weights
 from microkernels.nn.rows_shape import MOST_CHANNELS
-from microkernels.onnx_models.importer import (
-    Importer,
-    index_of,
-    rearranged,
-    rows,
-    straight,
-)
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
-from .arrange import window_results
+from .arrange import index_of, rearranged, rows, straight, window_results
 from .elements import affine, combine, curve_value
 from .linear import pixel_conv
 from .products import in_one_slice
@@ -94,7 +88,7 @@ def reduction(
     """
 
     def operator(importer: Importer, node: GraphNode) -> None:
-        value = importer.value(node)
+        value = straight(importer, node, importer.value(node))
         axes = _axes(importer, node, len(value.shape))
         if axes == []:
             _reduced_alone(importer, node, value, kind, before, after)
@@ -153,7 +147,7 @@ def _softmax_axes(importer: Importer, node: GraphNode, rank: int) -> list[int]:
 def log_softmax(importer: Importer, node: GraphNode) -> None:
     """LogSoftmax: the difference from the largest element, minus the logarithm of the sum of the
     exponentials of these differences."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     axes = _softmax_axes(importer, node, len(value.shape))
     largest = reduced(importer, node, value, "max", axes)
     below = combine(importer, node, "subtract", value, largest, last=False)
@@ -165,7 +159,7 @@ def log_softmax(importer: Importer, node: GraphNode) -> None:
 
 def lp_normalization(importer: Importer, node: GraphNode) -> None:
     """LpNormalization: elements divided by the norm along an axis."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     kind = int(attribute(node, "p", 2))
     if kind not in (1, 2):
         raise refused(node, f"p must be 1 or 2, not {kind}")
@@ -178,7 +172,7 @@ def lp_normalization(importer: Importer, node: GraphNode) -> None:
 
 def local_response(importer: Importer, node: GraphNode) -> None:
     """LRN: elements divided by a power of the sum of squares of neighbouring channels."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     if len(value.shape) < 3:
         raise refused(node, f"its input must have 3 dimensions or more, not {len(value.shape)}")
     importer.check_images(node, value)
@@ -205,7 +199,7 @@ def _along(
     importer: Importer, node: GraphNode, axes: list[int], make: Callable[[Value], Value]
 ) -> None:
     """Apply a function to rows along these axes."""
-    value = importer.held(node)
+    value = importer.value(node)
     rank = len(value.shape)
     if importer.batched(value.shape) and 0 in axes:
         raise mixing(node, f"its rows lie along the batch of {importer.batch}")
@@ -234,7 +228,7 @@ def _along(
 
 def softmax(importer: Importer, node: GraphNode) -> None:
     """Softmax."""
-    axes = _softmax_axes(importer, node, len(importer.held(node).shape))
+    axes = _softmax_axes(importer, node, len(importer.value(node).shape))
 
     def make(value: Value) -> Value:
         return importer.apply(node, Normalize, value, last=False, operation="softmax")
@@ -282,7 +276,7 @@ def group_normalization(importer: Importer, node: GraphNode) -> None:
 
     The channels of a group with all their pixels form a row.
     """
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     if len(value.shape) < 3:
         raise refused(node, f"its input must have 3 dimensions or more, not {len(value.shape)}")
     importer.check_images(node, value)
@@ -321,7 +315,7 @@ def normalization(operation: str) -> Callable[[Importer, GraphNode], None]:
     """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
 
     def operator(importer: Importer, node: GraphNode) -> None:
-        input_shape = importer.held(node).shape
+        input_shape = importer.value(node).shape
         first = _axis(node, -1, len(input_shape))
         parameters = [importer.reals(node, 1), np.zeros(1)]
         if operation == "layer" and importer.constant(node, 2) is not None:

@@ -11,10 +11,11 @@ from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import INPUT, ElementWise
 from microkernels.nn.element_shape import SLOPE_FRACTION
-from microkernels.onnx_models.importer import Importer, index_of, rearranged, rows
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value, to_maps
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
+from .arrange import index_of, rearranged, rows, straight
 from .linear import activate, scale_channels
 
 
@@ -39,7 +40,7 @@ def unary(name: str) -> Callable[[Importer, GraphNode], None]:
     """
 
     def operator(importer: Importer, node: GraphNode) -> None:
-        curve_value(importer, node, importer.held(node), Function(name), last=True)
+        curve_value(importer, node, importer.value(node), Function(name), last=True)
 
     return operator
 
@@ -55,7 +56,7 @@ def elu(importer: Importer, node: GraphNode) -> None:
     if width == 0:
         raise refused(node, "alpha must not be 0")
     function = Function("elu", (alpha, gamma, width))
-    curve_value(importer, node, importer.held(node), function, last=True)
+    curve_value(importer, node, importer.value(node), function, last=True)
 
 
 _UNBOUNDED = float("inf")
@@ -219,20 +220,20 @@ def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
                 if (constant == 0).any():
                     raise refused(node, "division by 0")
                 constant, operation = 1 / constant, "multiply"
-            value = importer.held(node)
+            value = importer.value(node)
             with_constant(importer, node, operation, value, constant, first=False)
         elif kind == "divide":
-            inverse = curve_value(importer, node, importer.held(node, 1), Function("reciprocal"))
+            inverse = curve_value(importer, node, importer.value(node, 1), Function("reciprocal"))
             if importer.is_constant(node, 0):
                 constant = importer.reals(node, 0)
                 with_constant(importer, node, "multiply", inverse, constant, first=True)
             else:
-                combine(importer, node, "multiply", importer.held(node), inverse)
+                combine(importer, node, "multiply", importer.value(node), inverse)
         elif importer.is_constant(node, 0):
             constant = importer.reals(node, 0)
-            with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
+            with_constant(importer, node, kind, importer.value(node, 1), constant, first=True)
         else:
-            first, second = importer.held(node), importer.held(node, 1)
+            first, second = importer.value(node), importer.value(node, 1)
             if first.layer == second.layer != INPUT and importer.is_input(first):
                 raise refused(node, "both inputs are the same input of the model")
             combine(importer, node, kind, first, second)
@@ -248,10 +249,10 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode]
         if count == 2 and not mean:
             combined(kind)(importer, node)
             return
-        result = importer.held(node)
+        result = importer.value(node)
         for number in range(1, count):
             last = number + 1 == count and not mean
-            result = combine(importer, node, kind, result, importer.held(node, number), last=last)
+            result = combine(importer, node, kind, result, importer.value(node, number), last=last)
         if mean:
             affine(importer, node, result, 1 / count, 0.0)
         elif count == 1:
@@ -265,7 +266,7 @@ def function(name: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
-        importer.apply(node, ElementWise, importer.held(node), function=name, **constants)
+        importer.apply(node, ElementWise, importer.value(node), function=name, **constants)
 
     return operator
 
@@ -274,18 +275,18 @@ def gelu(importer: Importer, node: GraphNode) -> None:
     """Gelu, computed exactly even if the node asks for the approximation by tanh."""
     if attribute(node, "approximate", "none") != "none":
         importer.approximation = max(importer.approximation, _GELU_ERROR)
-    importer.apply(node, ElementWise, importer.held(node), function="gelu", fraction=0)
+    importer.apply(node, ElementWise, importer.value(node), function="gelu", fraction=0)
 
 
 def relu(importer: Importer, node: GraphNode) -> None:
     """Relu, merged into the previous layer if possible."""
     if not activate(importer, node):
-        importer.apply(node, ElementWise, importer.held(node), function="relu")
+        importer.apply(node, ElementWise, importer.value(node), function="relu")
 
 
 def negative(importer: Importer, node: GraphNode) -> None:
     """Neg."""
-    affine(importer, node, importer.held(node), -1.0, 0.0)
+    affine(importer, node, importer.value(node), -1.0, 0.0)
 
 
 def leaky_relu(importer: Importer, node: GraphNode) -> None:
@@ -294,12 +295,12 @@ def leaky_relu(importer: Importer, node: GraphNode) -> None:
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
         raise refused(node, f"alpha must be from -1 to below 1, not {alpha}")
-    importer.apply(node, ElementWise, importer.held(node), function="leaky", slope=slope)
+    importer.apply(node, ElementWise, importer.value(node), function="leaky", slope=slope)
 
 
 def p_relu(importer: Importer, node: GraphNode) -> None:
     """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
-    value = importer.held(node)
+    value = importer.value(node)
     slopes = importer.reals(node, 1)
     if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
         # A slope for each channel.
@@ -319,7 +320,7 @@ def p_relu(importer: Importer, node: GraphNode) -> None:
 
 def clip(importer: Importer, node: GraphNode) -> None:
     """Clip between constants."""
-    value = importer.held(node)
+    value = importer.value(node)
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
         bound = importer.constant(node, number)
@@ -336,14 +337,14 @@ def clip(importer: Importer, node: GraphNode) -> None:
 def hard_sigmoid(importer: Importer, node: GraphNode) -> None:
     """HardSigmoid."""
     alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
-    value = importer.held(node)
+    value = importer.value(node)
     scaled = affine(importer, node, value, alpha, beta, last=False)
     limited(importer, node, scaled, 0.0, 1.0)
 
 
 def hard_swish(importer: Importer, node: GraphNode) -> None:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
-    value = importer.held(node)
+    value = importer.value(node)
     scaled = affine(importer, node, value, 1 / 6, 0.5, last=False)
     gate = limited(importer, node, scaled, 0.0, 1.0, last=False)
     combine(importer, node, "multiply", value, gate)
@@ -351,7 +352,7 @@ def hard_swish(importer: Importer, node: GraphNode) -> None:
 
 def swish(importer: Importer, node: GraphNode) -> None:
     """Swish: the input times the sigmoid of ``alpha`` times the input."""
-    value = importer.held(node)
+    value = importer.value(node)
     alpha = float(attribute(node, "alpha", 1.0))
     inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
     gate = importer.apply(node, ElementWise, inner, last=False, function="sigmoid", fraction=0)
@@ -373,7 +374,7 @@ def _product(importer: Importer, node: GraphNode, one: Value, other: Value) -> V
 
 def power(importer: Importer, node: GraphNode) -> None:
     """Pow with a constant exponent; integers from 1 to 8 become products."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     exponents = importer.reals(node, 1)
     exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
     if exponents.size != 1:
@@ -383,7 +384,7 @@ def power(importer: Importer, node: GraphNode) -> None:
         return
     if exponent not in range(1, _MOST_EXPONENT + 1):
         function = Function("power", (exponent,))
-        curve_value(importer, node, importer.held(node), function, last=True)
+        curve_value(importer, node, importer.value(node), function, last=True)
         return
     product, square, left = None, value, int(exponent)
     while left:
@@ -405,7 +406,7 @@ def square_root(importer: Importer, node: GraphNode) -> None:
     directions from 0 to 45 degrees. The ratio of the largest projection to the root is at least the
     cosine of half the angle between two directions, and a common factor halves this error.
     """
-    total = importer.value(node)
+    total = straight(importer, node, importer.value(node))
     parts = _squared(importer, total)
     if parts is None:
         curve_value(importer, node, total, Function("sqrt"), last=True)
@@ -457,7 +458,7 @@ _REALS = (1, 10, 11, 16)
 
 def identity(importer: Importer, node: GraphNode) -> None:
     """Identity, and Dropout at inference."""
-    value = importer.held(node)
+    value = importer.value(node)
     importer.alias(node, value, value.shape)
 
 
@@ -469,7 +470,7 @@ def cast(importer: Importer, node: GraphNode) -> None:
         raise refused(node, "only casts to real numbers, and to wider integers, are supported")
     if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
         raise refused(node, "only casts to real numbers, and to wider integers, are supported")
-    value = importer.held(node)
+    value = importer.value(node)
     if is_integer and not kind and importer.rounded:
         # Its map may not have any fraction bits.
         affine(importer, node, value, 1.0, 0.0)
@@ -487,7 +488,7 @@ def dropout(importer: Importer, node: GraphNode) -> None:
 
 def flatten(importer: Importer, node: GraphNode) -> None:
     """Flatten from the first axis after the batch on."""
-    value = importer.held(node)
+    value = importer.value(node)
     axis = int(attribute(node, "axis", 1))
     rank = len(value.shape)
     if not -rank <= axis <= rank:
@@ -499,7 +500,7 @@ def flatten(importer: Importer, node: GraphNode) -> None:
 
 def reshape(importer: Importer, node: GraphNode) -> None:
     """Reshape that keeps the batch first."""
-    value = importer.held(node)
+    value = importer.value(node)
     in_attribute = attribute(node, "shape", None)
     target = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
     if target is None:
@@ -535,7 +536,7 @@ def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
 
 def squeeze(importer: Importer, node: GraphNode) -> None:
     """Squeeze."""
-    value = importer.held(node)
+    value = importer.value(node)
     axes = _axes(importer, node, len(value.shape))
     if axes is None:
         axes = [axis for axis, size in enumerate(value.shape) if size == 1]
@@ -547,7 +548,7 @@ def squeeze(importer: Importer, node: GraphNode) -> None:
 
 def unsqueeze(importer: Importer, node: GraphNode) -> None:
     """Unsqueeze."""
-    value = importer.held(node)
+    value = importer.value(node)
     in_attribute = attribute(node, "axes", None)
     count = len(in_attribute) if in_attribute is not None else importer.reals(node, 1).size
     axes = _axes(importer, node, len(value.shape) + count) or []

@@ -118,7 +118,7 @@ def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) ->
     tensor: str = node.input[number]
     if not zero:
         return tensor
-    moved = affine(importer, node, importer.held(node, number), 1.0, -zero, last=False)
+    moved = affine(importer, node, importer.value(node, number), 1.0, -zero, last=False)
     importer.whole.add(moved.layer)
     name = f"{node.output[0]} input {number}"
     importer.name_output(node, name, moved)
@@ -176,7 +176,7 @@ def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
     if _stands_for_reals(importer, node.output[0]):
         quantize(importer, rounding)
     else:
-        _rounded(importer, rounding, importer.held(rounding))
+        _rounded(importer, rounding, importer.value(rounding))
 
 
 def qlinear_conv(importer: Importer, node: GraphNode) -> None:
@@ -284,7 +284,7 @@ def _rounded(importer: Importer, node: GraphNode, steps: Value) -> None:
 def quantize(importer: Importer, node: GraphNode) -> None:
     """QuantizeLinear: limited real numbers if the tensor stands for them; otherwise integers,
     rounded to nearest with halves up."""
-    value = importer.held(node)
+    value = importer.value(node)
     scale = _one(importer, node, 1, "scale")
     zero, low, high = _limits(importer, node)
     real = _stands_for_reals(importer, node.output[0])
@@ -300,7 +300,7 @@ def quantize(importer: Importer, node: GraphNode) -> None:
 
 def dequantize(importer: Importer, node: GraphNode) -> None:
     """DequantizeLinear: real numbers from integers."""
-    value = importer.held(node)
+    value = importer.value(node)
     if node.input[0] not in importer.scaled:
         scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")
         affine(importer, node, value, scale, -zero * scale)

@@ -13,12 +13,22 @@ from microkernels.common.fixed_point import Reals
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Dense, Depthwise, ElementWise, MapSize
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, refused
 from support.errors import counted
 
-from .arrange import Positions, gathered, map_value, numbers, positions
+from .arrange import (
+    Index,
+    Positions,
+    gathered,
+    index_of,
+    map_value,
+    numbers,
+    positions,
+    rearranged,
+    straight,
+)
 
 #: Maximum weights of a layer.
 _MOST_WEIGHTS = 1 << 26
@@ -418,7 +428,7 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
     Parameters:
         last: it produces the node's output.
     """
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     outputs, inputs = weights.shape
     size = value.size
     if inputs != size.elements or len(value.shape) != 2:
@@ -484,7 +494,7 @@ def batch_normalization(importer: Importer, node: GraphNode) -> None:
 
 def activate(importer: Importer, node: GraphNode) -> bool:
     """Merge ReLU into the previous layer if nothing else reads it; returns whether it did."""
-    value = importer.held(node)
+    value = importer.value(node)
     before = importer.layers.get(value.layer)
     limited = (
         before.with_relu() if before is not None and value.layer not in importer.shared else None

@@ -157,7 +157,7 @@ def _constant_choice(importer: Importer, node: GraphNode, parts: Parts) -> None:
     shapes = [
         importer.reals(node, number).shape
         if importer.is_constant(node, number)
-        else importer.held(node, number).shape
+        else importer.value(node, number).shape
         for number in (1, 2)
     ]
     shape = np.broadcast_shapes(mask.shape, *shapes)
@@ -192,7 +192,7 @@ def argument(kind: str) -> Callable[[Importer, GraphNode], None]:
     def operator(importer: Importer, node: GraphNode) -> None:
         parts = Parts(importer, node)
         (x,) = node.input
-        shape = importer.held(node).shape
+        shape = importer.value(node).shape
         axis = int(attribute(node, "axis", 0))
         if not -len(shape) <= axis < len(shape):
             raise refused(node, f"axis must be from {-len(shape)} to {len(shape) - 1}, not {axis}")

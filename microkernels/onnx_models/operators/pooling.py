@@ -8,12 +8,21 @@ from microkernels.networks.curves import Function
 from microkernels.networks.network import ElementWise, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.importer import Importer, index_of, rearranged
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Norm, Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 from support.errors import counted
 
-from .arrange import Positions, map_value, movement, positions, spatial
+from .arrange import (
+    Positions,
+    index_of,
+    map_value,
+    movement,
+    positions,
+    rearranged,
+    spatial,
+    straight,
+)
 from .elements import affine, combine, curve_value, limited
 
 #: Power of a norm -> fraction of the largest magnitude up to which powers have their own bits, and
@@ -173,7 +182,7 @@ def _root(importer: Importer, node: GraphNode, powers: Value, power: int) -> Val
 
 def max_unpool(importer: Importer, node: GraphNode) -> None:
     """MaxUnpool with constant indices: each element moves to its place, with zeros in between."""
-    value = importer.value(node)
+    value = straight(importer, node, importer.value(node))
     importer.check_images(node, value)
     places = importer.reals(node, 1)
     rank = len(value.shape) - 2

@@ -16,18 +16,11 @@ from microkernels.networks.network import (
     Rearrange,
 )
 from microkernels.nn.product import MOST_INNER
-from microkernels.onnx_models.importer import (
-    Importer,
-    Index,
-    adjacent,
-    copied,
-    index_of,
-    rearranged,
-    rows,
-)
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
+from .arrange import Index, adjacent, copied, index_of, rearranged, rows
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
 
@@ -43,7 +36,7 @@ def matmul(importer: Importer, node: GraphNode) -> None:
         product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
         return
     weights = importer.weights(node, 1)
-    value = importer.held(node)
+    value = importer.value(node)
     if len(value.shape) == 2 and value.size.elements == len(weights):
         connect(importer, node, weights.T)
     else:
@@ -71,7 +64,7 @@ def _operand(importer: Importer, node: GraphNode, number: int) -> Value | Reals:
     """An operand of a product: a tensor or constants."""
     if importer.is_constant(node, number):
         return importer.reals(node, number)
-    return importer.held(node, number)
+    return importer.value(node, number)
 
 
 def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Value | Reals]) -> None:
@@ -203,7 +196,7 @@ def gemm(importer: Importer, node: GraphNode) -> None:
             weights = weights.T
         if alpha != 1:
             weights = weights * alpha
-        value = importer.held(node)
+        value = importer.value(node)
         if value.shape[:1] == (importer.batch,):
             product = connect(importer, node, weights.T, last=False)
         else:
@@ -221,7 +214,7 @@ def gemm(importer: Importer, node: GraphNode) -> None:
         bias = importer.reals(node, 2) * beta
         with_constant(importer, node, "add", product, bias, first=False)
     else:
-        added = importer.held(node, 2)
+        added = importer.value(node, 2)
         if beta != 1:
             added = affine(importer, node, added, beta, 0.0, last=False)
         combine(importer, node, "add", product, added)

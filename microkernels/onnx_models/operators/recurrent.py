@@ -12,10 +12,11 @@ import numpy as np
 from microkernels.common.fixed_point import Reals
 from microkernels.networks.network import Dense, MapSize, Recurrent
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
 from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
 
+from .arrange import Index, index_of, rearranged, straight
 from .linear import pixel_conv
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -58,7 +59,7 @@ class _Sequences:
     def _input(self) -> Value:
         """The input in a map whose columns are steps x sequences."""
         importer, node = self.importer, self.node
-        value = importer.held(node)
+        value = importer.value(node)
         if len(value.shape) != 3:
             raise refused(node, f"its input must have 3 dimensions, not {len(value.shape)}")
         self.batch_first = bool(attribute(node, "layout", 0))
@@ -132,7 +133,11 @@ class _Sequences:
         if number >= len(node.input) or not node.input[number]:
             return ""
         constant = importer.is_constant(node, number)
-        state = importer.reals(node, number) if constant else importer.value(node, number)
+        state = (
+            importer.reals(node, number)
+            if constant
+            else straight(importer, node, importer.value(node, number))
+        )
         directions = len(self.reverse)
         expected = (directions, self.sequences, self.cells)
         if self.batch_first:
