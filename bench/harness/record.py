@@ -30,7 +30,7 @@ ARCHIVED = {
     "agents": "118c5bbc3f67d24550b5146fa884f6883205f444",
     **dict.fromkeys(
         (
-            *("buffered_kernels", "byte_convolution", "column_reuse", "functional", "history"),
+            *("buffered_kernels", "byte_convolution", "column_reuse", "functional"),
             *("network_reuse", "vector_units", "workspace"),
         ),
         "3cd5b0ebb1807318bb24fb0762b73a05319d358f",

@@ -82,6 +82,7 @@ AREA = SimpleNamespace(
 @pytest.fixture(autouse=True)
 def _no_synthesis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "measure_unit", lambda *_: AREA)
+    monkeypatch.setattr(parts, "synthesise", lambda *_: SimpleNamespace(total=AREA))
 
 
 def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
