@@ -9,6 +9,7 @@ from hdl.component import Component
 from hdl.config import SramKind
 from memory.crossing import CounterMirror, MemoryCrossing
 from microkernels.suite import Application, suite
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import RATIOS, run_stress, stress_totals
@@ -20,7 +21,6 @@ from synth.physical.vault_clocks import place_vault, time_vault
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment, figure, say
 from .harness.parts import part_area
 from .harness.runs import exact
-from .preload import preload_chip
 
 #: Latency of the memory on the bus in engine cycles, with equal clocks: of a DRAM at the engine's
 #: clock, and of a board's DDR3 at an ASIC's clock.
@@ -35,8 +35,14 @@ _ENGINE_PS = 1600
 
 def clocks_chip(clocks: ClockConfig) -> ChipConfig:
     """A chip for an FPGA, with one vault of one engine, and with ``clocks``."""
-    config = preload_chip(0)
-    return replace(config, tile=replace(config.tile, clocks=clocks))
+    config = chip_preset("fpga")
+    # All applications need the optional instructions of one of them.
+    pe = replace(config.tile.pe, instructions=LOGISTIC_INSTRUCTIONS)
+    return replace(
+        config,
+        tile=replace(config.tile, pe=pe, pes=1, clocks=clocks),
+        network=replace(config.network, columns=1, rows=1),
+    )
 
 
 def _cycles(application: Application, latency: int, factor: int | None) -> int:

@@ -31,7 +31,7 @@ ARCHIVED = {
     **dict.fromkeys(
         (
             *("buffered_kernels", "byte_convolution", "column_reuse", "functional"),
-            *("network_reuse", "vector_units", "workspace"),
+            *("network_reuse", "preload", "vector_units", "workspace"),
         ),
         "3cd5b0ebb1807318bb24fb0762b73a05319d358f",
     ),

@@ -16,7 +16,6 @@ from bench import (
     engine,
     kernels,
     network,
-    preload,
     schedulers,
     speed,
     stereo,
@@ -111,13 +110,6 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "run_stress", lambda **_: [])
     monkeypatch.setattr(vault, "stress_totals", lambda _: defaultdict(int))
     check("vault_stress")
-
-
-def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preload, "synthesise", lambda *_: SimpleNamespace(total=AREA))
-    monkeypatch.setattr(preload, "run_on", lambda *_, **__: Anything())
-    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: (1, ()))
-    check("preload")
 
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:

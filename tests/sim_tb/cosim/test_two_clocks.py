@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.preload import preload_chip
+from bench.clocks import clocks_chip
 from isa.image import DramImage
 from memory.controller.counters import VaultCounter
 from memory.crossing import CounterMirror
@@ -30,7 +30,7 @@ def with_two(config: ChipConfig, clocks: ClockConfig = TWO) -> ChipConfig:
 
 def small() -> ChipConfig:
     """One vault with a DRAM controller, and one engine."""
-    config = preload_chip(0)
+    config = clocks_chip(ClockConfig())
     vault = replace(tile_preset("vault").vault, tag_bits=config.tile.vault.tag_bits)
     return replace(config, tile=replace(config.tile, vault=vault))
 
@@ -61,7 +61,7 @@ def test_an_engine_whose_dram_has_another_clock() -> None:
 @pytest.mark.parametrize("back_end", ["dram", "axi"])
 def test_belief_propagation_is_exact_at_every_ratio(back_end: str, periods: Periods) -> None:
     clocks = TWO if periods.jitter_ps else replace(TWO, request_depth=4, response_depth=16)
-    config = small() if back_end == "dram" else preload_chip(0)
+    config = small() if back_end == "dram" else clocks_chip(ClockConfig())
     run("bp", with_two(config, clocks), periods)
 
 
