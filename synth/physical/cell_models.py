@@ -24,7 +24,7 @@ def library_models(library: CellLibrary, names: Iterable[str]) -> str:
     """Models of the cells ``names``.
 
     Raises:
-        SynthesisError: a cell is not a gate, a clock gate or a flip-flop with a clock alone.
+        SynthesisError: a cell is not a gate, a clock gate or a flip-flop.
     """
     return "".join(_library_model(library.cells[name]) for name in sorted(names))
 
@@ -33,19 +33,22 @@ def _library_model(cell: Cell) -> str:
     if cell.gates_clock:
         return _clock_gate_model(cell)
     state = cell.state
-    if cell.sequential and (state is None or {state.clear, state.preset} != {"0"}):
+    if cell.sequential and state is None:
         raise SynthesisError(
-            f"a cell {cell.name} can't be simulated: it is not a gate, or a"
-            " flip-flop with a clock alone"
+            f"a cell {cell.name} can't be simulated: it is not a gate or a flip-flop"
         )
     ports = [f"input {pin}" for pin in cell.inputs] + [f"output {pin}" for pin in cell.outputs]
     lines = [f"module {cell.name} ({', '.join(ports)});"]
     if state is not None:
-        clock, following = map(verilog_expression, (state.clock, state.next_state))
-        lines += [
-            f"  reg {state.name};",
-            f"  always @(posedge {clock}) {state.name} <= {following};",
-        ]
+        clock, following, clear, preset = map(
+            verilog_expression, (state.clock, state.next_state, state.clear, state.preset)
+        )
+        lines += [f"  reg {state.name};", f"  wire clears = {clear}, sets = {preset};"]
+        events, chosen = f"posedge {clock}", following
+        for wire, function, value in (("sets", preset, 1), ("clears", clear, 0)):
+            if function != "1'b0":
+                events, chosen = f"{events} or posedge {wire}", f"{wire} ? 1'b{value} : {chosen}"
+        lines.append(f"  always @({events}) {state.name} <= {chosen};")
         if state.inverse:
             lines.append(f"  wire {state.inverse} = ~{state.name};")
     lines += [

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sim_tb.random.comparison import check_programs
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.physical import asic
-from synth.physical.mapping import engine_netlist, unit_netlist
+from synth.physical.corners import time_corners
+from synth.physical.mapping import engine_netlist, mapped_verilog, unit_netlist
 from synth.physical.targets import find_cells
 from synth.physical.yosys import Run, run
 from synth.power.gate_sim import GateSimulation
@@ -231,7 +233,17 @@ def test_an_engine_in_cells_with_asynchronous_resets_alone(
     flip_flops = [gate for gate in netlist.gates if gate.kind in cells.flip_flops()]
     assert len(flip_flops) > 1000
     assert all(netlist.constants[gate.pins["RESET_B"][0]] == 1 for gate in flip_flops)
-    assert 0.5 < longest_path(netlist, cells).ns < 5
+    corners = [
+        (name, parse_library(twenty_cells(slower)))
+        for name, slower in (("typical", 1.0), ("slow", 1.5), ("fast", 0.7))
+    ]
+    typical, slow, fast = time_corners(netlist, cells, corners)
+    assert 0.5 < typical.pins.ns < 5
+    assert slow.pins.ns > 1.3 * typical.pins.ns > 1.3 * fast.pins.ns
+    assert slow.hold.ns > typical.hold.ns > fast.hold.ns > 0
+    config, text = mapped_verilog(preset("pe-small"), f"liberty:{path}")
+    ran = check_programs(config, programs=20, seed=49, netlist=text, disturbed=0.2)
+    assert (ran.programs, ran.different) == (20, ())
 
 
 def test_a_clock_that_only_the_flip_flop_names_is_one() -> None:
