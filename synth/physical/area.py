@@ -132,7 +132,7 @@ def synthesise(
     chosen = find_target(target)
     emission = verilog(replace(config, sram=chosen.sram))
     requested = _choose(emission, units)
-    shapes = verilog(replace(config, sram="macro"))
+    shapes = verilog(replace(config, sram="macro" if chosen.sram == "fpga" else chosen.sram))
     several = len(chosen.recipes) > 1
     recipes = choose_recipes(requested, chosen, emission, progress, jobs)
     if flat:

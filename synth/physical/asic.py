@@ -13,6 +13,8 @@ from synth.timing.registers import port_register
 NANGATE45 = "nangate45"
 #: Prefix of the target of a Liberty file; its path follows.
 LIBERTY_PREFIX = "liberty:"
+#: Before the name of a target of cells: memories are flip-flops, too.
+FLOPS_PREFIX = "flops:"
 
 #: Minimum bits of a register that are worth a clock gate.
 GATED_BITS = 4
@@ -100,7 +102,7 @@ def need_nangate(*targets: str) -> None:
     Raises:
         MissingExtraError: it is not.
     """
-    if NANGATE45 in targets:
+    if NANGATE45 in (target.removeprefix(FLOPS_PREFIX) for target in targets):
         need(_PACKAGE, f"target {NANGATE45}")
 
 

@@ -207,8 +207,8 @@ def _joined(
 def mapped_verilog(
     config: PeConfig, target: str, progress: Progress | None = None
 ) -> tuple[PeConfig, str]:
-    """An engine whose units are mapped to ``target``: its configuration, with the memories of the
-    target, and the Verilog of its netlist with models of all cells and memories.
+    """An engine whose units are mapped to ``target``: its configuration, with memories as of the
+    target or, of flip-flops, macros; and the Verilog of its netlist with models of all cells.
 
     Parameters:
         target: see :func:`synth.physical.targets.find_target`.
@@ -235,7 +235,9 @@ def mapped_verilog(
     memories = cells.intersection(emission.black_boxes)
     models = [macro_model(SramGeometry.parse(name)) for name in sorted(memories)]
     models.append(_models(chosen, cells - memories - set(emission.modules)))
-    return design, "".join([*models, *netlists])
+    # A simulation looks into behavioural memories, of which cells leave nothing.
+    unread = replace(design, sram="macro") if chosen.sram == "behavioural" else design
+    return unread, "".join([*models, *netlists])
 
 
 def _models(target: Target, cells: Iterable[str]) -> str:

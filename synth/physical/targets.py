@@ -1,7 +1,7 @@
 """Synthesis targets: the flow of each, and the measures of its cells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hdl.clock_gate import ALWAYS
 from hdl.config import SramKind
@@ -11,6 +11,7 @@ from synth.timing.cell_library import CellLibrary
 from synth.timing.liberty import FLIP_FLOP, liberty_text
 
 from .asic import (
+    FLOPS_PREFIX,
     LIBERTY_PREFIX,
     NANGATE45,
     REGISTER_RULE,
@@ -210,26 +211,33 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _X
 
 
 def check_target(name: str, devices: Sequence[str] = ()) -> None:
-    """Refuse ``name`` unless it is one of :data:`TARGETS`, ``nangate45``, ``liberty:PATH``, or one
-    of ``devices``.
+    """Refuse ``name`` unless it is one of :data:`TARGETS`, ``nangate45``, ``liberty:PATH``, one of
+    those with macros after ``flops:``, or one of ``devices``.
 
     Raises:
         SynthesisError: the message names all.
     """
     names = (*TARGETS, NANGATE45)
-    if name not in (*names, *devices) and not name.startswith(LIBERTY_PREFIX):
+    cells = name.removeprefix(FLOPS_PREFIX)
+    if cells != name and cells in TARGETS and TARGETS[cells].sram != "macro":
+        raise SynthesisError(f"target {name}: memories of {cells} are not made of flip-flops")
+    if cells not in names and name not in devices and not cells.startswith(LIBERTY_PREFIX):
         what = "target or device" if devices else "target"
-        raise SynthesisError(unknown(what, name, (*names, f"{LIBERTY_PREFIX}PATH", *devices)))
+        shown = (*names, f"{LIBERTY_PREFIX}PATH", f"{FLOPS_PREFIX}TARGET", *devices)
+        raise SynthesisError(unknown(what, name, shown))
 
 
 def find_target(name: str) -> Target:
-    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` or ``liberty:PATH``.
+    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` or ``liberty:PATH``; after
+    ``flops:``, one with memories of flip-flops.
 
     Raises:
         SynthesisError: the target is unknown (the message names all), or the Liberty file unusable.
     """
     check_target(name)
-    return TARGETS[name] if name in TARGETS else _asic(name)
+    cells = name.removeprefix(FLOPS_PREFIX)
+    target = TARGETS[cells] if cells in TARGETS else _asic(cells)
+    return target if cells == name else replace(target, name=name, sram="behavioural")
 
 
 def find_cells(name: str) -> tuple[Target, CellLibrary]:

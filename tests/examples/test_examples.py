@@ -42,7 +42,8 @@ def run(folder: Path, *words: str) -> str:
 
 def test_every_example_is_listed_and_tested():
     listed = (EXAMPLES / "README.md").read_text("utf-8")
-    text = Path(__file__).read_text("utf-8") + "".join(OUTPUTS)
+    tests = Path(__file__).parent.glob("*.py")
+    text = "".join([*OUTPUTS, *(path.read_text("utf-8") for path in tests)])
     for path in EXAMPLES.iterdir():
         if path.name not in ("README.md", "__pycache__"):
             assert f"]({path.name})" in listed

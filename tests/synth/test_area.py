@@ -18,6 +18,7 @@ from synth.physical.mapping import map_module
 from synth.physical.targets import TARGETS, find_target
 from synth.physical.units import units
 from synth.physical.yosys import CellCount, Run, run
+from tests.small_engine import TINY
 from tests.synth.trimming import trim
 
 SMALL = replace(preset("pe-small"), counters=False)
@@ -48,6 +49,18 @@ def test_units_in_gate_equivalents(no_results: Path) -> None:
     assert data["logic_ge"] == report.total.values["logic_ge"]
     assert [unit["unit"] for unit in data["units"]] == ["fetch", "other"]
     assert data["units"][0]["srams"] == {"256x32_1r1w": 1}
+
+
+@pytest.mark.slow
+def test_memories_of_flip_flops_are_counted_as_such(no_results: Path) -> None:
+    (macros,) = synthesise(TINY, "generic", ["register_file"]).rows
+    (flops,) = synthesise(TINY, "flops:generic", ["register_file"]).rows
+    bits = TINY.registers * TINY.register_width
+    assert macros.values["sram_bits"] == bits
+    assert flops.values["sram_bits"] == flops.values["sram_um2"] == 0
+    # The words, and what each of three ports has read; a macro has that itself.
+    assert flops.values["ffs"] - macros.values["ffs"] == bits + 3 * TINY.register_width
+    assert flops.values["logic_ge"] > macros.values["logic_ge"] + 6 * bits
 
 
 def test_unit_on_xc7(no_results: Path) -> None:
@@ -124,6 +137,12 @@ def test_unknown_names_are_refused(target: str, units: list[str] | None, message
     with pytest.raises(SynthesisError, match=message) as error:
         synthesise(SMALL, target, units)
     assert "\n" not in str(error.value)
+
+
+def test_memories_of_an_fpga_are_no_flip_flops() -> None:
+    assert find_target("flops:generic").sram == "behavioural"
+    with pytest.raises(SynthesisError, match="flops:xc7: memories of xc7 are not made of flip"):
+        find_target("flops:xc7")
 
 
 def test_design_that_yosys_refuses_is_one_line(no_results: Path) -> None:

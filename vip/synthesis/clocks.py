@@ -68,7 +68,8 @@ def timing(
 
     Parameters:
         config: of an engine.
-        target: of standard cells: ``nangate45`` or ``liberty:PATH``.
+        target: of standard cells: ``nangate45`` or ``liberty:PATH``; after ``flops:``, memories are
+            flip-flops, too.
         corners: Liberty files of the same cells, timed beside the target's own.
         mhz: clock, with the library's wires, for which the netlist is as small as possible.
         jobs: tools at a time; None: one per processor.
@@ -90,7 +91,7 @@ def timing(
     libraries = [(target, library), *further]
     check_corners(library, libraries)
     report = by_part(progress, f"synthesis for {target}")
-    netlist = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
+    netlist = engine_netlist(verilog(replace(chosen, sram=cells.sram)), cells, report, jobs)
     return TimedNetlist(
         config=chosen,
         target=target,

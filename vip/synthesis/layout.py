@@ -29,7 +29,7 @@ from synth.layout.repair import repaired, without_buffers
 from synth.layout.routing import Routes
 from synth.netlist import Netlist
 from synth.physical.area import AreaRow
-from synth.physical.asic import LIBERTY_PREFIX, need_nangate
+from synth.physical.asic import FLOPS_PREFIX, LIBERTY_PREFIX, need_nangate
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
@@ -153,7 +153,7 @@ def layout(
 
     def laid(config: PeConfig) -> tuple[Layout, PlacedCells, Routes | None]:
         report = by_part(progress, f"synthesis for {target}")
-        mapped = engine_netlist(verilog(replace(config, sram="macro")), cells, report, jobs)
+        mapped = engine_netlist(verilog(replace(config, sram=cells.sram)), cells, report, jobs)
         netlist = _with_ideal_clocks(mapped, library)
         die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
         count = 2 if route is None else 3
@@ -206,7 +206,7 @@ def _write(routes: Routes, folder: Path, wire_ff: float | None, cells: Path | No
 
 def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:
     """The LEF files of a target."""
-    own = not target.startswith(LIBERTY_PREFIX)
+    own = not target.removeprefix(FLOPS_PREFIX).startswith(LIBERTY_PREFIX)
     if own == bool(lef):
         raise SynthesisError(f"LEF files and a target {LIBERTY_PREFIX}PATH need each other")
     return nangate_lef() if own else lef

@@ -80,7 +80,7 @@ def engine_power(
             from its Verilog.
     """
     cells, library = find_cells(target)
-    emission = verilog(replace(config, sram="macro"))
+    emission = verilog(replace(config, sram=cells.sram))
     netlist = engine_netlist(emission, cells, progress, jobs)
     report = measure_power(netlist, library, runs, what=f"engine for {target}")
     return replace(report, config=config, fmax_mhz=longest_path(netlist, library).fmax_mhz)

@@ -17,7 +17,7 @@ from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 
 #: Prefix of targets that are Liberty files; defined here so as not to import synth.physical.asic.
-_LIBERTY = "liberty:"
+_FLOPS, _LIBERTY = "flops:", "liberty:"
 
 _KEY = "vip.cli.file_arguments"
 
@@ -175,14 +175,15 @@ def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[
 
 def liberty_files(value: str | list[str] | None) -> list[Path]:
     """The Liberty files that targets name, as ``liberty:PATH``; for :func:`reading`."""
-    names = [value] if isinstance(value, str) else value or []
+    given = [value] if isinstance(value, str) else value or []
+    names = [name.removeprefix(_FLOPS) for name in given]
     return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
 
 
 CellsOption = Annotated[
     str,
     typer.Option(
-        help="Cells to map to: nangate45 or liberty:PATH.",
+        help="Cells to map to: nangate45 or liberty:PATH; flops:TARGET: memories, too.",
         metavar="TARGET",
         callback=reading(liberty_files),
     ),

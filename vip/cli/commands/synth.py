@@ -32,8 +32,9 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Technology: one of {', '.join(TARGETS)}, nangate45, liberty:PATH; "
-            f"may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
+            help=f"Technology: one of {', '.join(TARGETS)}, nangate45, liberty:PATH, or "
+            "flops:TARGET for memories of cells; may be repeated "
+            f"(default: {' and '.join(DEFAULT_TARGETS)}).",
             metavar="TARGET",
             callback=reading(liberty_files),
         ),

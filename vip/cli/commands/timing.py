@@ -13,6 +13,7 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.layout import MOST_WIRE_FF, ROUTED_FILES, Layout
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .options import (
     CellsOption,
     JsonOption,
@@ -40,7 +41,8 @@ def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
 
 
 def timing(
-    preset_name: PresetOption = "pe",
+    preset: DesignPresetOption = None,
+    config: ConfigOption = None,
     target: CellsOption = "nangate45",
     corner: Annotated[
         list[Path] | None,
@@ -68,16 +70,13 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
+    design = chosen(preset, config)
     with shown() as progress:
-        netlist = vip.timing(
-            preset_name, target, corner or (), mhz=mhz, jobs=jobs, progress=progress
-        )
+        netlist = vip.timing(design, target, corner or (), mhz=mhz, jobs=jobs, progress=progress)
     corners = netlist.corners
     write_json(json, netlist.to_json())
     logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
-    console.print(
-        _table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", corners)
-    )
+    console.print(_table(f"{design} in {netlist.library}, {logic}: MHz before layout", corners))
 
 
 def _steps(title: str, result: Layout) -> Table:

@@ -24,7 +24,7 @@ ProgramArgument = Annotated[
 ConfigOption = Annotated[
     Path | None,
     file_option(
-        "Configuration as JSON, as written by vip trim --device (instead of --preset).",
+        "Configuration as JSON, such as vip.json of vip trim (instead of --preset).",
         reading(),
         "--config",
     ),
