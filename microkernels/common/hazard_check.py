@@ -4,7 +4,7 @@
 that depend only on constants, and assumes that all others are addresses far apart. A hazard
 reported by :class:`isa.hazards.HazardModel` on this path is real if the program can take the path.
 Hazards that depend on registers with unknown values are missed;
-:class:`microkernels.common.schedule.ScheduleModel` checks every executed instruction.
+:class:`isa.hazards.HazardLog` checks every executed instruction.
 """
 
 import re

@@ -13,12 +13,14 @@ from functools import partial
 
 import numpy as np
 
+from isa.hazards import HazardLog
 from isa.image import DramImage
-from isa.iss.simulator import Simulator
+from isa.iss.simulator import Simulator, every
+from isa.iss.state import Operation, ProcessorState
 from isa.program import Program
 from isa.run import EngineEnd
+from isa.table import Instruction
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.schedule import ScheduleModel, Watched
 
 from .ring import ChipEngines
 
@@ -71,7 +73,19 @@ class _LateStores(DramImage):
         while len(self._waiting) > _LATE_STORES:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
 
-    def complete(self) -> None:
+    def observe(
+        self, state: ProcessorState, row: Instruction, word: int, pc: int, operation: Operation
+    ) -> Operation:
+        """The observer of a simulator by which instructions that wait for all stores do so."""
+        del state, word, pc
+
+        def completed() -> int:
+            self._complete_all()
+            return operation()
+
+        return completed if row.key in _COMPLETING else operation
+
+    def _complete_all(self) -> None:
         """Complete all stores, in any order."""
         while self._waiting:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
@@ -104,8 +118,7 @@ class Together:
         instructions: keys of the instructions that the engines have; None: all.
 
     Attributes:
-        models: each engine's hazards and estimated cycles; the estimate does not distinguish local
-            and remote vaults.
+        hazards: of each engine.
     """
 
     def __init__(
@@ -122,10 +135,11 @@ class Together:
         rng = np.random.default_rng(seed)
         ring = ring or ChipEngines()
         count = members * ring.vaults
-        self.models = [ScheduleModel() for _ in range(count)]
+        self.hazards = [HazardLog() for _ in range(count)]
         self._views = []
         self._members = []
-        for index, model in enumerate(self.models):
+        self._steps = [0] * count
+        for index, log in enumerate(self.hazards):
             vault, slot = divmod(index, members)
             links = partial(_links, ring, vault)
             view = _LateStores(memory, rng, links)
@@ -138,9 +152,10 @@ class Together:
                 pe_count=count,
                 parameters=parameters,
                 instructions=instructions,
+                observer=every(log.observer(), view.observe),
             )
             self._views.append(view)
-            self._members.append(Watched(program, simulator, model))
+            self._members.append(simulator)
 
     def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[EngineEnd]:
         """Run all engines to the end, or until ``limit`` instructions are done. Returns outcomes by
@@ -149,23 +164,20 @@ class Together:
         alive = list(range(len(self._members)))
         for _ in range(limit):
             member = schedule(alive)
-            watched = self._members[member]
-            instruction = watched.instruction
-            if instruction is not None and instruction.key in _COMPLETING:
-                self._views[member].complete()
-            outcomes[member] = outcome = watched.step()
+            self._steps[member] += 1
+            outcomes[member] = outcome = self._members[member].step()
             if outcome.state != "running":
                 alive.remove(member)
                 if not alive:
                     break
         return [
-            outcome or watched.simulator.run(0)
-            for outcome, watched in zip(outcomes, self._members, strict=True)
+            outcome or member.run(0)
+            for outcome, member in zip(outcomes, self._members, strict=True)
         ]
 
     def executed(self, member: int) -> Counter[str]:
         """How often engine ``member`` has executed each instruction, by its key."""
-        return self._members[member].simulator.executed
+        return self._members[member].executed
 
     @property
     def traffic(self) -> Counter[int]:
@@ -173,10 +185,9 @@ class Together:
         vault."""
         return sum((view.traffic for view in self._views), Counter())
 
-    def in_time(self, alive: Sequence[int]) -> int:
-        """Schedule: the engine with the smallest estimated time, which keeps all estimates in
-        step."""
-        return min(alive, key=lambda member: self.models[member].cycles)
+    def in_step(self, alive: Sequence[int]) -> int:
+        """Schedule: the engine that has executed the fewest instructions."""
+        return min(alive, key=lambda member: self._steps[member])
 
 
 def _links(ring: ChipEngines, vault: int, address: int) -> int:

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
+from isa.hazards import Hazard
 from isa.image import DramImage
 from isa.program import NOTHING_DECLARED, Declared, Program
 from isa.run import Launch, RunResult
@@ -30,7 +31,6 @@ from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable
-from microkernels.common.schedule import Hazard
 from support.errors import Shown
 from support.files import write_atomically
 
@@ -272,7 +272,7 @@ class _Written:
 def simulate(
     job: KernelJob, *, seed: int = 0, instructions: frozenset[str] = STANDARD
 ) -> tuple[Elements, list[Hazard]]:
-    """Run a single-vault job on instruction set simulators, in the order of estimated times.
+    """Run a single-vault job on instruction set simulators, instruction by instruction.
 
     Parameters:
         seed: determines the order in which stores become visible to other engines.
@@ -298,9 +298,9 @@ def simulate(
                 seed=seed,
                 instructions=instructions,
             )
-            for slot, outcome in enumerate(together.run(together.in_time, limit=1 << 28)):
+            for slot, outcome in enumerate(together.run(together.in_step, limit=1 << 28)):
                 if outcome.state != "halted":
                     why = outcome.fault or f"{outcome.state} at word {outcome.pc}"
                     raise KernelError(f"{job.name}: PE {slot}: {why}")
-            hazards += [hazard for model in together.models for hazard in model.hazards]
+            hazards += [hazard for log in together.hazards for hazard in log.hazards]
         return job.outputs(memory), hazards

@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.limits import RANGE_BYTES
 from isa.timing import VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
 from microkernels.bp.contents import pack, unpack
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import (
     MIN_SLOTS,
     MatrixKernel,
@@ -22,8 +24,11 @@ from microkernels.bp.kernel import (
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.common.errors import KernelError
-from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelOutcome
+from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.kernels import run_on
+from soc.generate.presets import preset
 
 MEMORY = 1 << 22
 
@@ -50,16 +55,20 @@ def run(
     messages: Messages | None = None,
     *,
     slots: int = 8,
-    model: ScheduleModel | None = None,
+    log: HazardLog | None = None,
 ) -> Messages:
     layout = BpLayout.of(problem, base=4096)
     program = bp_program(problem.labels, problem.bits, slots=slots)
     with DramImage(MEMORY) as memory:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
         before = memory.read(0, MEMORY)
-        simulator = Simulator(program, memory, parameters=layout.parameters)
-        outcome = simulator.run() if model is None else watch(program, simulator, model)
-        assert outcome.state == "halted"
+        simulator = Simulator(
+            program,
+            memory,
+            parameters=layout.parameters,
+            observer=None if log is None else log.observer(),
+        )
+        assert simulator.run().state == "halted"
         result = unpack(layout, memory)
         # Nothing but messages and flags has changed.
         after = memory.read(0, MEMORY)
@@ -87,10 +96,10 @@ def test_equals_the_golden_model(
 ) -> None:
     problem = random_problem(seed, width, height, labels, bits)
     messages = random_messages(seed, problem)
-    model = ScheduleModel()
-    result = run(problem, iterations, messages, slots=slots, model=model)
+    log = HazardLog()
+    result = run(problem, iterations, messages, slots=slots, log=log)
     assert (result == bp_golden.iterate(problem, iterations, messages)).all()
-    assert [str(hazard) for hazard in model.hazards] == []
+    assert [str(hazard) for hazard in log.hazards] == []
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
@@ -98,19 +107,19 @@ def test_the_most_labels_that_fit(bits: int) -> None:
     labels = most_labels(bits, 4096)
     assert labels == {8: 52, 16: 34, 32: 22}[bits]
     problem = random_problem(bits, 4, 3, labels, bits)
-    model = ScheduleModel()
-    result = run(problem, 1, model=model)
+    log = HazardLog()
+    result = run(problem, 1, log=log)
     assert (result == bp_golden.iterate(problem, 1)).all()
-    assert model.hazards == []
+    assert log.hazards == []
 
 
 @pytest.mark.parametrize("labels", [1, 2, 4, 8, 9, 12, 16, 17, 24, 32])
 def test_no_hazard_at_any_vector_length(labels: int) -> None:
     problem = random_problem(labels, 5, 7, labels, 16)
-    model = ScheduleModel()
-    result = run(problem, 1, model=model)
+    log = HazardLog()
+    result = run(problem, 1, log=log)
     assert (result == bp_golden.iterate(problem, 1)).all()
-    assert [str(hazard) for hazard in model.hazards] == []
+    assert [str(hazard) for hazard in log.hazards] == []
 
 
 @pytest.mark.parametrize("left_out", range(4))
@@ -123,9 +132,9 @@ def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: int) -
             space(self, between)
 
     monkeypatch.setattr(MatrixKernel, "space", less)
-    model = ScheduleModel()
-    run(random_problem(1, 5, 5, 2, 16), 1, model=model)
-    assert model.hazards
+    log = HazardLog()
+    run(random_problem(1, 5, 5, 2, 16), 1, log=log)
+    assert log.hazards
 
 
 @pytest.mark.parametrize(
@@ -136,22 +145,25 @@ def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: int) -
 def test_an_update_takes_80_cycles(size: tuple[int, int], latency: int, limit: float) -> None:
     """16 labels of 16 bits, line ends, start and end included."""
     problem = motorcycle(*size, 16).problem
-    model = ScheduleModel(latency=latency)
-    result = run(problem, 1, model=model)
-    assert (result == bp_golden.iterate(problem, 1)).all()
-    assert model.vector_busy >= 80 * problem.updates
-    assert model.cycles / problem.updates <= limit
-    assert model.hazards == []
+    outcome = on_model(problem, latency)
+    assert outcome.result.engine.counters["VECTOR_BUSY"] >= 80 * problem.updates
+    assert outcome.cycles_per_update <= limit
+
+
+def on_model(problem: BpProblem, latency: int = 60) -> KernelOutcome:
+    """An iteration on the timing model of an engine."""
+    job = bp_job(problem, sums=False)
+    outcome = run_on(job, preset("pe"), on="model", memory=MemoryBehaviour(latency=latency))
+    assert outcome.match
+    return outcome
 
 
 def test_a_lone_line_waits_for_the_vector_unit_three_times_an_update() -> None:
     """84 cycles with a latency of 8, 96 with one of 9 to 12."""
-    problem = random_problem(3, 200, 1, 16, 16)
-    model = ScheduleModel()
-    run(problem, 1, model=model)
+    outcome = on_model(random_problem(3, 200, 1, 16, 16))
     beats = 4
     fillers = 3 * (-(-VECTOR_LATENCY // beats) - 1)
-    assert model.cycles / problem.updates <= 64 + (fillers + 2) * beats + 4
+    assert outcome.cycles_per_update <= 64 + (fillers + 2) * beats + 4
 
 
 def test_programs_fit_and_are_the_same_every_time() -> None:

@@ -125,7 +125,7 @@ def test_a_further_launch_goes_on() -> None:
         job.prepare(memory)
         for _ in range(2):
             together = Together(job.program, memory, members=2, parameters=job.parameters)
-            together.run(together.in_time)
+            together.run(together.in_step)
         assert (job.outputs(memory) == trws_job(one, 2).expected).all()
 
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from isa.image import DramImage
-from isa.iss.simulator import Simulator
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, real_of, to_fixed
-from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
-from microkernels.runtime.job import KernelJob, simulate
+from microkernels.runtime.job import simulate
+from sim_tb.cosim.kernels import run_on
+from soc.generate.presets import preset
 
 FRACTION = 8
 
@@ -240,14 +240,6 @@ def test_saturates_between_slices() -> None:
         assert out.item() == total
 
 
-def _beats(job: KernelJob) -> int:
-    with DramImage(job.end) as memory:
-        job.prepare(memory)
-        model = ScheduleModel()
-        watch(job.program, Simulator(job.program, memory, parameters=job.parameters), model)
-        return model.vector_busy
-
-
 @pytest.mark.parametrize(
     ("channels", "filters", "depth", "strips", "products", "additions"),
     [(64, 8, 16, False, 1152, 16), (64, 4, 32, False, 576, 8), (3, 32, 3, True, 224, 16)],
@@ -267,7 +259,7 @@ def test_additions_cost_little(
             strips=strips,
             out_depth=filters,
         )
-        return _beats(job)
+        return run_on(job, preset("pe"), on="model").result.engine.counters["VECTOR_BUSY"]
 
     assert beats(13) - beats(12) == products + additions
 

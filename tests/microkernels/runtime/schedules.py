@@ -61,8 +61,8 @@ def launch_all(
             **options,
         )
         assert {outcome.state for outcome in together.run(schedule)} == {"halted"}
-        for model in together.models:
-            assert [str(hazard) for hazard in model.hazards] == []
+        for log in together.hazards:
+            assert [str(hazard) for hazard in log.hazards] == []
         launches.append(together)
     return launches
 
