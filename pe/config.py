@@ -81,8 +81,8 @@ class PeConfig(Shown, line=False):
         scratchpad_bytes: power of two, 64..65536.
         scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
             transfers to and from it, begin at multiples of this many bytes, or fault (in the
-            scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``). With ``m.v``
-            instructions at most the bytes of their narrowest element, as rows begin at any element.
+            scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``), and so do all rows
+            of a matrix. Results of ``m.v`` instructions follow each other without gaps.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         load_history: columns of the declared image (:mod:`isa.workspace`) that are tracked while
@@ -131,9 +131,8 @@ class PeConfig(Shown, line=False):
         _CHECK.power_of_two("instruction_words", self.instruction_words, *INSTRUCTION_WORDS)
         _CHECK.power_of_two("registers", self.registers, MIN_REGISTERS, REGISTERS)
         _CHECK.power_of_two("scratchpad_bytes", self.scratchpad_bytes, *SCRATCHPAD_BYTES)
-        _CHECK.power_of_two(
-            "scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned()
-        )
+        most = max(width.bytes for width in Width)
+        _CHECK.power_of_two("scratchpad_alignment", self.scratchpad_alignment, 1, most)
         _CHECK.within("arc_entries", self.arc_entries, 1, 64)
         _CHECK.power_of_two("load_store_queue", self.load_store_queue, 2, 64)
         _CHECK.one_of("load_history", self.load_history, _HISTORIES)
@@ -152,18 +151,6 @@ class PeConfig(Shown, line=False):
             self._check_program(self.program)
         _CHECK.flag("counters", self.counters)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
-
-    def _most_aligned(self) -> int:
-        """The largest ``scratchpad_alignment`` that the instructions allow."""
-        return min(
-            # The code of the narrowest width is 0.
-            (
-                row.width.bytes
-                for row in self.rows
-                if row.reduction is not None and row.width is not None
-            ),
-            default=max(width.bytes for width in Width),
-        )
 
     def _check_program(self, program: object) -> None:
         if not isinstance(program, tuple):

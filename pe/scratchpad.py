@@ -19,7 +19,7 @@ from .ports import ScratchpadReadPort, ScratchpadWritePort
 #: Banks, each a byte wide: together one word (thesis 5.1).
 BANKS = 8
 _OFFSET_BITS = (BANKS - 1).bit_length()
-_STORE = "store"
+_STORE, _RESULT = "store", "result"
 
 
 def read_roles(config: PeConfig) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def write_roles(config: PeConfig) -> tuple[str, ...]:
     """Users of the write ports: the vector ``result``, ``load``; only those that an instruction
     needs."""
     caps = Capabilities.of(config)
-    roles = {"result": caps.vector, "load": caps.transfers.loads}
+    roles = {_RESULT: caps.vector, "load": caps.transfers.loads}
     return tuple(role for role, used in roles.items() if used)
 
 
@@ -50,7 +50,8 @@ class Scratchpad(Component):
     their way (thesis 5.1 and Figure 5.1).
 
     With ``scratchpad_alignment``, the lower bits of all addresses are taken as 0, which leaves less
-    to rotate. With word alignment there is no rotation, and one memory replaces two.
+    to rotate, but not those of an element that an ``m.v`` instruction writes. With word alignment
+    only such elements are rotated, and one memory replaces two.
 
     If no instruction uses it, there is no memory.
 
@@ -72,17 +73,18 @@ class Scratchpad(Component):
         self.roles = read_roles(config)
         # A memory has at least one port of each kind.
         self._reads = max(1, len(self.roles))
-        self._writes = max(1, len(write_roles(config)))
+        self._written = write_roles(config)
+        self._writes = max(1, len(self._written))
         super().__init__(
             {
                 "read": In(ScratchpadReadPort(config)).array(len(self.roles)),
-                "write": In(ScratchpadWritePort(config)).array(len(write_roles(config))),
+                "write": In(ScratchpadWritePort(config)).array(len(self._written)),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        if not (read_roles(self.config) or write_roles(self.config)):
+        if not (self.roles or self._written):
             return m
         rows = self.config.scratchpad_bytes // BANKS
         self._unused_bits = self.config.scratchpad_alignment.bit_length() - 1
@@ -138,7 +140,7 @@ class Scratchpad(Component):
                     bank.read[number].address.eq(Mux(wraps, next_row, row)),
                 ]
         for number, write in enumerate(self.write):
-            start = self._offset(write.address)
+            start = self._write_offset(number)
             row = write.address[_OFFSET_BITS:]
             next_row = Signal(row_bits, name=f"write_next_row_{number}")
             data, strobe = self._placed(m, number, start, write.data, write.strobe)
@@ -207,7 +209,7 @@ class Scratchpad(Component):
             m.d.sync += [
                 late_data.eq(write.data),
                 late_strobe.eq(write.strobe),
-                late_start.eq(self._offset(write.address)),
+                late_start.eq(self._write_offset(number)),
                 is_odd.eq(odd(write.address)),
             ]
             data, strobe = self._placed(m, number, late_start, late_data, late_strobe)
@@ -240,17 +242,28 @@ class Scratchpad(Component):
                 ram.read[number].address.eq(port.address[_OFFSET_BITS:]),
             ]
         for number, write in enumerate(self.write):
+            data, strobe = self._placed(
+                m, number, self._write_offset(number), write.data, write.strobe
+            )
             m.d.comb += ram.write[number].next_address.eq(write.address[_OFFSET_BITS:])
             m.d.sync += [
                 ram.write[number].address.eq(write.address[_OFFSET_BITS:]),
-                ram.write[number].data.eq(write.data),
-                ram.write[number].lanes.eq(write.strobe),
+                ram.write[number].data.eq(data),
+                ram.write[number].lanes.eq(strobe),
             ]
         return [ram.read[number].data for number in range(len(self.roles))]
 
     def _offset(self, address: Value) -> Value:
         """Place of an access's first byte within its row."""
         return Cat(Const(0, self._unused_bits), address[self._unused_bits : _OFFSET_BITS])
+
+    def _write_offset(self, number: int) -> Value:
+        """The same of write port ``number``; elements of ``m.v`` lie within the rows, too."""
+        unused = self._unused_bits
+        reduced = Capabilities.of(self.config).reduced
+        if self._written[number] == _RESULT and reduced:
+            unused = min(unused, *reduced.widths)
+        return Cat(Const(0, unused), self.write[number].address[unused:_OFFSET_BITS])
 
     @staticmethod
     def _placed(

@@ -205,7 +205,9 @@ struct MatrixVector {
         uint8_t* result = operand<T>(engine, op.a, mr);
         const uint8_t* matrix = operand<T>(engine, op.b, uint64_t{vl} * mr);
         const uint8_t* vector = kVector ? operand<T>(engine, op.c, vl) : matrix;
-        if (!result || !matrix || !vector) return kScratchpadRange;
+        // Rows of a matrix are as aligned as it.
+        const bool ragged = vl * sizeof(T) & engine.unaligned;
+        if (!result || !matrix || !vector || ragged) return kScratchpadRange;
         T values[kMost], copy[kMost];
         std::memcpy(copy, vector, kVector ? vl * sizeof(T) : 0);
         for (unsigned i = 0; i < mr; ++i)

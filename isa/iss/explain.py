@@ -7,7 +7,7 @@ from isa.faults import FaultCause
 from isa.instruction import BranchOp
 from isa.launch import START_REGISTERS
 from isa.program import Program
-from isa.table import FIELD_A, FIELD_C, MAX_FX, Instruction, Opcode, Unit, find
+from isa.table import FIELD_A, FIELD_C, MAX_FX, Extent, Instruction, Opcode, Unit, find
 from isa.workspace import DESCRIPTOR_BYTES, Workspace, WorkspaceError
 from support.errors import counted
 
@@ -149,6 +149,11 @@ def _scratchpad(word: int, row: Instruction, state: ProcessorState) -> str:
             return (
                 f"scratchpad address {start:#x} (r{register}) is not a multiple of "
                 f"{state.unaligned + 1}, as this engine needs"
+            )
+        if operand.extent is Extent.MATRIX and state.vl * row.width.bytes & state.unaligned:
+            return (
+                f"a row of {counted(state.vl * row.width.bytes, 'byte')} is not a multiple of "
+                f"{state.unaligned + 1}, as this engine needs{settings}"
             )
         if start + size > len(state.scratchpad):
             return (

@@ -377,7 +377,9 @@ def _vector(state: ProcessorState, row: Instruction, word: int, address: int) ->
         values = []
         for number, which in operands:
             start, count = registers[number], counts[which]
-            if start & unaligned or start + count * width > size:
+            # Rows of a matrix are as aligned as it.
+            places = start | vl * width if which == _MATRIX else start
+            if places & unaligned or start + count * width > size:
                 raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
             read = np.frombuffer(pad, element, count, start)
             values.append(read.reshape(mr, vl) if which == _MATRIX else read)

@@ -160,6 +160,8 @@ class RangeCheck(Component):
             self.columns.eq((address[:COLUMN_BITS] + size + COLUMN_BYTES - 1) >> COLUMN_BITS),
         ]
         faults = self.faults
+        if config.scratchpad_alignment > min(caps.reduced.widths, default=max(Width)).bytes:
+            long = long | self._ragged(m, vector)
         m.d.comb += faults.outside.eq(outside | Cat(long))
         if caps.memory:
             # The sign is among the upper bits even where it is the only one.
@@ -176,6 +178,15 @@ class RangeCheck(Component):
     def _unaligned(self, place: Value) -> Value:
         """Whether ``place`` lacks the alignment required of transfers and operands."""
         return place[: self.config.scratchpad_alignment.bit_length() - 1].any()
+
+    def _ragged(self, m: Module, vector: Value) -> Value:
+        """Whether a vector instruction has a matrix whose rows lack that alignment."""
+        caps = Capabilities.of(self.config)
+        # Rows follow each other without gaps.
+        row = Signal(self.config.vl_bits + max(Width), name="row_bytes")
+        m.d.comb += row.eq(self.vl << caps.width.unpack(self.decoded.width))
+        reduces = caps.is_form(self.decoded.kind, Opcode.MATRIX_VECTOR)
+        return vector & (reduces & self._unaligned(row))
 
     def _ranges(
         self,

@@ -54,7 +54,8 @@ def _vector_range(code: ProgramBuilder) -> None:
     room = code.config.scratchpad_bytes
     places = [code.scratchpad_address(min(span.size, room)) for span in spans]
     wrong = random.randrange(len(spans))
-    places[wrong] = _bad_scratchpad(code, spans[wrong].size)
+    if not code.ragged(row, vl) or random.random() < 0.5:
+        places[wrong] = _bad_scratchpad(code, spans[wrong].size)
     numbers = code.addresses(*places)
     numbers += [code.any_register()] * (len(row.operands) - len(numbers))
     code.emit(row.key, *numbers)

@@ -6,7 +6,7 @@ from isa.hazards import HazardModel
 from isa.instruction import fits
 from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Span
-from isa.table import BY_KEY, IMM14, IMM20
+from isa.table import BY_KEY, IMM14, IMM20, Instruction
 from isa.workspace import Workspace
 from pe.config import PeConfig
 
@@ -241,6 +241,13 @@ class ProgramBuilder:
     def _aligned(self, address: int) -> int:
         """``address``, rounded down to where the engine can begin an access."""
         return address & -self.config.scratchpad_alignment
+
+    def ragged(self, row: Instruction, vl: int) -> bool:
+        """Whether ``row`` has a matrix with rows of ``vl`` elements that begin where no access of
+        the engine can."""
+        if row.reduction is None or row.width is None:
+            return False
+        return vl * row.width.bytes % self.config.scratchpad_alignment != 0
 
     def in_table(self, span: Span) -> bool:
         """Whether ``span`` overlaps the table, which must not be written."""

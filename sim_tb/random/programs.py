@@ -11,7 +11,6 @@ from random import Random
 
 from isa.program import Span
 from isa.table import (
-    BY_KEY,
     IMM14,
     INSTRUCTIONS,
     MAX_FX,
@@ -244,6 +243,9 @@ class _Generator:
         value = random.choice(
             (low, high, random.randint(low, high), *random.choices(range(low, small + 1), k=4))
         )
+        step = self.config.scratchpad_alignment
+        if which == "vl" and any(self.code.ragged(row, value) for row in self.config.rows):
+            value = min(value + -value % step, high - high % step) or value
         self.code.set_vector(which, value)
 
     def vector(self) -> None:
@@ -257,7 +259,7 @@ class _Generator:
                 self.set_one(which)
         operation = self.place(row)
         if operation is None:
-            # Too large for the scratchpad.
+            # Too large for the scratchpad, or not aligned.
             for which, limit in (("vl", 8), ("mr", 4)):
                 if f"set.{which}" in self.config.instructions:
                     self.set_one(which, limit)
@@ -282,6 +284,8 @@ class _Generator:
         vl, mr = code.settings["vl"], code.settings["mr"]
         assert vl is not None
         assert mr is not None
+        if code.ragged(row, vl):
+            return None
         for _ in range(20):
             shape = VectorOperation(row, 0, 0, 0, vl, mr).spans
             if any(span.size > self.config.scratchpad_bytes for span in shape):
@@ -408,12 +412,6 @@ def random_config(seed: int) -> PeConfig:
         keys.add(_DECLARING)
     scratchpad = random.choice((64, 128, 512, 1024))
     address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
-    rows = [BY_KEY[key] for key in keys]
-    narrowest = min(
-        (row.width for row in rows if row.reduction is not None and row.width is not None),
-        default=Width.W64,
-    )
-    alignments = [width.bytes for width in Width if width <= narrowest]
     return PeConfig(
         instructions=frozenset(keys),
         instruction_words=random.choice((128, 256, 1024)),
@@ -428,5 +426,5 @@ def random_config(seed: int) -> PeConfig:
         load_store_queue=random.choice((2, 8, 64)),
         address_bits=address_bits,
         counters=random.random() < 0.5,
-        scratchpad_alignment=random.choice((1, random.choice(alignments))),
+        scratchpad_alignment=random.choice((1, random.choice([width.bytes for width in Width]))),
     )

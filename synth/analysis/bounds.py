@@ -164,22 +164,11 @@ def bounds_of(
 def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
     """Alignment of addresses. Since a smaller alignment needs a larger engine, the bound counts the
     positions in a scratchpad word at which accesses may begin."""
-
-    def needed(study: Study, facts: Facts) -> dict[int, int]:
-        found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
-        for word in study.facts.executed:
-            row = study.flow.rows[word]
-            if row.reduction is not None and row.width is not None:
-                # A row of a matrix can begin at any element, so the instruction itself needs this
-                # alignment.
-                found[word] = max(found.get(word, 1), WORD_BYTES // row.width.bytes)
-        return found
-
     bound = _settle(
         studies,
         "scratchpad_alignment",
         WORD_BYTES // config.scratchpad_alignment,
-        needed,
+        lambda study, facts: {word: WORD_BYTES // step for word, step in facts.alignment.items()},
         lambda value: max(value, 1),
         f"{FaultCause.SCRATCHPAD_RANGE.name}, {FaultCause.MISALIGNED.name}",
         tight,

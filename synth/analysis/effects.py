@@ -30,6 +30,7 @@ from .interval import (
     step_of,
     transfer,
     vector_spans,
+    vector_step,
 )
 from .needs import FX, MR, SLOTS, VL
 
@@ -219,7 +220,7 @@ class Effects:
                     varying.add(address)
                 ends.append(end)
             facts.touches(address, max(ends))
-            facts.lies(address, min(step_of(registers[span.register]) for span in spans))
+            facts.lies(address, vector_step(spans, registers, registers[VL], width))
             return True
 
         return effect

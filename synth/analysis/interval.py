@@ -4,6 +4,7 @@ A known value is a plain number, any other an :class:`Interval`. All functions a
 returned includes the result for every choice of numbers in the operands.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from isa.table import BranchOp, Instruction, Role, ScalarOp
@@ -187,6 +188,17 @@ def vector_spans(row: Instruction, word: int) -> tuple[VectorOperand, ...]:
         VectorOperand(operand.field.extract(word), operand.extent.by_vl, operand.extent.by_mr)
         for operand in row.scratchpad
     )
+
+
+def vector_step(
+    spans: Sequence[VectorOperand], registers: Sequence[Value], vl: Value, width: int
+) -> int:
+    """The largest of 1, 2, 4 and 8 that divides the addresses of ``spans``, and those of the rows
+    of a matrix among them, which have ``vl`` elements of ``width`` bytes."""
+    steps = [step_of(registers[span.register]) for span in spans]
+    if any(span.vl and span.mr for span in spans):
+        steps.append(width * step_of(vl))
+    return min(steps)
 
 
 def _registers(row: Instruction, word: int) -> dict[Role, int]:

@@ -23,7 +23,7 @@ from synth.errors import TrimError
 
 from .effects import held_range
 from .facts import Facts, whole
-from .interval import register_access, signed, step_of, transfer, vector_spans
+from .interval import register_access, signed, step_of, transfer, vector_spans, vector_step
 
 #: Records what an instruction has just done.
 _Note = Callable[[], None]
@@ -161,7 +161,7 @@ def _vector(
                 for span in spans
             ),
         )
-        facts.lies(address, min(step_of(registers[span.register]) for span in spans))
+        facts.lies(address, vector_step(spans, registers, vl, width))
 
     return note
 

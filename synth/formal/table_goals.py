@@ -153,6 +153,10 @@ def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
         outside[number] = (start + size > config.scratchpad_bytes) | (
             start % config.scratchpad_alignment != 0
         )
+    if any(operand.extent is Extent.MATRIX for operand in row.scratchpad):
+        assert row.width is not None
+        rows = t["vl"] << row.width.value
+        outside.append(rows % config.scratchpad_alignment != 0)
     faults: dict[str, Value] = {"outside": Cat(outside), "dram": Const(0, 1)}
     faults["misaligned"] = Const(0, 1)
     if row.unit is Unit.LOAD_STORE:

@@ -18,14 +18,7 @@ from pe.config import PeConfig
         ({"max_vl": 0}, "max_vl must be a whole number from 1 to 256, not 0"),
         ({"max_mr": 257}, "max_mr must be a whole number from 1 to 256, not 257"),
         ({"scratchpad_bytes": 32}, "scratchpad_bytes must be a power of two from 64 to 65536"),
-        (
-            {"instructions": frozenset({"halt", "m.v.add.max[8]"}), "scratchpad_alignment": 2},
-            "scratchpad_alignment must be a power of two from 1 to 1, not 2",
-        ),
-        (
-            {"instructions": frozenset({"halt", "m.v.add.max[16]"}), "scratchpad_alignment": 4},
-            "scratchpad_alignment must be a power of two from 1 to 2, not 4",
-        ),
+        ({"scratchpad_alignment": 16}, "scratchpad_alignment must be a power of two from 1 to 8"),
         ({"program": [0]}, "program must be a tuple of instruction words, or None"),
         ({"program": ()}, r"program must have 1 to 1024 words \(instruction_words\), not 0"),
         ({"program": (0,) * 17, "instruction_words": 16}, "program must have 1 to 16 words"),

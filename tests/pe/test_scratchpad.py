@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.scratchpad import Scratchpad, read_roles, write_roles
 from pe.vector.stages import read_cycles
@@ -55,6 +56,21 @@ def _bytes(word: int) -> list[int]:
             )
             for size, alignment in ((256, 8), (1024, 2), (1024, 8))
         ),
+        # Elements that lie anywhere in a word.
+        *(
+            PeConfig(
+                scratchpad_bytes=1024,
+                sram=sram,
+                scratchpad_alignment=alignment,
+                instructions=frozenset({*NO_VECTOR, f"m.v.nop.add[{bits}]"}),
+            )
+            for sram, alignment, bits in (
+                ("fpga", 8, 16),
+                ("fpga", 8, 8),
+                ("fpga", 4, 16),
+                ("behavioural", 8, 32),
+            )
+        ),
     ],
     ids=lambda config: (
         f"{config.sram}-{config.scratchpad_bytes}-{len(config.instructions)}"
@@ -67,6 +83,7 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
     dut = Scratchpad(config)
     rng = random.Random(seed)
     seen_wraps = seen_holds = 0
+    reduced = Capabilities.of(config).reduced
 
     def spot() -> int:
         place = rng.choice([rng.randrange(-HOT // 2, HOT // 2), rng.randrange(-8, 0)])
@@ -85,9 +102,13 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
         for _ in range(1500):
             before, written = written, set()
             updates = {}
-            for port in dut.write:
+            for role, port in zip(write_roles(config), dut.write, strict=True):
                 address = spot()
                 strobe = rng.choice([0, 0xFF, rng.randrange(256)])
+                if role == "result" and reduced:
+                    element = min(reduced.widths).bytes
+                    address += rng.randrange(0, config.scratchpad_alignment, element)
+                    strobe &= (1 << element) - 1
                 for i in range(8):
                     if (address + i) % size in before | written:
                         strobe &= ~(1 << i)

@@ -61,6 +61,18 @@ def test_a_check_for_another_size_is_found(sizes: dict[str, int], goal: str) -> 
     assert goal in failed("range check", replace(TRIMMED, **sizes))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
+def test_rows_of_matrices_are_checked() -> None:
+    """The instructions let them begin at every second byte."""
+    rows = replace(TRIMMED, scratchpad_alignment=8)
+    unit, relation, _ = SIZED_UNITS["range check"]
+    found = prove_relation(
+        cut(unit(FULL), "full"), cut(unit(rows), "trimmed"), relation((FULL, rows))
+    )
+    assert found.holds, found.failures
+    assert "faults are those of the instruction table" in failed("range check", rows)
+
+
 @pytest.mark.parametrize(
     ("unit", "change", "goal"),
     [

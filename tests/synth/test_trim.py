@@ -255,7 +255,7 @@ def test_unions_take_the_most_of_all() -> None:
     assert bounds["max_mr"].profiled == ()
 
 
-def test_matrices_that_no_run_reached_keep_the_scratchpad_fine_grained() -> None:
+def test_matrices_that_no_run_reached_fault_where_their_rows_are_not_aligned() -> None:
     program = assemble(
         "ld.reg [64-bit] r6, r5\nmov r8, r6\nld.sram [8-bit] r6, r6, r0\nbge r8, r7, few\n"
         "m.v.add.add [8-bit] r6, r6, r6\nfew: halt\n"
@@ -265,7 +265,18 @@ def test_matrices_that_no_run_reached_keep_the_scratchpad_fine_grained() -> None
     assert 4 not in profile.facts.executed
     result = report(program, FULL, [profile], allow_uncovered=True)
     assert "m.v.add.add[8]" in result.trimmed.instructions
-    assert result.trimmed.scratchpad_alignment == 1
+    alignment = next(bound for bound in result.bounds if bound.name == "scratchpad_alignment")
+    assert (alignment.basis, alignment.size) == ("profiled", 8)
+    assert alignment.guard.startswith("SCRATCHPAD_RANGE")
+
+
+@pytest.mark.parametrize(("vl", "alignment"), [(4, 8), (6, 4), (5, 2)])
+def test_rows_of_matrices_decide_the_alignment(vl: int, alignment: int) -> None:
+    program = assemble(
+        f"mov r1, #{vl}\nset.vl r1\nmov r2, #64\nmov r3, #128\n"
+        "m.v.add.min [16-bit] r2, r3, r0\nmemfence\nhalt\n"
+    )
+    assert trim(program, FULL).scratchpad_alignment == alignment
 
 
 def test_only_programs_that_load_need_a_run_on_hardware() -> None:

@@ -184,8 +184,10 @@ void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
             .writes = i == 0 && !memory,
             .start = static_cast<uint32_t>((start & (m_sizes.scratchpad_bytes - 1)) / kRangeBytes),
             .end = static_cast<uint32_t>(end)};
+        // Rows of a matrix are as aligned as it.
+        const uint64_t row = extent == kExtentMatrix ? found.vl << word.width : 0;
         const bool beyond = (start > most) | (end > m_sizes.scratchpad_bytes / kRangeBytes) |
-                            ((start & unaligned) != 0);
+                            (((start | row) & unaligned) != 0);
         outside |= (extent != kNoExtent) & beyond;
     }
     found.beats = word.beats(found.vl, found.mr);

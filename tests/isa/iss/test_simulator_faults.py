@@ -249,6 +249,14 @@ def test_alignment_of_vectors(memory: DramImage, key: str, alignment: int) -> No
             assert cause is (FaultCause.SCRATCHPAD_RANGE if bad else FaultCause.NONE), offset
 
 
+@pytest.mark.parametrize("mr", [1, 3])
+@pytest.mark.parametrize(("bits", "vl", "bad"), [(16, 4, 0), (16, 6, 1), (32, 2, 0), (8, 4, 1)])
+def test_alignment_of_rows(memory: DramImage, bits: int, vl: int, mr: int, bad: int) -> None:
+    word = encode(BY_KEY[f"m.v.add.min[{bits}]"], (10, 11, 12))
+    cause = run(memory, word, vl=vl, mr=mr, scratchpad_alignment=8)
+    assert cause is (FaultCause.SCRATCHPAD_RANGE if bad else FaultCause.NONE)
+
+
 @pytest.mark.parametrize("load", [True, False])
 def test_alignment_of_transfers(memory: DramImage, load: bool) -> None:
     word = encode(BY_KEY[f"{'ld' if load else 'st'}.sram[8]"], (10, 11, 12))
@@ -349,6 +357,26 @@ def test_the_line_about_a_fault(
     keys = frozenset(row.key for row in INSTRUCTIONS if not row.special)
     program = assemble(source, name="t.s")
     outcome = kind(program, memory, registers=32, instructions=keys).run()
+    assert outcome.fault == line
+
+
+@pytest.mark.parametrize("kind", [Simulator, CompiledSimulator])
+@pytest.mark.parametrize(
+    ("vl", "line"),
+    [
+        (4, ""),
+        (
+            6,
+            "t.s:3: m.v.add.min [16-bit] r0, r0, r0: a row of 12 bytes is not a multiple of 8, as "
+            "this engine needs; VL 6, MR 1",
+        ),
+    ],
+)
+def test_the_line_about_rows(memory: DramImage, vl: int, line: str, kind: type[Simulator]) -> None:
+    program = assemble(
+        f"mov r1, #{vl}\nset.vl r1\nm.v.add.min [16-bit] r0, r0, r0\nhalt", name="t.s"
+    )
+    outcome = kind(program, memory, scratchpad_alignment=8).run()
     assert outcome.fault == line
 
 
