@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
 from hdl.clock_gate import needs_clock
@@ -17,7 +17,7 @@ from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
-from pe.capabilities import Capabilities
+from pe.capabilities import FOLDED, Capabilities
 from pe.config import PeConfig
 
 #: Bits of the number of the last byte used in a word.
@@ -190,12 +190,35 @@ def is_product(code: Value, needs: Capabilities) -> Value:
     return one_of(code, [1], needs.flag(needs.products).values)
 
 
+def narrow_bits(config: PeConfig) -> int:
+    """Bits of the value of a row of narrow elements, with one more for differences of them. In
+    gates the stages have zeros beyond them and not the sign, which would move with every beat.
+    Elsewhere, and where no value has more bits, this is more than any has."""
+    needs = Capabilities.of(config).vector
+    bits = needs.reduced.of_widths(FOLDED).total_bits + 1
+    zeros = config.sram == "macro" and needs.reduced.of_widths(FOLDED).rows
+    return bits if zeros and bits < needs.total_bits else needs.total_bits + 2
+
+
+def is_narrow(m: Module, config: PeConfig, result: ResultFields) -> Value:
+    """Whether ``result`` is of a row of narrow elements with zeros beyond :func:`narrow_bits`."""
+    needs = Capabilities.of(config).vector
+    if narrow_bits(config) > needs.total_bits:
+        return Const(0, 1)
+    narrow = Signal(name="of_narrow")
+    m.d.comb += narrow.eq(
+        is_reduced(result.reduction, needs) & is_width(result.width, FOLDED, needs)
+    )
+    return narrow
+
+
 def value_pair(needs: Capabilities) -> data.StructLayout:
     """Output of the vertical stage to the horizontal one; members that nothing needs are absent.
 
     Members:
         lower, upper: signed. Element-wise: the lanes; products have twice the elements' width and
-            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined.
+            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined,
+            narrow ones with zeros beyond :func:`narrow_bits`.
         below_lower, below_upper: products of 64-bit elements are
             ``lower:below_lower + (upper:below_upper << 32)``, 96-bit numbers both.
     """

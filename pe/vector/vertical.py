@@ -27,6 +27,7 @@ from .beat import (
     is_reduced,
     is_width,
     keep_place,
+    narrow_bits,
     numbers_of,
     operand_beat,
     value_beat,
@@ -288,8 +289,10 @@ class VectorVertical(Component):
                 fold.tail.eq(result.tail),
                 fold.active.eq(folded),
             ]
-            lower.append(fold.lower)
-            upper.append(fold.upper)
+            bits = narrow_bits(self.config)
+            for half, value in ((lower, fold.lower), (upper, fold.upper)):
+                signs = value[-1].replicate(max(0, bits - len(value)))
+                half.append(Cat(value, signs) if bits <= needs.total_bits else value)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = shared_instance(total, platform)

@@ -8,6 +8,7 @@ import pytest
 
 from isa.table import INSTRUCTIONS
 from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
+from pe.vector.beat import narrow_bits
 from sim_tb.waves.cycles import read_cycles
 from tests.pe.vector.vector_bench import hostile_memory, random_command, run
 
@@ -37,7 +38,8 @@ def test_every_instruction_on_random_operands(seed: int) -> None:
 
 
 def test_gates_move_only_with_what_a_beat_needs(tmp_path: Path) -> None:
-    """Registers of products with products, and the place of a result with its write."""
+    """Registers of products with products, the place of a result with its write, and no bits
+    beyond a narrow row's value."""
     rng = random.Random(4)
     config = PeConfig(sram="macro")
     keys = ["m.v.mul.add[16]", "m.v.add.min[16]", "v.v.sub[16]", "m.v.mul.add[8]", "v.v.mul[32]"]
@@ -50,13 +52,18 @@ def test_gates_move_only_with_what_a_beat_needs(tmp_path: Path) -> None:
         vertical + "\\beat_1.value.result.product",
         horizontal + "\\beat.result.address",
         horizontal + "pair_write",
+        horizontal + "value",
+        horizontal + "narrow",
+        horizontal + "complete",
     )
-    products = places = 0
+    products = places = rows = 0
     cycles = read_cycles(trace, "bench.top.clk", names)
-    for (carries, partial, product, place, write), now in pairwise(cycles):
-        later_carries, later_partial, _, later_place, _ = now
+    for (carries, partial, product, place, write, *_), now in pairwise(cycles):
+        later_carries, later_partial, _, later_place, _, value, narrow, complete = now
         moves = carries != later_carries or partial >> 64 != later_partial >> 64
         assert product or not moves
         assert write or place == later_place
+        assert not narrow or value >> narrow_bits(config) == 0
         products, places = products + moves, places + (place != later_place)
-    assert min(products, places) > 10
+        rows += narrow & complete
+    assert min(products, places, rows) > 10

@@ -7,8 +7,10 @@ from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
 from hdl.config import SramKind
+from hdl.emission import emit
 from isa.table import INSTRUCTIONS, VerticalOp, Width
 from pe.config import PeConfig
+from pe.vector.horizontal import VectorHorizontal
 from pe.vector.unit import VectorUnit
 from tests.pe.vector.vector_bench import hostile_memory, random_command, run
 
@@ -35,6 +37,8 @@ GROUPS = {
     },
     "only matrix": {row.key for row in ROWS if row.reduction is not None},
     "long sums, short products": {"m.v.add.add[64]", "m.v.mul.max[8]", "v.v.mul[16]"},
+    "long sums, short minima": {"m.v.sub.add[64]", "m.v.nop.min[8]"},
+    "long products, short minima": {"m.v.mul.max[64]", "m.v.add.min[16]", "m.v.mul.max[8]"},
     "long products, short sums": {"v.v.mul[64]", "m.v.nop.add[8]"},
 }
 
@@ -60,6 +64,12 @@ def test_groups(name: str) -> None:
     """With macros: only they have gated clocks."""
     keys = GROUPS[name]
     _run(keys, "macro", len(name), 4 if len(keys) < 6 else 0)
+
+
+def test_values_of_other_widths_are_written_once() -> None:
+    """Verilog of a stage whose values have not all the bits of a narrow row."""
+    stage = VectorHorizontal(_config(GROUPS["belief propagation"], "macro"))
+    assert len(emit(stage, "stage").modules["stage"]) < 200_000
 
 
 @pytest.mark.parametrize("row", random.Random(5).sample(ROWS, 16), ids=lambda row: row.key)
