@@ -23,7 +23,8 @@ from synth.timing.liberty import CELLS, FLIP_FLOP, liberty_text
 from tests.soc.four_states.icarus import icarus
 
 LIBRARY = parse_library(liberty_text())
-TARGETS = ("nangate45", "xc7", "ecp5", "gowin")
+#: In the first, enables that only save a clock are 1 (:mod:`hdl.clock_gate`).
+TARGETS = ("generic", "nangate45", "xc7", "ecp5", "gowin")
 PROGRAMS = 300
 #: Cell, width of its port that writes, and of its port that reads.
 RAMS = (
