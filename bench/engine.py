@@ -20,11 +20,12 @@ from soc.generate.generate import generate as write_verilog
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS, preset
 from synth.physical.area import synthesise
+from synth.physical.chip_area import design_area
 from synth.physical.devices import GRADES
 from synth.power.power import THESIS_MHZ
 from synth.sram import GATE_UM2
 from vip.energy import MEASURED_ENGINE, STATES
-from vip.preset_list import MEASURED, figure_name, measure_areas
+from vip.preset_list import MEASURED, figure_name
 from vip.synthesis.clocks import timing
 from vip.synthesis.layout import layout
 from vip.synthesis.placement import place
@@ -269,10 +270,11 @@ def _layer(pairs: bool) -> KernelJob:
 @experiment(presets=tuple(PRESETS), tools=SYNTHESIS, minutes=40)
 def presets() -> Iterator[Measurement]:
     """Area of every preset: gates and bits of memory, and cells of both kinds of FPGA."""
-    for name in PRESETS:
-        areas = measure_areas([name], say)[name]
+    for name, config in PRESETS.items():
         for target, measures in MEASURED.items():
+            say(f"{name} for {target}")
+            values = design_area(config, target).values
             for measure in measures:
-                value = areas[target][measure]
                 unit = {"logic_ge": "GE", "sram_bits": "bits"}.get(measure, measure)
-                yield Measurement(figure_name(name, target, measure), value, unit, 0.01)
+                figure = figure_name(name, target, measure)
+                yield Measurement(figure, values[measure], unit, 0.01)

@@ -1,12 +1,11 @@
 """The verb ``presets``: their engines, ports, memory, area, and the devices that they fit.
 
 Areas are measured: ``vip bench presets --record`` records those of all presets in
-``bench/results/presets.json``, which :func:`recorded_presets` reads, and :func:`measure_areas`
-synthesises them on demand.
+``bench/results/presets.json``, which :func:`presets` reads.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,7 @@ from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown, counted
-from synth.physical.chip_area import design_area
 from synth.physical.devices import DEVICES
-
-from .progress import Progress, naming, silent
 
 #: Target -> measures that are recorded for each preset.
 MEASURED: Mapping[str, Sequence[str]] = {
@@ -111,38 +107,29 @@ class PresetList(Shown):
         return {**self.to_json(), "presets": {name: self.cells(name) for name in PRESETS}}
 
 
-def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
-    """All presets, with the areas of the record.
-
-    ``presets().fitting("xc7a100t")`` are those that fit the device.
-
-    Parameters:
-        measure: synthesise them instead, which takes minutes per preset that is not cached.
-        progress: called with each synthesis.
-
-    Raises:
-        SynthesisError: Yosys refuses a design.
-    """
-    if measure:
-        areas = measure_areas(tuple(PRESETS), naming(progress, "presets"))
-        return PresetList(areas=areas, origin="synthesised now")
-    return recorded_presets()
-
-
 def figure_name(preset: str, target: str, measure: str) -> str:
     """Name of a figure in the record."""
     return f"{preset}_{target}_{measure}".replace("-", "_")
 
 
-def recorded_presets(path: Path = _RECORD) -> PresetList:
-    """All presets, with areas where the record is complete; an installation without sources has no
-    record."""
+def presets(record: Path = _RECORD) -> PresetList:
+    """All presets, with areas where the record is complete.
+
+    ``presets().fitting("xc7a100t")`` are those that fit the device.
+
+    Parameters:
+        record: file of ``vip bench presets --record``; without one, or if it is incomplete, areas
+            are unknown.
+
+    Raises:
+        AttributeError: the figures in the file are of another form.
+    """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        results = {name: figure["value"] for name, figure in record["results"].items()}
-        commit = str(record["provenance"]["commit"])
+        content = json.loads(record.read_text(encoding="utf-8"))
+        results = {name: figure["value"] for name, figure in content["results"].items()}
+        commit = str(content["provenance"]["commit"])
     except (OSError, ValueError, KeyError, TypeError):
-        return PresetList(areas={}, origin="no record; vip presets --measure measures them")
+        return PresetList(areas={}, origin="no record; vip bench presets measures them")
     areas: dict[str, Areas] = {}
     for preset in PRESETS:
         with suppress(KeyError):
@@ -151,26 +138,6 @@ def recorded_presets(path: Path = _RECORD) -> PresetList:
                 for target, measures in MEASURED.items()
             }
     return PresetList(areas=areas, origin=f"recorded at commit {commit[:12]}")
-
-
-def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:
-    """Synthesise presets for every target: minutes per preset that is not cached.
-
-    Parameters:
-        names: of presets. step: called with the name of the next step.
-
-    Raises:
-        SynthesisError: Yosys refuses a design.
-    """
-    areas: dict[str, Areas] = {}
-    for name in names:
-        measured = {}
-        for target, measures in MEASURED.items():
-            step(f"{name} for {target}")
-            values = design_area(PRESETS[name], target).values
-            measured[target] = {measure: values[measure] for measure in measures}
-        areas[name] = measured
-    return areas
 
 
 def _size(count: int) -> str:

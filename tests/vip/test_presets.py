@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-import vip.preset_list as module
 from soc.generate.presets import PRESETS
 from synth.physical.chip_area import design_area
 from synth.physical.devices import FILL, find_device
 from vip.cli.console import console
-from vip.preset_list import MEASURED, PresetList, figure_name, recorded_presets
+from vip.preset_list import MEASURED, PresetList, figure_name, presets
 
 
 def areas(luts):
@@ -66,22 +65,22 @@ def test_a_preset_fits_where_no_resource_is_filled_too_far():
 
 def test_records_are_read_and_incomplete_ones_leave_presets_out(tmp_path):
     path = tmp_path / "presets.json"
-    assert recorded_presets(path).origin.startswith("no record")
-    assert not recorded_presets(path).areas
+    assert presets(path).origin.startswith("no record")
+    assert not presets(path).areas
     content = record(100.0)
     path.write_text(json.dumps(content))
-    found = recorded_presets(path)
+    found = presets(path)
     assert found.origin == "recorded at commit abc"
     assert found.areas["vault-axi"] == areas(100.0)
     del content["results"][figure_name("tiny", "ecp5", "brams")]
     path.write_text(json.dumps(content))
-    assert set(PRESETS) - set(recorded_presets(path).areas) == {"tiny"}
+    assert set(PRESETS) - set(presets(path).areas) == {"tiny"}
     path.write_text("[]")
-    assert recorded_presets(path).origin.startswith("no record")
+    assert presets(path).origin.startswith("no record")
 
 
 def test_the_record_of_the_checkout_has_all_presets():
-    assert set(recorded_presets().areas) == set(PRESETS)
+    assert set(presets().areas) == set(PRESETS)
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -89,7 +88,7 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
     path = tmp_path / "presets.json"
     if there:
         path.write_text(json.dumps(record(90_000.0)))
-    monkeypatch.setattr(module, "recorded_presets", lambda: recorded_presets(path))
+    monkeypatch.setattr("vip.presets", lambda: presets(path))
     # The console took its width when it was made.
     monkeypatch.setattr(console, "width", 200)
     code, text, _ = vip("presets", "--json", "out.json")
@@ -102,7 +101,7 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
         assert "90,000" in text
         assert report["presets"]["fpga"]["fits"] == ["xc7a200t", "xc7k325t", "xc7vx690t"]
     else:
-        assert "vip presets --measure" in text
+        assert "vip bench presets" in text
         assert report["presets"]["fpga"]["areas"] is None
         assert "recorded" not in text
 
@@ -121,7 +120,7 @@ def test_area_of_a_vault_is_that_of_its_engines_and_its_memory(monkeypatch):
 
 
 def test_the_table_of_a_notebook_has_the_cells_of_the_command(vip):
-    html = unescape(recorded_presets()._repr_html_())
+    html = unescape(presets()._repr_html_())
     (rows,) = re.findall("<table><caption[^>]*>presets</caption>(.*?)</table>", html)
     table = [re.findall("<td[^>]*>(.*?)</td>", row) for row in rows.split("<tr>")[1:]]
     assert table[0] == ["", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5", "ports", "fits"]

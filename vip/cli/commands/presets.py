@@ -1,14 +1,11 @@
 """``vip presets``: the named configurations."""
 
-from typing import Annotated
-
-import typer
 from rich.table import Table
 
 import vip
 from soc.generate.presets import PRESETS
 from synth.physical.devices import DEVICES, FILL
-from vip.cli.console import console, shown, table
+from vip.cli.console import console, table
 from vip.output import write_json
 
 from .options import JsonOption
@@ -24,24 +21,15 @@ def _table(*heads: str) -> Table:
 
 
 def presets(
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure", help="Synthesise whatever isn't cached instead of using recorded results."
-        ),
-    ] = False,
     json: JsonOption = None,
 ) -> None:
     """List the presets with engines, ports, memory, area and the FPGAs they fit.
 
-    Areas come from the record of vip bench presets; "?" means that none is recorded. With
-    --measure, Yosys measures them, which takes minutes per configuration unless its parts are
-    cached.
+    Areas come from the record of vip bench presets; "?" means that none is recorded.
 
     Example: vip presets
     """
-    with shown() as progress:
-        listed = vip.presets(measure=measure, progress=progress)
+    listed = vip.presets()
     for heads in (("machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5"), ("ports", "fits")):
         rows = _table("preset", *heads)
         for name in PRESETS:
