@@ -4,15 +4,15 @@ Gate n of the netlist is ``gn`` in them, and net n is ``nn``; bits of ports have
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from itertools import pairwise
 from math import pi
 from pathlib import Path
 from typing import Any
 
 from support.extras import need
 
+from .parasitics import Point, net_trees
 from .placement import What
 from .routing import Routes, moved
 
@@ -115,76 +115,30 @@ def to_spef(routes: Routes, top: str, wire_ff: float | None = None) -> Iterator[
     Parameters:
         wire_ff: fF of a um on each layer; None: of the layer.
     """
-    lattice, lef = routes.lattice, routes.lattice.lef
     yield '*SPEF "IEEE 1481-1998"'
     yield f'*DESIGN "{top}"\n*DATE ""\n*VENDOR "VIP"\n*PROGRAM "VIP"\n*VERSION "1"'
     yield '*DESIGN_FLOW ""\n*DIVIDER /\n*DELIMITER :\n*BUS_DELIMITER [ ]'
     yield "*T_UNIT 1 NS\n*C_UNIT 1 FF\n*R_UNIT 1 OHM\n*L_UNIT 1 HENRY"
-    wires = [lef.layers[name] for name in lattice.layers]
-    cuts = [lef.rules[cut].get("RESISTANCE", 0) / 1000 for cut in lattice.cuts]
-    trees, reached = _trees(routes), set(map(tuple, routes.pin_vias().tolist()))
     netlist = routes.placed.netlist
     ports = {**dict.fromkeys(netlist.inputs, "I"), **dict.fromkeys(netlist.outputs, "O")}
-    for net, terminals in routes.nets.items():
-        farads: defaultdict[str, float] = defaultdict(float)
-        resistors: list[tuple[str, str, float]] = []
+    for net, tree in net_trees(routes, wire_ff):
         # Nodes of the lattice get numbers, pins keep their names.
-        names: dict[tuple[int, int, int], str] = {}
-        for a, b, place, um in trees[net]:
-            ends = [names.setdefault(node, f"n{net}:{len(names) + 1}") for node in (a, b)]
-            if um:
-                load = um * (wires[place].ff if wire_ff is None else wire_ff)
-                for end in ends:
-                    farads[end] += load / 2
-            resistors.append((ends[0], ends[1], um * wires[place].ohm if um else cuts[place + 1]))
-        for terminal in terminals:
-            for place, x, y in routes.places[terminal]:
-                fixed = len(routes.places[terminal]) == 1
-                if fixed or (net, x, y) in reached:
-                    node = names.setdefault((place, x, y), f"n{net}:{len(names) + 1}")
-                    ohm = cuts[0] if (net, x, y) in reached else 0.0
-                    resistors.append((name_of(routes, terminal), node, ohm))
-        yield f"\n*D_NET n{net} {sum(farads.values()):.5g}\n*CONN"
-        for number, terminal in enumerate(terminals):
+        names: dict[Point, str] = {pin: name_of(routes, pin) for pin in tree.terminals}
+        for one, other, _ in tree.resistors:
+            for point in (one, other):
+                names.setdefault(point, f"n{net}:{len(names) + 1}")
+        yield f"\n*D_NET n{net} {sum(tree.ff.values()):.5g}\n*CONN"
+        for number, terminal in enumerate(tree.terminals):
             way = ports[terminal[1]] if terminal[0] < 0 else "I" if number else "O"
             yield f"*{'P' if terminal[0] < 0 else 'I'} {name_of(routes, terminal)} {way}"
         yield "*CAP"
-        for number, (end, part) in enumerate(farads.items(), 1):
-            yield f"{number} {end} {part:.5g}"
+        for number, (end, part) in enumerate(tree.ff.items(), 1):
+            yield f"{number} {names[end]} {part:.5g}"
         yield "*RES"
-        for number, (one, other, ohm) in enumerate(resistors, 1):
+        for number, (one, other, ohm) in enumerate(tree.resistors, 1):
             # Some readers take no resistor of 0.
-            yield f"{number} {one} {other} {max(ohm, 1e-3):.5g}"
+            yield f"{number} {names[one]} {names[other]} {max(ohm, 1e-3):.5g}"
         yield "*END"
-
-
-def _trees(routes: Routes) -> Mapping[int, list[tuple[Any, Any, int, float]]]:
-    """Of each net, its wires from one node to the next, and its vias: both nodes, the layer (of a
-    via the lower one), and its length in um."""
-    lattice = routes.lattice
-    trees: defaultdict[int, list[tuple[Any, Any, int, float]]] = defaultdict(list)
-    points: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
-
-    def point(net: int, place: int, x: int, y: int) -> None:
-        points[net, place, y if place % 2 else x].add(x if place % 2 else y)
-
-    for net, place, x, y in routes.ends.tolist():
-        point(net, place, x, y)
-    for net, place, x, y in routes.vias().tolist():
-        point(net, place, x, y)
-        point(net, place + 1, x, y)
-        trees[net].append(((place, x, y), (place + 1, x, y), place, 0.0))
-    for net, place, x, *ends in routes.jogs().tolist():
-        for y in ends:
-            point(net, place, x, y)
-        trees[net].append(((place, x, ends[0]), (place, x, ends[1]), place, 0.0))
-    for net, place, track, start, end in routes.tracks().tolist():
-        inner = sorted({start, end, *(v for v in points[net, place, track] if start <= v <= end)})
-        pitch = lattice.pitch(place, along=True) / 1000
-        for a, b in pairwise(inner):
-            ends = [(place, at, track) if place % 2 else (place, track, at) for at in (a, b)]
-            trees[net].append((ends[0], ends[1], place, (b - a) * pitch))
-    return trees
 
 
 def need_gds_writer() -> None:

@@ -6,6 +6,7 @@ Only statements of LEF 5.6 that say these are read; all others are skipped.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
@@ -76,7 +77,7 @@ class Lef:
         if not self.cells:
             raise SynthesisError(f"{', '.join(map(str, paths))}: no cell (MACRO) in it")
 
-    @property
+    @cached_property
     def row_nm(self) -> int:
         """Height of a row of cells, which is that of every cell.
 
@@ -88,12 +89,12 @@ class Lef:
             raise SynthesisError(f"LEF: cells have {len(heights)} heights; rows need one")
         return heights.pop()
 
-    @property
+    @cached_property
     def site_nm(self) -> int:
         """Width of a site."""
         return gcd(*(cell.width for cell in self.cells.values()))
 
-    @property
+    @cached_property
     def row(self) -> int:
         """Steps of a row: as many as make a step about as long as a site is wide, since the
         placer's time grows with the numbers of its lengths."""
@@ -102,7 +103,7 @@ class Lef:
             steps -= 1
         return steps
 
-    @property
+    @cached_property
     def um(self) -> tuple[float, float]:
         """A site and a step."""
         return self.site_nm / _NM, self.row_nm / self.row / _NM

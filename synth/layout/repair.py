@@ -14,14 +14,16 @@ from math import ceil
 from typing import NamedTuple
 
 from synth.errors import SynthesisError
-from synth.netlist import Gate, Netlist
+from synth.netlist import CLOCK, Gate, Netlist
 from synth.physical.asic import is_single
 from synth.sram import SramTimes
 from synth.timing.cell_library import Cell, CellLibrary, Wires
 from synth.timing.registers import port_register
 from synth.timing.timer import RC_NS, Timer
 
+from .clock_tree import balanced, of_clock, with_clock
 from .floorplan import Place
+from .parasitics import estimated
 from .placement import PlacedCells, What
 from .sizing import sized
 
@@ -281,8 +283,11 @@ def buffered(
             sources[net] = at, what[0]
         else:
             sinks[net].append((at, *time.of(net, what), what))
+    root = placed.netlist.inputs.get(CLOCK, ())
     chosen = []
     for net, (source, number) in sources.items():
+        if net in root or (number >= 0 and of_clock(gates[number], library)):
+            continue
         xs, ys = zip(source, *(sink[0] for sink in sinks[net]), strict=True)
         load = wire.ff * (max(xs) - min(xs) + max(ys) - min(ys))
         load += sum(ff for _, ff, _, _ in sinks[net])
@@ -380,18 +385,32 @@ def repaired(
     Raises:
         SynthesisError: the library has no buffer.
     """
-    macros = SramTimes(library.node_nm)
-
-    def timed(cells: PlacedCells) -> Timer:
-        return Timer(cells.netlist, library, macros, replace(wire, um=cells.lengths()))
-
-    timer = timed(placed)
+    timer = _timer(placed, library, wire)
     for share, price in _ROUNDS:
         grown = buffered(placed, library, wire, timer, aim_ns)
-        timer = timed(grown)
+        timer = _timer(grown, library, wire)
         sized(timer, share * aim_ns, price=price, turns=_TURNS)
-    kinds = timer.kinds()[: len(grown.netlist.gates)]
-    gates = (
-        replace(gate, kind=kind) for gate, kind in zip(grown.netlist.gates, kinds, strict=True)
-    )
-    return replace(grown.netlist, gates=tuple(gates)), grown.places
+    return _with_sizes(grown.netlist, timer), grown.places
+
+
+def adjusted(
+    placed: PlacedCells, library: CellLibrary, wire: Wires, aim_ns: float
+) -> tuple[Netlist, Mapping[str, Place]]:
+    """As :func:`repaired`, for a legal placement of its result: other sizes of cells, and of the
+    clock's drivers, since cells and wires are not quite where they should be."""
+    better = balanced(placed, library, wire)
+    timer = _timer(better, library, wire)
+    share, price = _ROUNDS[-1]
+    sized(timer, share * aim_ns, price=price, turns=_TURNS)
+    return _with_sizes(better.netlist, timer), placed.places
+
+
+def _timer(cells: PlacedCells, library: CellLibrary, wire: Wires) -> Timer:
+    wires = with_clock(cells.netlist, library, estimated(cells, library, wire))
+    return Timer(cells.netlist, library, SramTimes(library.node_nm), wires)
+
+
+def _with_sizes(netlist: Netlist, timer: Timer) -> Netlist:
+    kinds = timer.kinds()[: len(netlist.gates)]
+    gates = zip(netlist.gates, kinds, strict=True)
+    return replace(netlist, gates=tuple(replace(gate, kind=kind) for gate, kind in gates))

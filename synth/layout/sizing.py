@@ -14,6 +14,8 @@ from synth.timing.cell_library import CellLibrary
 from synth.timing.tables import CellTables, Numbers, Values
 from synth.timing.timer import RC_NS, Timer
 
+from .clock_tree import UNIT
+
 #: Share of the aim in which the weight of a path falls to 1/e.
 _TAU = 0.03
 #: Highest exponent of a weight.
@@ -35,8 +37,8 @@ def sized(timer: Timer, aim_ns: float, *, price: float, turns: int) -> None:
     most = _most_ff(timer.library)
     larger, smaller = _neighbours(timer.library, timer.tables, most)
     draw = np.random.default_rng(1)
-    # Registers of ports are not in the netlist.
-    inside = np.array([gate.unit not in ("input", "output") for gate in timer.gates])
+    # Registers of ports are not in the netlist, and clocks have their sizes.
+    inside = np.array([gate.unit not in ("input", "output", UNIT) for gate in timer.gates])
     real = (timer.cell >= 0) & inside
 
     def score() -> tuple[float, float]:

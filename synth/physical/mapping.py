@@ -12,7 +12,9 @@ from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from pe.config import PeConfig
 from soc.generate.generate import verilog as emitted
+from support.errors import unknown
 from support.processes import workers
+from synth.errors import SynthesisError
 from synth.netlist import Netlist, join, read_module
 from synth.timing.cell_library import parse_library
 
@@ -164,18 +166,28 @@ def unit_netlist(module: str, result: CellCount) -> Netlist:
 
 
 def engine_netlist(
-    emission: Emission, target: Target, progress: Progress | None = None, jobs: int | None = None
+    emission: Emission,
+    target: Target,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    unit: str | None = None,
 ) -> Netlist:
     """The netlist of an engine: the mapped units, joined without optimisation across them.
 
     Parameters:
         emission: of an engine with memory macros. target: of standard cells.
         progress, jobs: see :func:`each_unit`.
+        unit: of this unit alone.
 
     Raises:
-        SynthesisError: Yosys refuses the design.
+        SynthesisError: Yosys refuses the design, or the engine has no such unit of its own cells.
     """
     parts = units(emission)
+    if unit is not None:
+        parts = tuple(part for part in parts if not part.opened)
+        if unit not in (names := [part.name for part in parts]):
+            raise SynthesisError(unknown("unit", unit, names))
+        parts = (parts[names.index(unit)],)
     recipes = choose_recipes(parts, target, emission, progress, jobs)
 
     def work(unit: EngineUnit) -> dict[str, CellCount]:

@@ -17,11 +17,13 @@ __all__ = [
     "CellLibrary",
     "CellState",
     "LibertyError",
+    "Parasitics",
     "Pin",
     "PowerArc",
     "TimingArc",
     "TimingTable",
     "WireLoad",
+    "Wires",
     "parse_library",
     "read_library",
 ]
@@ -194,11 +196,33 @@ class WireLoad:
 
 @dataclass(frozen=True)
 class Wires:
-    """Wires of a routing layer, fF and ohm of a um, and of a layout: net -> um, 0 of others."""
+    """A um of wire of a routing layer: fF and ohm."""
 
     ff: float
     ohm: float = 0.0
-    um: Mapping[int, float] = field(default_factory=dict)
+
+    def of(self, um: Mapping[int, float]) -> "Parasitics":
+        """Those of nets with ``um`` of it."""
+        ff, ohm = ({net: value * one for net, value in um.items()} for one in (self.ff, self.ohm))
+        return Parasitics(ff, ohm)
+
+
+@dataclass(frozen=True)
+class Parasitics:
+    """What a layout adds to a netlist.
+
+    Attributes:
+        ff, ohm: of each net's wire, 0 of others.
+        ways: a gate's number in the netlist (-1: a port), pin and bit -> ohm from the net's driver
+            instead of the net's, as if all of the net's load were behind half of its wire.
+        clock_ns: a gate's number -> when the clock comes there, -1: at registers of ports; of
+            others at 0.
+    """
+
+    ff: Mapping[int, float]
+    ohm: Mapping[int, float]
+    ways: Mapping[tuple[int, str, int], float] = field(default_factory=dict)
+    clock_ns: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

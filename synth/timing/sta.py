@@ -17,7 +17,7 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad, Wires
+from .cell_library import CellLibrary, Parasitics, WireLoad
 from .timer import Timer
 
 
@@ -59,7 +59,7 @@ def longest_paths(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes,
-    wires: WireLoad | Wires | None = None,
+    wires: WireLoad | Parasitics | None = None,
     *,
     begins: Callable[[Gate], bool] | None = None,
     ends: Callable[[Gate], bool] | None = None,
@@ -69,7 +69,8 @@ def longest_paths(
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. macros: times of memories.
-        wires: loads of wires, by default none; those of a layout also delay edges.
+        wires: loads of wires, by default none; those of a layout also delay edges, and have the
+            times of clocks.
         begins, ends: whether paths begin or end at a register, memory or port (a gate of the unit
             ``input`` or ``output``); by default at all.
 
@@ -93,8 +94,11 @@ def longest_paths(
 def _path(timer: Timer, end: int) -> Path:
     ns = round(float(timer.end_ns[end]), 4)
     steps = [(timer.gates[timer.end_gate[end]], ns)]
-    for gate, node in timer.back(int(timer.end_node[end])):
-        steps.append((timer.gates[gate], round(float(timer.arrival[node]), 4)))
+    back = list(timer.back(int(timer.end_node[end])))
+    # Times begin with the clock at the first register.
+    start = float(timer.clock_ns[back[-1][0]]) if back else 0.0
+    for gate, node in back:
+        steps.append((timer.gates[gate], round(float(timer.arrival[node]) - start, 4)))
     return Path(ns, tuple(reversed(steps)))
 
 
@@ -102,7 +106,7 @@ def longest_path(
     netlist: Netlist,
     library: CellLibrary,
     macros: SramTimes | None = None,
-    wires: WireLoad | Wires | None = None,
+    wires: WireLoad | Parasitics | None = None,
 ) -> Path:
     """The longest of :func:`longest_paths`, or one of 0 ns if there is none; memories are at the
     library's node by default."""
@@ -111,7 +115,10 @@ def longest_path(
 
 
 def shortest_path(
-    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad | Wires | None = None
+    netlist: Netlist,
+    library: CellLibrary,
+    macros: SramTimes,
+    wires: WireLoad | Parasitics | None = None,
 ) -> Path:
     """The path that leaves the least after the hold time of its end, which is its ``ns``: clocks
     may be skewed by so much. Inputs of memories are assumed to need no hold; 0 ns without a path.

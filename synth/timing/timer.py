@@ -1,8 +1,9 @@
 """Times of all edges in a mapped netlist, level by level with the arrays of :mod:`.tables`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary, WireLoad, Wires
+from .cell_library import CellLibrary, Parasitics, WireLoad
 from .registers import port_register
 from .tables import CLOCKED, Flags, Numbers, Values, tables_of
 
@@ -75,10 +76,11 @@ class Timer:
         load: of each node, in fF.
         arrival, slew: of each node, in ns; before an edge arrives, -inf and the clock's slew.
         arc_gate, arc_slot, arc_from, arc_to: gate and nodes of each arc, and its place in the list
-            of the cell's arcs. arc_ns: its delay, with the wire before it. levels: where those of
-            each level begin; groups: of each level, where those to the same node begin.
+            of the cell's arcs. arc_ns: its delay, with the wire before it, or the clock's. levels:
+            where those of each level begin; groups: of each, where those to the same node begin.
         wire_ohm: of each net. wire_ns: delay of the wire behind each node.
         pin_gate, pin_slot, pin_net: the inputs of cells.
+        clock_ns: when the clock comes at each gate.
         end_gate, end_node, end_ns: where each path ends, and its length with setup, or without
             hold.
     """
@@ -88,7 +90,7 @@ class Timer:
         netlist: Netlist,
         library: CellLibrary,
         macros: SramTimes,
-        wires: WireLoad | Wires | None = None,
+        wires: WireLoad | Parasitics | None = None,
         begins: Callable[[Gate], bool] | None = None,
         *,
         earliest: bool = False,
@@ -109,6 +111,7 @@ class Timer:
         self._connect_memories(begins)
         self._load_wires(wires or WireLoad())
         self._sort(begins)
+        self._lay(netlist, wires if isinstance(wires, Parasitics) else Parasitics({}, {}))
         self.run()
 
     def _connect(self) -> None:
@@ -150,7 +153,7 @@ class Timer:
 
     def _connect_memories(self, begins: Callable[[Gate], bool] | None) -> None:
         """Nets that memories read, and those that they drive with the time of an access."""
-        reads, driven, ends = [], [], []
+        reads, driven, ends, keys = [], [], [], []
         for place in np.flatnonzero(self.cell < 0).tolist():
             gate = self.gates[place]
             try:
@@ -164,21 +167,23 @@ class Timer:
                 if not gate.outputs(pin):
                     reads += [self.nets[bit] for bit in bits]
                     ends += [(place, 2 * self.nets[bit] + e, setup) for bit in bits for e in (0, 1)]
+                    keys += [(place, pin, bit) for bit in range(len(bits)) for _ in (0, 1)]
                 elif begins is None or begins(gate):
                     driven += [(place, self.nets[bit], access) for bit in bits]
         self._reads = np.array(reads, np.int64)
-        self._ends = _columns(ends)
+        self._ends, self._end_keys = _columns(ends), keys
         self._driven = _columns(driven)
 
-    def _load_wires(self, wires: WireLoad | Wires) -> None:
+    def _load_wires(self, wires: WireLoad | Parasitics) -> None:
         data = port_register(self.library)
         count = len(self.nets)
         of_memories = np.bincount(self._reads, minlength=count)
         loads = np.array(data.cell.pins[data.data].edge_loads)
         self.wire_ohm = np.zeros(count)
-        if isinstance(wires, Wires):
-            um = np.array([wires.um.get(bit, 0.0) for bit in self.nets])
-            self._wire_ff, self.wire_ohm = um * wires.ff, um * wires.ohm
+        if isinstance(wires, Parasitics):
+            self._wire_ff, self.wire_ohm = (
+                np.array([of.get(bit, 0.0) for bit in self.nets]) for of in (wires.ff, wires.ohm)
+            )
         else:
             pins = np.bincount(self.pin_net, minlength=count) + of_memories
             by_pins = np.array([wires.load(number) for number in range(pins.max(initial=0) + 1)])
@@ -201,6 +206,43 @@ class Timer:
         changes = np.flatnonzero(np.diff(self.arc_to, prepend=-1) | np.diff(level, prepend=-1))
         at = np.searchsorted(changes, self.levels)
         self.groups = [changes[a:b] for a, b in pairwise(at)]
+
+    def _lay(self, netlist: Netlist, layout: Parasitics) -> None:
+        """How much of its net's resistance each arc and each end are behind, and when the clock
+        comes at each gate."""
+        tables, count = self.tables, len(netlist.gates)
+        clocks = [layout.clock_ns.get(place, 0.0) for place in range(count)]
+        ports = [layout.clock_ns.get(-1, 0.0)] * (len(self.gates) - count)
+        self.clock_ns = np.array([*clocks, *ports])
+        clocked = self.arc_from == self.clock
+        self._launch_ns = np.where(clocked, self.clock_ns[self.arc_gate], 0.0)
+        outputs = [
+            (-1, name, n) for name, bits in netlist.outputs.items() for n in range(len(bits))
+        ]
+        keys = dict(enumerate(outputs, len(self.gates) - len(outputs)))
+        ohm = np.append(self.wire_ohm, 0.0)
+
+        def shares(of: Iterable[tuple[int, str, int]], nets: Numbers) -> Values:
+            if not layout.ways:
+                return np.ones(len(nets))
+            ways = np.array([layout.ways.get(key, -1.0) for key in of])
+            return np.where((ways >= 0) & (ohm[nets] > 0), ways / np.maximum(ohm[nets], 1e-9), 1.0)
+
+        def pins(of: Sequence[Sequence[Any]], gates: Numbers, slots: Numbers) -> Iterator[Any]:
+            places = zip(gates.tolist(), self.cell[gates].tolist(), slots.tolist(), strict=True)
+            return ((gate, of[cell][slot], 0) for gate, cell, slot in places)
+
+        arcs = pins(
+            [[arc.source for arc in of] for of in tables.arcs], self.arc_gate, self.arc_slot
+        )
+        checks = pins(
+            [[check.pin for check in of] for of in tables.checks],
+            self._check_gate,
+            self._check_slot,
+        )
+        ends = [*(keys.get(pin[0], pin) for pin in checks), *self._end_keys]
+        nodes = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
+        self._arc_way, self._end_way = shares(arcs, self.arc_from // 2), shares(ends, nodes // 2)
 
     def _levels(self, through: Flags) -> Numbers:
         """Level of each gate: one more than the highest of those that drive it; 0 for others.
@@ -251,19 +293,20 @@ class Timer:
         self.arrival = np.full(2 * count + 1, self._never)
         self.slew = np.full(2 * count + 1, CLOCK_SLEW_NS)
         self.arrival[self.clock] = 0.0
-        for _, net, access in self._driven.T.tolist():
+        for place, net, access in self._driven.T.tolist():
             nodes = slice(2 * int(net), 2 * int(net) + 2)
             drives = [self._macros.drive(access, load) for load in self.load[nodes].tolist()]
             self.arrival[nodes], self.slew[nodes] = zip(*drives, strict=True)
+            self.arrival[nodes] += self.clock_ns[int(place)]
         places = tables.first_arc[self.cell[self.arc_gate]] + self.arc_slot
         delays, slews = tables.delays[places], tables.slews[places]
         load = self.load[self.arc_to]
-        self.arc_ns = np.empty(len(places))
+        self.arc_ns = self._arc_way * self.wire_ns[self.arc_from] + self._launch_ns
         for (first, last), groups in zip(pairwise(self.levels), self.groups, strict=True):
             at = slice(first, last)
             begin = self.arc_from[at]
             before = self.slew[begin]
-            self.arc_ns[at] = tables.at(delays[at], before, load[at]) + self.wire_ns[begin]
+            self.arc_ns[at] += tables.at(delays[at], before, load[at])
             time = self.arrival[begin] + self.arc_ns[at]
             slew = tables.at(slews[at], before, load[at])
             slew[np.isinf(time)] = self._never
@@ -284,7 +327,8 @@ class Timer:
         needed = -needed if earliest else np.maximum(needed, 0.0)
         self.end_gate = np.concatenate([self._check_gate, self._ends[0].astype(np.int64)])
         self.end_node = np.concatenate([self._check_node, self._ends[1].astype(np.int64)])
-        self.end_ns = self.arrival[self.end_node] + self.wire_ns[self.end_node]
+        self.end_ns = self.arrival[self.end_node] - self.clock_ns[self.end_gate]
+        self.end_ns += self._end_way * self.wire_ns[self.end_node]
         # Inputs of memories are assumed to need no hold.
         self.end_ns += np.concatenate([needed, self._ends[2] * (not earliest)])
 
@@ -310,10 +354,12 @@ class Timer:
         """When an edge must arrive at the latest at the inputs of a gate, behind the wire: by the
         gate and the node; those that start no path and end none are absent."""
         starts = self.arc_from != self.clock
-        of_arcs = self.required(period_ns)[self.arc_to] - self.arc_ns + self.wire_ns[self.arc_from]
+        of_arcs = self.required(period_ns)[self.arc_to] - self.arc_ns
+        of_arcs += self._arc_way * self.wire_ns[self.arc_from]
         there = np.isfinite(self.end_ns)
         node = self.end_node[there]
-        of_ends = period_ns + self.arrival[node] + self.wire_ns[node] - self.end_ns[there]
+        of_ends = period_ns + self.arrival[node] - self.end_ns[there]
+        of_ends += self._end_way[there] * self.wire_ns[node]
         gate = np.concatenate([self.arc_gate[starts], self.end_gate[there]])
         node = np.concatenate([self.arc_from[starts], node])
         ns = np.concatenate([of_arcs[starts], of_ends])

@@ -29,6 +29,8 @@ OPEN_STA = "sta"
 _TOP = "vip_timing"
 _CELLS, _MEMORIES, _NETLIST, _SCRIPT = "cells.lib", "memories.lib", "netlist.v", "timing.tcl"
 _SPEF = "wires.spef"
+#: The clock of registers at ports, where the other one has a tree.
+_PORTS = "ports_clk"
 #: A clock period in ns that is longer than any path; the path's length follows from the slack.
 _PERIOD_NS = 100.0
 _MINUTES = 10
@@ -55,6 +57,7 @@ def open_sta_path(
     wires: bool = False,
     earliest: bool = False,
     spef: Iterable[str] = (),
+    ports_ns: float | None = None,
     command: str,
 ) -> Path:
     """The longest path, like :func:`synth.timing.sta.longest_path`, or the earliest after its hold
@@ -66,6 +69,7 @@ def open_sta_path(
         macros: times of memories.
         wires: whether nets also have the library's default wire load.
         spef: lines of a SPEF file with the netlist's wires.
+        ports_ns: when the clock comes at registers of ports, if it is a port and has a tree.
         command: path of OpenSTA's command.
 
     Raises:
@@ -86,7 +90,8 @@ def open_sta_path(
         write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
         parasitics = "\n".join(_at_registers(spef, register, netlist))
         write_file(folder / _SPEF, parasitics)
-        script = _script(bool(geometries), bool(parasitics), "min" if earliest else "max")
+        delay = "min" if earliest else "max"
+        script = _script(bool(geometries), bool(parasitics), delay, ports_ns)
         write_file(folder / _SCRIPT, script)
         output = _run(command, folder)
     slack = _SLACK.search(output)
@@ -124,7 +129,7 @@ def _at_registers(spef: Iterable[str], register: RegisterCell, netlist: Netlist)
     pins = {}
     places = enumerate(_port_registers(netlist))
     for ports in (netlist.inputs, netlist.outputs):
-        for name, bits in ports.items():
+        for name, bits in _without_clock(ports):
             for bit in range(len(bits)):
                 place, (_, _, port_name) = next(places)
                 pin = register.output if port_name else register.data
@@ -135,7 +140,11 @@ def _at_registers(spef: Iterable[str], register: RegisterCell, netlist: Netlist)
         yield " ".join(["*I", *words] if line.startswith("*P ") else words)
 
 
-def _script(memories: bool, spef: bool, delay: str) -> str:
+def _without_clock(ports: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    return ((name, bits) for name, bits in ports.items() if name != CLOCK)
+
+
+def _script(memories: bool, spef: bool, delay: str, ports_ns: float | None) -> str:
     lines = [f"read_liberty {_CELLS}"]
     if memories:
         lines.append(f"read_liberty {_MEMORIES}")
@@ -146,14 +155,24 @@ def _script(memories: bool, spef: bool, delay: str) -> str:
         "set_cmd_units -time ns",
         f"create_clock -name {CLOCK} -period {_PERIOD_NS} [get_ports {CLOCK}]",
         f"set_clock_transition {CLOCK_SLEW_NS} [get_clocks {CLOCK}]",
+        *(() if ports_ns is None else _tree(ports_ns)),
         f"report_checks -path_delay {delay} -format full -digits 6",
     ]
     return "\n".join(lines) + "\n"
 
 
+def _tree(ports_ns: float) -> Iterator[str]:
+    """The clock comes through its tree, and to registers of ports without it."""
+    yield f"set_propagated_clock [get_clocks {CLOCK}]"
+    yield f"set_input_transition {CLOCK_SLEW_NS} [get_ports {CLOCK}]"
+    yield f"create_clock -name {_PORTS} -period {_PERIOD_NS} [get_ports {_PORTS}]"
+    yield f"set_clock_transition {CLOCK_SLEW_NS} [get_clocks {_PORTS}]"
+    yield f"set_clock_latency {ports_ns} [get_clocks {_PORTS}]"
+
+
 def _port_registers(netlist: Netlist) -> Iterator[tuple[Gate, int, bool]]:
     """For each bit of a port: a gate for its flip-flop, the bit, and whether it is an input."""
-    for name, bits in netlist.inputs.items():
+    for name, bits in _without_clock(netlist.inputs):
         for bit in bits:
             yield Gate(name, "", "input", {}), bit, True
     for name, bits in netlist.outputs.items():
@@ -175,9 +194,11 @@ def _verilog(
 ) -> Iterator[str]:
     """The netlist with a flip-flop at each bit of a port; its outer side is not timed."""
     nets = {bit: f"1'b{value}" for bit, value in netlist.constants.items()}
+    ports_clock = _PORTS if CLOCK in netlist.inputs else CLOCK
     trees = {bit: name for name, bits in netlist.trees.items() for bit in bits}
+    trees |= dict.fromkeys(netlist.inputs.get(CLOCK, ()), CLOCK)
     outside = [f"p{number}_d" for number, (_, _, port_name) in enumerate(ports) if port_name]
-    inputs = [*dict.fromkeys((CLOCK, *netlist.trees)), *outside]
+    inputs = [*dict.fromkeys((CLOCK, ports_clock, *netlist.trees)), *outside]
 
     def net(bit: int) -> str:
         return trees.get(bit) or nets.setdefault(bit, f"n{bit}")
@@ -196,7 +217,7 @@ def _verilog(
         }
         body.append(instance(gate.kind, f"g{number}", pins))
     for number, (_, bit, port_name) in enumerate(ports):
-        pins = {register.clock: CLOCK}
+        pins = {register.clock: ports_clock}
         pins |= {pin: f"1'b{value}" for pin, value in register.tied.items()}
         pins[register.data] = f"p{number}_d" if port_name else net(bit)
         if port_name:
@@ -232,7 +253,9 @@ def _memory_library(
     ]
     for geometry in geometries:
         lines.append(f"  cell ({geometry.name}) {{ area : 0;")
-        lines.append(f"    pin ({CLOCK}) {{ direction : input; clock : true; capacitance : 0; }}")
+        lines.append(
+            f"    pin ({CLOCK}) {{ direction : input; clock : true; capacitance : {max(loads)}; }}"
+        )
         ends = "".join(
             f'      timing () {{ related_pin : "{CLOCK}"; timing_type : {check}_rising;'
             f' rise_constraint (scalar) {{ values ("{ns:.6f}"); }}'

@@ -19,7 +19,7 @@ from synth.layout.repair import repaired, without_buffers
 from synth.netlist import Gate, Netlist
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes, sram_um2
-from synth.timing.cell_library import CellLibrary, Wires
+from synth.timing.cell_library import CellLibrary, Parasitics, Wires
 from synth.timing.sta import longest_path
 from synth.timing.timer import Timer
 from vip.synthesis.clocks import logic_ge
@@ -217,8 +217,7 @@ WIRE = Wires(ff=0.4, ohm=8.0)
 
 
 def timer_of(placement: PlacedCells, library: CellLibrary) -> Timer:
-    wire = replace(WIRE, um=placement.lengths())
-    return Timer(placement.netlist, library, SramTimes(45), wire)
+    return Timer(placement.netlist, library, SramTimes(45), WIRE.of(placement.lengths()))
 
 
 def touching(placement: PlacedCells) -> float:
@@ -311,12 +310,12 @@ def test_a_wire_takes_the_time_of_its_load_and_of_its_resistance(library: CellLi
     )
     macros = SramTimes(45)
 
-    def ns(wires: Wires | None) -> float:
+    def ns(wires: Parasitics | None) -> float:
         return longest_path(netlist, library, macros, wires).ns
 
     um, ff, ohm = 200.0, 0.1, 40.0
-    assert ns(Wires(0.0, 0.0, {1: um})) == ns(None)
-    loaded = ns(Wires(ff, 0.0, {1: um}))
+    assert ns(Wires(0.0).of({1: um})) == ns(None)
+    loaded = ns(Wires(ff).of({1: um}))
     assert loaded > ns(None) + 0.05
     behind = um * ohm * (um * ff / 2 + library.cells["DFF_X1"].pins["D"].capacitance)
-    assert ns(Wires(ff, ohm, {1: um})) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)
+    assert ns(Wires(ff, ohm).of({1: um})) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)

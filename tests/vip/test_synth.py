@@ -36,6 +36,7 @@ def _refused(result, *words):
         (("layout", "--target", "liberty:bad.lib"), ("LEF files", "need each other")),
         (("layout", "--lef", "none.lef"), ("none.lef", "No such file")),
         (("layout", "--density", "2"), ("density", "at most 1, not 2")),
+        (("layout", "--unit", "alu"), ("unknown unit", "alu")),
         (("layout", "--wire-ff", "nan"), ("--wire-ff", "at most 100")),
         (("layout", "--picture", "a.gif"), ("a.gif", ".png or .svg")),
         (("layout", "--beside", "none.json"), ("none.json", "No such file")),

@@ -1,15 +1,15 @@
 """The verb ``layout``: an engine of standard cells, placed, with buffers and sizes for its wires,
 and routed.
 
-Unless they are routed, wires are half the perimeters of the boxes around their pins, made longer by
-:data:`DETOUR`; clocks are ideal and not routed. Memories are blocks of the areas and times of
-:mod:`synth.sram`.
+Unless they are routed, wires span their pins, made longer by :data:`DETOUR`. The clock has a tree,
+the reset is a net as others are. Memories are blocks of the areas and times of :mod:`synth.sram`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import distribution
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
@@ -20,28 +20,32 @@ from support.extras import together
 from support.files import write_file
 from support.picture import check_picture
 from synth.errors import SynthesisError
+from synth.layout.clock_tree import clock_times, of_clock, with_clock, with_clock_tree
 from synth.layout.exchange import need_gds_writer, to_def, to_spef, write_gds
 from synth.layout.extraction import faults
 from synth.layout.floorplan import Floorplan, check_density
 from synth.layout.lef import Lef
+from synth.layout.parasitics import estimated
+from synth.layout.parasitics import routed as of_routes
 from synth.layout.placement import PlacedCells, need_placer, place
-from synth.layout.repair import repaired, without_buffers
+from synth.layout.repair import adjusted, repaired, without_buffers
 from synth.layout.routing import Routes
-from synth.netlist import Netlist
+from synth.netlist import CLOCK, Netlist
 from synth.physical.area import AreaRow
 from synth.physical.asic import FLOPS_PREFIX, LIBERTY_PREFIX, need_nangate
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
+from synth.physical.units import check_units
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Wires
-from synth.timing.sta import longest_path
+from synth.timing.sta import longest_path, shortest_path
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
 from .layout_picture import draw
 
 #: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
-DETOUR = 1.15
+DETOUR = 1.0
 #: Before there are buffers, share of the rows that cells fill where they are closest; after, least
 #: sites of a pin. Wires need room as well.
 _ROOMY, _PIN_SITES = 0.8, 1.2
@@ -57,22 +61,27 @@ _TOP = "pe"
 ROUTED_FILES = ("layout.def", "layout.spef", "layout.gds")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Layout(Shown):
     """A placed engine.
 
     Attributes:
-        config: of the engine. target: what it is mapped to.
+        config: of the engine. target: what it is mapped to. unit: all that is laid out, if any.
         wire: fF and ohm of a micrometre of wire.
         mm2: area of the die.
         steps: ``placed``, without buffers, ``repaired``, with buffers, other sizes of cells and
             placed again, and ``routed``, if it is, with the lengths of its wires: each with
             ``logic_ge`` of its cells, ``cells``, ``wire_mm`` in all, ``loads_mhz``, the clock with
             the load of wires, and ``delays_mhz`` and its path, with their resistance, too.
+            Those with a clock tree also have the ``clock_ge`` of its buffers and gates, the mean
+            ``clock_ns`` from its port to registers, ``skew_ns`` between any two of them, the
+            ``clock_pj`` that charges its nets in a cycle, and ``hold_ns``, the least slack of a
+            hold time; ``routed`` has the ``peak_mb`` of memory.
     """
 
     config: PeConfig
     target: str
+    unit: str | None
     wire: Wires
     mm2: float
     steps: Sequence[AreaRow]
@@ -81,6 +90,7 @@ class Layout(Shown):
         """Die, wires and steps as plain JSON data."""
         return {
             "target": self.target,
+            "unit": self.unit,
             "mm2": self.mm2,
             "wire_ff_per_um": self.wire.ff,
             "wire_ohm_per_um": self.wire.ohm,
@@ -97,6 +107,7 @@ def layout(
     density: float = 0.65,
     wire_ff: float | None = None,
     seed: int = 1,
+    unit: str | None = None,
     picture: Path | str | None = None,
     beside: Design | None = None,
     route: Path | str | None = None,
@@ -115,6 +126,7 @@ def layout(
         density: share of the area between memories that cells fill, above 0 and at most 1.
         wire_ff: fF of a um of wire, at most :data:`MOST_WIRE_FF`; None: of the third layer.
         seed: of the placer; another one gives another placement.
+        unit: of the engine, alone; None: all of it.
         picture: file to draw the last placement to, by unit, with wires by layer if it is routed;
             PNG or SVG by its ending.
         beside: another engine, laid out alike and drawn beside it to the same scale.
@@ -124,7 +136,7 @@ def layout(
         progress: called after each unit that is mapped, and before each step.
 
     Raises:
-        SynthesisError: there is no such target, the LEF lacks a cell, a pin or layers, or the
+        SynthesisError: there is no such target or unit, the LEF lacks a cell, pin or layers, or the
             cells can't be placed or routed.
         support.native.CompilerError: the router can't be compiled.
         support.picture.PictureError: ``picture`` has another ending.
@@ -137,6 +149,7 @@ def layout(
     if len(engines) < len(designs) or (beside is not None and file is None):
         raise SynthesisError("an engine beside needs another name, and a picture")
     check_density(density)
+    check_units(() if unit is None else (unit,))
     if wire_ff is not None and not 0 <= wire_ff <= MOST_WIRE_FF:
         raise SynthesisError(f"wire_ff must be from 0 to {MOST_WIRE_FF:g}, not {wire_ff:g}")
     files = _files(target, lef)
@@ -147,38 +160,71 @@ def layout(
         if route is not None:
             need_gds_writer()
         check_picture(file)
-    cells, library = find_cells(target)
     drawn = Lef(*files)
-    wire = _wire(drawn, wire_ff)
-
-    def laid(config: PeConfig) -> tuple[Layout, PlacedCells, Routes | None]:
-        report = by_part(progress, f"synthesis for {target}")
-        mapped = engine_netlist(verilog(replace(config, sram=cells.sram)), cells, report, jobs)
-        netlist = _with_ideal_clocks(mapped, library)
-        die = Floorplan(netlist, drawn, node_nm=library.node_nm, density=density)
-        count = 2 if route is None else 3
-        progress("layout", 0, count, "placement")
-        placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
-        progress("layout", 1, count, "buffers and sizes")
-        longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
-        better, start = repaired(placed, library, longer, cells.aim_ns)
-        last = place(better, die, density=1, pin_sites=_PIN_SITES, seed=seed, start=start)
-        steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
-        routes = None
-        if route is not None:
-            progress("layout", 2, count, "wires")
-            routes = _checked(Routes(last))
-            steps.append(_step("routed", last, library, wire, routes.lengths()))
-        mm2 = round(die.mm2, 4)
-        return Layout(config=config, target=target, wire=wire, mm2=mm2, steps=steps), last, routes
-
-    layouts = {name: laid(config) for name, config in engines.items()}
+    _wire(drawn, wire_ff)
+    layouts = {
+        name: laid_out(
+            config,
+            target,
+            drawn,
+            density=density,
+            wire_ff=wire_ff,
+            seed=seed,
+            unit=unit,
+            routing=route is not None,
+            jobs=jobs,
+            progress=progress,
+        )
+        for name, config in engines.items()
+    }
     result, _, routes = next(iter(layouts.values()))
     if route is not None and routes is not None:
         _write(routes, Path(route), wire_ff, None if lef else nangate_gds())
     if file is not None:
         draw(file, {name: (placed, wires) for name, (_, placed, wires) in layouts.items()})
     return result
+
+
+def laid_out(
+    config: PeConfig,
+    target: str,
+    lef: Lef,
+    *,
+    density: float = 0.65,
+    wire_ff: float | None = None,
+    seed: int = 1,
+    unit: str | None = None,
+    routing: bool = False,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> tuple[Layout, PlacedCells, Routes | None]:
+    """An engine's layout, its placed cells and, with ``routing``, its wires.
+
+    Other parameters and errors: as of :func:`layout`.
+    """
+    cells, library = find_cells(target)
+    wire = _wire(lef, wire_ff)
+    report = by_part(progress, f"synthesis for {target}")
+    mapped = engine_netlist(verilog(replace(config, sram=cells.sram)), cells, report, jobs, unit)
+    netlist = _with_clock_ports(mapped, library)
+    die = Floorplan(netlist, lef, node_nm=library.node_nm, density=density)
+    count = 2 + routing
+    progress("layout", 0, count, "placement")
+    placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
+    progress("layout", 1, count, "clock tree, buffers and sizes")
+    longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
+    grown = with_clock_tree(placed, library, longer)
+    last = grown
+    for better in (repaired, adjusted):
+        netlist, start = better(last, library, longer, cells.aim_ns)
+        last = place(netlist, die, density=1, pin_sites=_PIN_SITES, seed=seed, start=start)
+    steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
+    routes = None
+    if routing:
+        progress("layout", 2, count, "wires")
+        routes = _checked(Routes(last))
+        steps.append(_step("routed", last, library, wire, (routes, wire_ff)))
+    return Layout(config, target, unit, wire, round(die.mm2, 4), steps), last, routes
 
 
 def _titled(config: Design) -> str:
@@ -220,8 +266,9 @@ def _wire(lef: Lef, ff: float | None) -> Wires:
     return wire if ff is None else replace(wire, ff=ff)
 
 
-def _with_ideal_clocks(netlist: Netlist, library: CellLibrary) -> Netlist:
-    """``netlist`` whose gated clocks are trees, as the clock is."""
+def _with_clock_ports(netlist: Netlist, library: CellLibrary) -> Netlist:
+    """``netlist`` whose gated clocks are trees, as the clock is, and with ports of the clock and of
+    the reset, which is a wire as others are."""
     gated = [
         bit
         for gate in netlist.gates
@@ -229,7 +276,8 @@ def _with_ideal_clocks(netlist: Netlist, library: CellLibrary) -> Netlist:
         for pin in library.cells[gate.kind].outputs
         for bit in gate.pins.get(pin, ())
     ]
-    return replace(netlist, trees={**netlist.trees, "gated clocks": tuple(gated)})
+    trees = {CLOCK: netlist.trees.get(CLOCK, ()), "gated clocks": tuple(gated)}
+    return replace(netlist, inputs={**netlist.inputs, **netlist.trees}, trees=trees)
 
 
 def nangate_lef() -> Sequence[Path]:
@@ -251,20 +299,36 @@ def _step(
     placed: PlacedCells,
     library: CellLibrary,
     wire: Wires,
-    routed: Mapping[int, float] | None = None,
+    routed: tuple[Routes, float | None] | None = None,
 ) -> AreaRow:
-    """Figures of a placement, with the lengths of wires if they are ``routed``."""
-    lengths = routed or {net: DETOUR * um for net, um in placed.lengths().items()}
-    macros = SramTimes(library.node_nm)
-    loads, delays = (
-        longest_path(placed.netlist, library, macros, Wires(wire.ff, ohm, lengths))
-        for ohm in (0.0, wire.ohm)
-    )
+    """Figures of a placement, with its wires if they are ``routed``, of so many fF per um."""
+    if routed is None:
+        wires = estimated(placed, library, Wires(DETOUR * wire.ff, DETOUR * wire.ohm))
+        um = sum(estimated(placed, library, Wires(DETOUR)).ff.values())
+    else:
+        wires = of_routes(routed[0], library, routed[1])
+        um = sum(routed[0].lengths().values())
+    macros, netlist = SramTimes(library.node_nm), placed.netlist
+    loaded = with_clock(netlist, library, replace(wires, ohm={}, ways={}))
+    timed = with_clock(netlist, library, wires)
+    loads, delays = (longest_path(netlist, library, macros, of) for of in (loaded, timed))
     values = {
-        "logic_ge": round(logic_ge(placed.netlist, library), 1),
+        "logic_ge": round(logic_ge(netlist, library), 1),
         "cells": len(placed.places),
-        "wire_mm": round(sum(lengths.values()) / 1000, 1),
+        "wire_mm": round(um / 1000, 1),
         "loads_mhz": loads.fmax_mhz,
         "delays_mhz": delays.fmax_mhz,
     }
+    clock = clock_times(netlist, library, wires)
+    if clock.at:
+        drivers = tuple(gate for gate in netlist.gates if of_clock(gate, library))
+        values |= {
+            "clock_ge": round(logic_ge(replace(netlist, gates=drivers), library), 1),
+            "clock_ns": round(clock.means()[-1], 3),
+            "skew_ns": round(clock.skew, 3),
+            "clock_pj": round(clock.ff * library.volts**2 / 1000, 2),
+            "hold_ns": round(shortest_path(netlist, library, macros, timed).ns, 3),
+        }
+    if routed is not None:
+        values["peak_mb"] = round(getrusage(RUSAGE_SELF).ru_maxrss / 1024)
     return AreaRow(name, values, {}, delays.by_unit())

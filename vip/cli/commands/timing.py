@@ -112,6 +112,9 @@ def layout(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the placer.", min=0, metavar="N")] = 1,
+    unit: Annotated[
+        str | None, typer.Option(help="Lay out this unit alone.", metavar="UNIT")
+    ] = None,
     picture: Annotated[
         Path | None, file_option("Draw units, and wires by layer, as PNG or SVG.", drawing())
     ] = None,
@@ -133,9 +136,9 @@ def layout(
     """Place the mapped engine, and time it with its wires.
 
     Memories are blocks at the edges, cells stand in rows between them. Buffers and sizes of cells
-    follow the wires, and the cells are placed again. Lengths of wires are estimated from the places
-    of pins; with --route they are those of wires on metals 2 to 6, whose distances and connections
-    are checked. Clocks are ideal.
+    follow the wires, the clock gets a tree, and the cells are placed again. Wires are estimated by
+    the places of pins; with --route they are drawn on metals 2 to 6, and their distances and
+    connections are checked.
 
     Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """
@@ -147,6 +150,7 @@ def layout(
             density=density,
             wire_ff=wire_ff,
             seed=seed,
+            unit=unit,
             picture=picture,
             beside=beside,
             route=route,
@@ -157,3 +161,13 @@ def layout(
     wires = f"{result.wire.ff:.3f} fF and {result.wire.ohm:.2f} ohm per um"
     console.print(_steps(f"{preset_name} in {target}, {result.mm2:.3f} mm2", result))
     console.print(f"MHz with the loads of wires of {wires}, and with their delays, too")
+    last = result.steps[-1].values
+    if "clock_ge" in last:
+        console.print(
+            f"clock tree, {last['clock_ge'] / 1000:.1f} kGE: {last['clock_ns']:.3f} ns from its "
+            f"port to registers, {last['skew_ns']:.3f} ns between them, "
+            f"{last['clock_pj']:.1f} pJ a cycle, least slack of a hold time "
+            f"{last['hold_ns']:.3f} ns"
+        )
+    if "peak_mb" in last:
+        console.print(f"{last['peak_mb']:,.0f} MB of memory at most")
