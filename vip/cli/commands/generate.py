@@ -32,7 +32,7 @@ def generate(
     """Write Verilog, one file per module, with its configuration and lint waivers.
 
     With --for fusesoc a core file; with litex a module, and with vivado a wrapper, a script and
-    IP-XACT of chips with AXI memory.
+    IP-XACT of chips with AXI memory; with tinytapeout a project of an engine with a ROM.
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
