@@ -10,8 +10,8 @@ from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on

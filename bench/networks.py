@@ -14,11 +14,12 @@ from microkernels.networks.jobs import NetworkJob, NetworkLayout, network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16, vgg19
+from microkernels.runtime.ring import ChipEngines
 from pe.config import PAIRS
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import fingerprint
@@ -106,7 +107,7 @@ def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
     Raises:
         KernelError: the network does not fit the chip.
     """
-    network, engines = NETWORKS[name], chip_engines(config)
+    network, engines = NETWORKS[name], ChipEngines.of(config)
     # Checked before drawing the weights, which takes much time and memory.
     NetworkLayout(plan_network(network, batch=batch, engines=engines))
     if PAIRS in config.pe.instructions:

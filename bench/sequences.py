@@ -11,9 +11,9 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.lstm_sequence import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ChipEngines
 from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.chip import run_launch
-from sim_tb.cosim.kernels import chip_engines
 from sim_tb.cosim.machine import Timed
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.workloads.tiles import ESE
@@ -91,7 +91,7 @@ def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
         values(1.0, sequence.steps, shape.batch, shape.inputs, fraction=_FRACTION),
         fraction=_FRACTION,
         weight_fraction=sequence.weight_fraction,
-        engines=chip_engines(machine),
+        engines=ChipEngines.of(machine),
     )
 
 

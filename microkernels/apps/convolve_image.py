@@ -27,7 +27,7 @@ from microkernels.common.fixed_point import (
     multiply,
     subtract,
 )
-from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from support.checks import shown
 

@@ -17,9 +17,8 @@ import numpy as np
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.parameters import Weights
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 from support.extras import need
 

@@ -17,7 +17,7 @@ from isa.table import Width
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
-from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 
 from .array_job import array_job

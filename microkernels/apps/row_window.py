@@ -13,7 +13,7 @@ from isa.table import MAX_VL, Width
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
-from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.window_shape import ConvShape
 
 from .array_job import addresses
 

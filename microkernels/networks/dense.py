@@ -11,9 +11,9 @@ from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, packed
 from microkernels.common.memory import Writable
-from microkernels.nn.conv_shape import rounding_bias
 from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
+from microkernels.nn.window_shape import rounding_bias
 from microkernels.runtime.ring import ChipEngines
 
 from .families import KernelLayer, KernelStep, SumLayer, same_size

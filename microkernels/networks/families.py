@@ -24,8 +24,8 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.conv_shape import MOST_NARROW, StridedShape
 from microkernels.nn.line import line_program
+from microkernels.nn.window_shape import MOST_NARROW, StridedShape
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Constructor, Layer, LayerPlan, LayerStep

@@ -17,8 +17,8 @@ from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import FRACTION_LIMIT, LOWEST, NUMBERS, Elements, Reals, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DensePlan
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.ring import ChipEngines
 from support.checks import shown
 

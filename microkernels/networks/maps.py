@@ -16,7 +16,7 @@ from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, packed, unpack
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.conv_shape import pair_bytes
+from microkernels.nn.window_shape import pair_bytes
 from microkernels.runtime.ring import ChipEngines
 
 #: Bits of the numbers in maps of bytes.

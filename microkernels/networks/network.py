@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 from microkernels.common.errors import CHECK, KernelError
 
-from .conv import Conv, Depthwise
 from .dense import Dense
 from .elements import ElementWise
 from .layer import INPUT, Layer
 from .maps import MapSize
-from .pool import Pool
 from .rearrange import Rearrange, Source
 from .recurrent import Recurrent
 from .rows import Normalize, Product
+from .windows import Conv, Depthwise, Pool
 
 __all__ = [
     "INPUT",

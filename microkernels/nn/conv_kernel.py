@@ -1,7 +1,7 @@
 """Generates the convolution kernel: any sizes, stride and padding, bias and ReLU.
 
 Each program is for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`), with an engine's
-parameter block. Its arithmetic is that of :func:`microkernels.nn.conv_shape.convolve`.
+parameter block. Its arithmetic is that of :func:`microkernels.nn.window_shape.convolve`.
 
 For each group of filters and each slice of the channels (a *pass*) the program processes the tile's
 windows row by row, without stopping between rows, passes and groups of equal size. In a pixel's
@@ -47,8 +47,8 @@ from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_layout import ConvLayout
-from .conv_shape import MOST_BYTE_FRACTION, check_shifts
 from .conv_stream import ConvStream
+from .window_shape import MOST_BYTE_FRACTION, check_shifts
 
 
 @CHECK.arguments
@@ -61,7 +61,7 @@ def conv_program(
     Parameters:
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right
-            (:func:`microkernels.nn.conv_shape.check_shifts`).
+            (:func:`microkernels.nn.window_shape.check_shifts`).
         vault_bits: address bits of a vault if the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
         sums_first: load partial sums before the slots of the next windows.

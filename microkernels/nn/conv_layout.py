@@ -40,8 +40,8 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
-from .conv_shape import MOST_BYTE_FRACTION, outputs_per_element
 from .line import BlockLayout
+from .window_shape import MOST_BYTE_FRACTION, outputs_per_element
 
 _HEADER_WORDS = 8
 

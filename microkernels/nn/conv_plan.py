@@ -42,7 +42,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
-from .conv_shape import MOST_NARROW, ConvShape, outputs_per_element
+from .window_shape import MOST_NARROW, ConvShape, outputs_per_element
 
 #: Pixels in the pipeline: those up to the age at which a pixel completes, and one until it is
 #: stored and one being stored.
@@ -106,7 +106,7 @@ class ConvPlan:
         slots: in the input ring.
         filled: elements after each column, whose weights are 0.
         pairs: an element of image and weights is a pair of bytes, for two channels
-            (:mod:`microkernels.nn.conv_shape`); ``shape`` and ``depth`` count elements.
+            (:mod:`microkernels.nn.window_shape`); ``shape`` and ``depth`` count elements.
         narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
             outputs are sums.
     """

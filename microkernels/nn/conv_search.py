@@ -12,7 +12,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from support.errors import counted
 
 from .conv_plan import SHARERS, SHORT_COST, ConvPlan, slots_apart
-from .conv_shape import ConvShape, check_shifts, outputs_per_element
+from .window_shape import ConvShape, check_shifts, outputs_per_element
 
 #: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
 #: needed for weights, earlier sums and stores.

@@ -53,8 +53,8 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 from support.errors import counted
 
-from .conv_shape import MOST_NARROW
 from .dense_plan import DensePlan
+from .window_shape import MOST_NARROW
 
 #: Words of an engine's part of the parameter block.
 _WORDS = 3
@@ -161,7 +161,7 @@ class DenseLayout:
         Parameters:
             weights: outputs x inputs elements.
             bias: one element per output; for outputs of bytes, that of
-                :func:`microkernels.nn.conv_shape.rounding_bias`.
+                :func:`microkernels.nn.window_shape.rounding_bias`.
             relu: negative outputs become 0.
 
         Raises:

@@ -18,7 +18,7 @@ inputs, and for each chunk *blocks* of ``block`` outputs. The scratchpad contain
 
 Loaded data starts at multiples of :data:`isa.limits.RANGE_BYTES`.
 
-Inputs and weights may be signed bytes, stored in pairs (:mod:`microkernels.nn.conv_shape`): a
+Inputs and weights may be signed bytes, stored in pairs (:mod:`microkernels.nn.window_shape`): a
 plan's inputs and chunks count elements, and products are those of ``m.v.dot.add``, an optional
 instruction. Outputs are 16-bit sums, or bytes in pairs: sums shifted right by ``narrow`` bits as
 those of convolutions.
@@ -43,7 +43,7 @@ from microkernels.common.fixed_point import (
     dot,
 )
 
-from .conv_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
+from .window_shape import check_shifts, narrowed, outputs_per_element, rounding_bias
 
 
 def partial_sums(chunk: int, inputs: Elements, weights: Elements, *, fraction: int) -> Elements:

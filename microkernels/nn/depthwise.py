@@ -42,8 +42,7 @@ from microkernels.common.fixed_point import (
 from microkernels.common.memory import Writable
 from support.errors import counted
 
-from .conv_shape import DepthwiseShape
-from .depthwise_plan import Strip, best_strip
+from .depthwise_plan import DepthwiseShape, Strip, best_strip
 from .line import LineLayout, StreamKernel
 
 #: Vector instructions of a strip before the first instruction beside it.

@@ -1,4 +1,8 @@
-"""Choice of what a depthwise convolution computes at once: its strips.
+"""Depthwise convolutions: sizes, golden model, and the strips that are computed at once.
+
+Depthwise convolutions have one filter per channel, which sees only that channel. As channels are in
+the vector unit's lanes, each product is shifted right and rounded separately; sums saturate. With
+bytes, products, sums, weights and biases are bytes.
 
 A strip (:class:`Strip`) is a part of a column's outputs: pixels below each other, and channels.
 More pixels read fewer rows twice; longer vectors leave more room beside each instruction; weights
@@ -6,18 +10,32 @@ are repeated for each pixel of a vector, so that long vectors take room for weig
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from isa.limits import RANGE_BYTES
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES, packed
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    Elements,
+    add,
+    check_bits,
+    check_elements,
+    check_fraction,
+    multiply,
+    packed,
+    unpack,
+)
 
-from .conv_shape import DepthwiseShape
+from .window_shape import StridedShape
 
 #: Maximum words of a program with several vectors in a strip.
 _MOST_WORDS = 450
@@ -32,6 +50,92 @@ _BEAT = 4
 #: of one with other weights, and before the first products.
 _BUS, _SHORT = 7.4, 6
 _STRIP, _STRIP_OF_SHORT, _LINE, _CHANGE, _START = 10, 28, 60, 130, 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseShape(StridedShape):
+    """Sizes of a depthwise convolution of a map that includes its padding.
+
+    Attributes:
+        across, down: size of a window in pixels, at least 1.
+        dilation, dilation_down: pixels from one of a window's to the next, at least 1.
+        fraction: bits by which products are shifted right, 0..15.
+        relu: negative outputs become 0.
+        bits: of a number, 16 or 8; channels count elements.
+
+    Raises:
+        KernelError: a value out of range, padding, or a window larger than the map.
+    """
+
+    across: int = 3
+    down: int = 3
+    dilation: int = 1
+    dilation_down: int = 1
+    fraction: int
+    relu: bool = True
+    bits: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bits(self.bits, "depthwise", ("depthwise",))
+        if self.padding:
+            raise KernelError("the map has the pixels around it, so padding must be 0")
+        for name in ("across", "down", "dilation", "dilation_down"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        check_fraction(self.fraction)
+        if self.across > self.width or self.down > self.height:
+            raise KernelError(
+                f"a window of {self.across} x {self.down} does not fit a map of {self.width} x "
+                f"{self.height} pixels"
+            )
+
+    @property
+    def columns(self) -> range:
+        """Columns of a window."""
+        return range(0, self.across, self.dilation)
+
+    @property
+    def rows(self) -> range:
+        """Rows of a window."""
+        return range(0, self.down, self.dilation_down)
+
+    @property
+    def taps(self) -> int:
+        """Pixels per window."""
+        return len(self.columns) * len(self.rows)
+
+
+def depthwise(
+    shape: DepthwiseShape, image: Elements, weights: Elements, bias: Elements
+) -> Elements:
+    """Golden model: out height x out width x channels elements.
+
+    Products are added column by column of the window, each from top to bottom; then the bias.
+
+    Parameters:
+        image: height x width x channels elements. weights: channels x rows x columns.
+        bias: one element per channel.
+
+    Raises:
+        KernelError: arrays of another shape.
+    """
+    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
+    taps = (shape.channels, len(shape.rows), len(shape.columns))
+    weights = check_elements("weights", weights, taps)
+    bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
+    image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))
+    total: Elements | None = None
+    for across, column in enumerate(shape.columns):
+        for down, row in enumerate(shape.rows):
+            seen = image[
+                row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
+                column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
+            ]
+            product = multiply(seen, weights[down, across], shape.fraction)
+            total = product if total is None else add(total, product)
+    assert total is not None
+    total = add(total, bias)
+    return (np.maximum(total, 0) if shape.relu else total).view(ELEMENT)
 
 
 class Strip(NamedTuple):

@@ -21,15 +21,6 @@ from microkernels.runtime.job import Golden, KernelJob
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
 from .conv_search import best_depth, plan_conv
-from .conv_shape import (
-    ConvShape,
-    convolve,
-    convolve_bytes,
-    outputs_per_element,
-    pair_bytes,
-    rounding_bias,
-    split_pairs,
-)
 from .dense import DenseLayout, dense_program
 from .dense_plan import dense, partial_sums, plan_dense
 from .line import BlockLayout, line_program
@@ -37,7 +28,17 @@ from .lstm_kernel import lstm_program
 from .lstm_layout import LstmLayout
 from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
 from .pool import PoolLayout
-from .pool_shape import PoolShape, pool
+from .window_shape import (
+    ConvShape,
+    PoolShape,
+    convolve,
+    convolve_bytes,
+    outputs_per_element,
+    pair_bytes,
+    pool,
+    rounding_bias,
+    split_pairs,
+)
 
 #: Default channels per slice of a map.
 DEFAULT_OUT_DEPTH = 32
@@ -98,8 +99,8 @@ def conv_job(
     """A convolution.
 
     Parameters:
-        image, weights, bias, fraction, relu: see :func:`microkernels.nn.conv_shape.convolve`, with
-            ``pairs`` :func:`microkernels.nn.conv_shape.convolve_bytes`.
+        image, weights, bias, fraction, relu: see :func:`microkernels.nn.window_shape.convolve`,
+            with ``pairs`` :func:`microkernels.nn.window_shape.convolve_bytes`.
         sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
         depth, filters, out_depth, out_padding, strips, reuse, pairs, narrow, sharers, base,
             scratchpad_bytes: see :func:`conv_layout`.
@@ -255,7 +256,7 @@ def pool_job(
     """A pooling layer, or the completion of partial sums.
 
     Parameters:
-        maps, bias, relu: see :func:`microkernels.nn.pool_shape.pool`.
+        maps, bias, relu: see :func:`microkernels.nn.window_shape.pool`.
         depth: channels per slice of the maps; None: at most :data:`DEFAULT_OUT_DEPTH`.
         out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 

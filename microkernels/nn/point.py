@@ -3,7 +3,7 @@
 The kernel of other convolutions takes some 40 instructions per pixel. Here pixels that follow each
 other in memory are a *piece*, which is loaded and stored at once: a product with all filters per
 pixel, then the biases and the threshold for all of them. Image and output have one slice each.
-The arithmetic is that of :func:`microkernels.nn.conv_shape.convolve`.
+The arithmetic is that of :func:`microkernels.nn.window_shape.convolve`.
 
 Lines are pieces of a column of pixels, or of all pixels where columns follow each other. The last
 one overlaps the previous one. A line's words are the addresses of its pixels and of its outputs.
@@ -25,8 +25,8 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elem
 from microkernels.common.memory import Writable
 from support.errors import counted
 
-from .conv_shape import ConvShape
 from .line import LineLayout, StreamKernel
+from .window_shape import ConvShape
 
 __all__ = ["PointLayout", "predict_point"]
 

@@ -49,7 +49,7 @@ from microkernels.common.memory import Writable
 from support.errors import counted
 
 from .line import LineKernel, LineLayout, StreamKernel
-from .pool_shape import MEAN_FRACTION, PoolShape
+from .window_shape import MEAN_FRACTION, PoolShape
 
 #: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 16

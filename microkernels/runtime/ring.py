@@ -14,6 +14,7 @@ A chip address consists of the vault's index and, below it, an address within th
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
@@ -51,6 +52,20 @@ class ChipEngines:
     instruction_words: int = INSTRUCTION_WORDS
     lines: int = 0
     alignment: int = 16 * ROW_BYTES
+
+    @classmethod
+    def of(cls, design: Any) -> "ChipEngines":
+        """The engines of a design (:class:`soc.generate.designs.Configuration`)."""
+        columns, rows = design.grid
+        return cls(
+            columns=columns,
+            rows=rows,
+            address_bits=(design.vault_bytes - 1).bit_length(),
+            pes=design.slots,
+            scratchpad_bytes=design.pe.scratchpad_bytes,
+            instruction_words=design.pe.instruction_words,
+            lines=design.lines,
+        )
 
     def __post_init__(self) -> None:
         CHECK.fields(self)

@@ -123,20 +123,6 @@ def run_on(
         return run_work(job, machine, checkpoint=checkpoint, begins=begins, progress=progress)
 
 
-def chip_engines(design: Configuration) -> ChipEngines:
-    """The engines of a design, as planners of kernels know them."""
-    columns, rows = design.grid
-    return ChipEngines(
-        columns=columns,
-        rows=rows,
-        address_bits=(design.vault_bytes - 1).bit_length(),
-        pes=design.slots,
-        scratchpad_bytes=design.pe.scratchpad_bytes,
-        instruction_words=design.pe.instruction_words,
-        lines=design.lines,
-    )
-
-
 def bp_job_on(
     problem: BpProblem,
     iterations: int,
@@ -159,7 +145,7 @@ def bp_job_on(
     else:
         make = partial(bp_levels_job, coarse_iterations=coarse_iterations)
     machine = {
-        "ring": chip_engines(design) if design.kind == "chip" else None,
+        "ring": ChipEngines.of(design) if design.kind == "chip" else None,
         "pes": design.slots if pes is None else pes,
         "scratchpad_bytes": design.pe.scratchpad_bytes,
         "instruction_words": design.pe.instruction_words,

@@ -17,7 +17,6 @@ from microkernels.bp.jobs import bp_between_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.stereo import motorcycle
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import (
     conv_job,
     conv_layout,
@@ -26,7 +25,7 @@ from microkernels.nn.jobs import (
     pool_job,
 )
 from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job
 from microkernels.runtime.ring import ChipEngines

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import vault as experiments
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import PoolShape
 from sim_tb.cosim.engine import CosimError
 from sim_tb.workloads.tiles import TileLayer
 from sim_tb.workloads.traffic import Variant

@@ -15,10 +15,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.networks.parameters import Weights
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 
 

@@ -9,8 +9,8 @@ from isa.assembly.assembler import assemble
 from isa.workspace import Workspace
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from microkernels.runtime.read_only import read_only_job
 

@@ -13,10 +13,9 @@ from microkernels.apps.matrix_multiply import matrix_multiply_job
 from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, clip, count_saturation, to_fixed
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import bitonic_sort, kmeans, matrix_transposition, median_pooling
 

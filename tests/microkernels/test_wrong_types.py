@@ -38,7 +38,6 @@ from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_search import best_depth, plan_conv
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.element import ElementLayout
@@ -49,8 +48,8 @@ from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmShape, LstmWeights, plan_lstm
 from microkernels.nn.pool import PoolLayout
-from microkernels.nn.pool_shape import PoolShape
 from microkernels.nn.product import ProductShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import ChipEngines
 from tests.junk import SMALL_JUNK

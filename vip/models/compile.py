@@ -24,6 +24,7 @@ from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
+from microkernels.onnx_models.read import part_of
 from microkernels.onnx_models.rewrite import requantised
 from pe.config import PAIRS
 from soc.generate.presets import design
@@ -31,7 +32,7 @@ from support.errors import Shown
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
-from .check import for_machine, long_program, model_engines, part_of, read_model
+from .check import for_machine, long_program, model_engines, read_model
 from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
 from .reference import OnnxModel, OutputDeviation, check_mapping, onnx_outputs, output_error

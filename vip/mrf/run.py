@@ -15,7 +15,8 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import bp_job_on, chip_engines
+from microkernels.runtime.ring import ChipEngines
+from sim_tb.cosim.kernels import bp_job_on
 from vip.progress import Progress, silent
 
 from .options import MrfOptions
@@ -119,7 +120,7 @@ class BpSolver(Solver):
 
     def by_shifts(self) -> bool:
         options = self.options
-        engines, blocks = chip_engines(options.machine), options.method == "bp"
+        engines, blocks = ChipEngines.of(options.machine), options.method == "bp"
         shifts = shifts_of(
             self.problem, options.form, engines, blocks=blocks, damping=options.damping
         )

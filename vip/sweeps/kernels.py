@@ -9,8 +9,8 @@ import numpy as np
 from microkernels.bp.jobs import bp_job
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
 from soc.generate.designs import Configuration

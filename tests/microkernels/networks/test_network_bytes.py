@@ -18,10 +18,10 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.networks.parameters import Fractions, RealParameters, Weights
-from microkernels.nn.conv_shape import rounding_bias
+from microkernels.nn.window_shape import rounding_bias
 from microkernels.runtime.job import STANDARD
 from microkernels.runtime.ring import ChipEngines
-from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import chip_preset
 from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
 
@@ -109,7 +109,7 @@ def test_maps_of_bytes_on_the_verilog_of_four_vaults(
     tiny = chip_preset("tiny")
     engine = replace(tiny.tile.pe, instructions=tiny.tile.pe.instructions | PAIRS)
     config = replace(tiny, tile=replace(tiny.tile, pe=engine))
-    job = bytes_job(network, machine=chip_engines(config))
+    job = bytes_job(network, machine=ChipEngines.of(config))
     assert run_on(job, config, on="rtl").match
 
 

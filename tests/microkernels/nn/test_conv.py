@@ -19,8 +19,8 @@ from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, predict_conv
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_search import best_depth, plan_conv
-from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
+from microkernels.nn.window_shape import ConvShape, convolve
 from microkernels.runtime.job import simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset

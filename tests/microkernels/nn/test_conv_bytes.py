@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import BYTE, Elements
-from microkernels.nn.conv_shape import ConvShape, convolve_bytes, pair_bytes, split_pairs
 from microkernels.nn.jobs import conv_job, conv_layout
+from microkernels.nn.window_shape import ConvShape, convolve_bytes, pair_bytes, split_pairs
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
 

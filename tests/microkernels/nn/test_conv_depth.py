@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.nn.conv_search import best_depth, plan_conv
-from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.window_shape import ConvShape
 
 
 @settings(max_examples=20, deadline=None)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_search import plan_conv
-from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
+from microkernels.nn.window_shape import ConvShape, convolve
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

@@ -14,8 +14,8 @@ from microkernels.networks.jobs import network_job
 from microkernels.networks.maps import Pads, Size2
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
-from microkernels.nn.conv_shape import DepthwiseShape, depthwise
 from microkernels.nn.depthwise import DepthwiseLayout
+from microkernels.nn.depthwise_plan import DepthwiseShape, depthwise
 from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.conv_shape import DepthwiseShape, depthwise, pair_bytes, split_pairs
-from microkernels.nn.depthwise_plan import best_strip
+from microkernels.nn.depthwise_plan import DepthwiseShape, best_strip, depthwise
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementOperation, element
 from microkernels.nn.jobs import pool_job
 from microkernels.nn.pool import window_fits
-from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.nn.window_shape import PoolShape, pair_bytes, pool, split_pairs
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap, round_up
-from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.nn.point import PointLayout, predict_point
+from microkernels.nn.window_shape import ConvShape, convolve
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

@@ -16,7 +16,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.nn.jobs import pool_job
 from microkernels.nn.line import line_program
 from microkernels.nn.pool import PoolLayout
-from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.nn.window_shape import PoolShape, pool
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job
+from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation

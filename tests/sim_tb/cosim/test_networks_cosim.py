@@ -17,10 +17,11 @@ from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.runtime.job import KernelOutcome
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import chip_preset
 from support.cache import ResultCache
 
@@ -50,7 +51,7 @@ def job() -> NetworkJob:
         NETWORK,
         usual_network_weights(NETWORK),
         photographs(NETWORK.input),
-        engines=chip_engines(TINY),
+        engines=ChipEngines.of(TINY),
     )
 
 
@@ -177,7 +178,7 @@ def test_an_instruction_that_the_engines_lack_is_reported_before_any_launch() ->
         network,
         usual_network_weights(network),
         np.zeros((1, 8, 8, 1), int),
-        engines=chip_engines(TINY),
+        engines=ChipEngines.of(TINY),
     )
     begun: list[str] = []
     with pytest.raises(KernelError, match=r"network, gate: the program needs v\.sigmoid"):

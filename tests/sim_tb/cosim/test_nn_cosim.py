@@ -12,9 +12,8 @@ from isa.run import Launch
 from microkernels.apps.digits import NETWORKS, load_digits, trained
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_search import plan_conv
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation

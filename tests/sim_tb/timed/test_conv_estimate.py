@@ -7,8 +7,8 @@ import pytest
 
 from microkernels.nn.conv_layout import predict_conv
 from microkernels.nn.conv_search import best_depth, plan_conv
-from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, conv_layout
+from microkernels.nn.window_shape import ConvShape
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 

@@ -1,4 +1,4 @@
-"""Convolutions of elements and of bytes: sizes, also of others with windows, and golden models.
+"""Convolutions of elements and of bytes, and pooling: sizes and golden models.
 
 ``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i*d - p, x*s + j*d - p, c] *
 weights[o, i, j, c])`` with stride ``s``, dilation ``d`` and ``p`` pixels of zeros around the image
@@ -16,13 +16,18 @@ the low half; an odd channel is padded with zeros. Such a map is laid out like a
 optional instruction.
 
 Sums of products are shifted right by ``fraction`` bits and have 16 bits, like those of
-:func:`microkernels.nn.conv_shape.convolve`. They are the outputs, or they become bytes: shifted
+:func:`microkernels.nn.window_shape.convolve`. They are the outputs, or they become bytes: shifted
 right by ``narrow`` bits, rounded to nearest, halves up, and saturated. For that, half a unit in a
 byte's last place is added to the biases.
 
-Depthwise convolutions have one filter per channel, which sees only that channel. As channels are in
-the vector unit's lanes, each product is shifted right and rounded separately; sums saturate. With
-bytes, products, sums, weights and biases are bytes.
+An output of pooling is computed from the maps of all *segments* (partial sums of a convolution; one
+for plain pooling): they are added element by element, combined over a window by maximum or mean,
+then the bias is added, and with ReLU negative values become 0 (thesis section 6.2). Without a bias,
+with one segment, this is a pooling layer; with a window of one pixel it completes a convolution.
+
+A mean is the window's saturating sum times :meth:`PoolShape.reciprocal`, which has
+:data:`MEAN_FRACTION` fraction bits: exact to half a unit in the last place plus 2**-16 of the sum,
+as long as the sum fits in 16 bits. Bytes, whose sums would not fit, have no mean.
 """
 
 from abc import abstractmethod
@@ -41,6 +46,7 @@ from microkernels.common.fixed_point import (
     check_fraction,
     clip,
     dot,
+    lowest_element,
     multiply,
     unpack,
 )
@@ -50,6 +56,8 @@ MOST_NARROW = 8
 #: Most fraction bits with which sums are packed to bytes, as a byte is a factor of 1; with more, a
 #: convolution sets them to 0 for that.
 MOST_BYTE_FRACTION = 6
+#: Fraction bits of the reciprocal of a window's number of pixels.
+MEAN_FRACTION = 15
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
@@ -396,86 +404,109 @@ def convolve_bytes(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthwiseShape(StridedShape):
-    """Sizes of a depthwise convolution of a map that includes its padding.
+class PoolShape(StridedShape):
+    """Sizes of a pooling layer. Padding is the lowest element for a maximum, and 0 for a mean,
+    which includes it.
 
     Attributes:
-        across, down: size of a window in pixels, at least 1.
-        dilation, dilation_down: pixels from one of a window's to the next, at least 1.
-        fraction: bits by which products are shifted right, 0..15.
-        relu: negative outputs become 0.
+        window: pixels across and down, at least 1.
+        window_down: pixels down, if different from across; otherwise None.
         bits: of a number, 16 or 8; channels count elements.
+        mean: compute the mean instead of the maximum.
+        segments: number of maps to add, at least 1.
 
     Raises:
-        KernelError: a value out of range, padding, or a window larger than the map.
+        KernelError: a value out of range, a window larger than the padded map, a mean of bytes,
+            or a mean of more than 65,536 pixels, whose reciprocal would be 0.
     """
 
-    across: int = 3
-    down: int = 3
-    dilation: int = 1
-    dilation_down: int = 1
-    fraction: int
-    relu: bool = True
+    stride: int = 2
+    window: int = 2
+    mean: bool = False
+    segments: int = 1
+    window_down: int | None = None
     bits: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_bits(self.bits, "depthwise", ("depthwise",))
-        if self.padding:
-            raise KernelError("the map has the pixels around it, so padding must be 0")
-        for name in ("across", "down", "dilation", "dilation_down"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        check_fraction(self.fraction)
-        if self.across > self.width or self.down > self.height:
+        check_bits(self.bits, "mean" if self.scaled else "maximum", ("maximum",))
+        CHECK.at_least("window", self.window, 1)
+        CHECK.at_least("window_down", self.down, 1)
+        CHECK.at_least("segments", self.segments, 1)
+        self.check_window("a window", "a map")
+        if self.segments > 1 and self.padding:
+            raise KernelError("maps of several segments can't be padded: padding would be added")
+        if self.scaled and not self.reciprocal:
             raise KernelError(
-                f"a window of {self.across} x {self.down} does not fit a map of {self.width} x "
-                f"{self.height} pixels"
+                f"a mean takes at most {2 << MEAN_FRACTION:,} pixels, not "
+                f"{self.window} x {self.down}"
             )
 
     @property
-    def columns(self) -> range:
-        """Columns of a window."""
-        return range(0, self.across, self.dilation)
+    def across(self) -> int:
+        return self.window
 
     @property
-    def rows(self) -> range:
-        """Rows of a window."""
-        return range(0, self.down, self.dilation_down)
+    def down(self) -> int:
+        return self.window_down or self.window
 
     @property
-    def taps(self) -> int:
-        """Pixels per window."""
-        return len(self.columns) * len(self.rows)
+    def scaled(self) -> bool:
+        """Whether sums of windows are multiplied by :attr:`reciprocal`."""
+        return self.mean and self.window * self.down > 1
+
+    @property
+    def reciprocal(self) -> int:
+        """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
+        pixels = self.window * self.down
+        return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
+
+    @property
+    def around(self) -> int:
+        """Value of the padding."""
+        return 0 if self.mean else lowest_element(self.bits)
 
 
-def depthwise(
-    shape: DepthwiseShape, image: Elements, weights: Elements, bias: Elements
+def pool(
+    shape: PoolShape, maps: Elements, bias: Elements | None = None, *, relu: bool = False
 ) -> Elements:
-    """Golden model: out height x out width x channels elements.
-
-    Products are added column by column of the window, each from top to bottom; then the bias.
+    """Golden model of the pooling kernel, bit-exact.
 
     Parameters:
-        image: height x width x channels elements. weights: channels x rows x columns.
-        bias: one element per channel.
+        maps: segments x height x width x channels elements.
+        bias: one element per channel; None: none is added.
+        relu: negative outputs become 0.
+
+    Returns:
+        out_height x out_width x channels elements.
 
     Raises:
-        KernelError: arrays of another shape.
+        KernelError: an array of another shape, or values beyond 16 bits.
     """
-    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    taps = (shape.channels, len(shape.rows), len(shape.columns))
-    weights = check_elements("weights", weights, taps)
-    bias = unpack(check_elements("bias", bias, (shape.channels,)), shape.bits)
-    image, weights = (unpack(part, shape.bits) for part in (image, weights.transpose(1, 2, 0)))
-    total: Elements | None = None
-    for across, column in enumerate(shape.columns):
-        for down, row in enumerate(shape.rows):
-            seen = image[
-                row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
-                column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
-            ]
-            product = multiply(seen, weights[down, across], shape.fraction)
-            total = product if total is None else add(total, product)
-    assert total is not None
-    total = add(total, bias)
-    return (np.maximum(total, 0) if shape.relu else total).view(ELEMENT)
+    size = (shape.segments, shape.height, shape.width, shape.channels)
+    maps = check_elements("maps", maps, size)
+    edge = (shape.padding, shape.padding)
+    maps = np.pad(maps, ((0, 0), edge, edge, (0, 0)), constant_values=shape.around)
+    maps = unpack(maps, shape.bits)
+    total: Elements = maps[0]
+    for segment in maps[1:]:
+        total = add(total, segment)
+    combine = add if shape.mean else np.maximum
+    sides = (
+        (1, shape.out_width, shape.stride, shape.window),
+        (0, shape.out_height, shape.step_down, shape.down),
+    )
+    for axis, count, stride, window in sides:
+        starts = np.arange(count) * stride
+        combined = total.take(starts, axis)
+        for step in range(1, window):
+            combined = combine(combined, total.take(starts + step, axis))
+        total = combined
+    if shape.scaled:
+        total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
+    if bias is not None:
+        bias = check_elements("bias", bias, (shape.channels,))
+        total = add(total, unpack(bias, shape.bits))
+    if relu:
+        total = np.maximum(total, 0)
+    return np.ascontiguousarray(total).view(ELEMENT)
