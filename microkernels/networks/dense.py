@@ -179,15 +179,11 @@ class Dense(SumLayer, KernelLayer):
 
     # The step.
 
-    def tile(self, step: KernelStep) -> DensePart:
-        part = step.plan.part
-        assert isinstance(part, DensePart)
-        return part
-
     def vault_layout(self, step: KernelStep, vault: int) -> DenseLayout | None:
         if step.target.tile(vault) is None:
             return None
-        plan, offsets = step.tile.plan, step.target.offsets
+        assert isinstance(step.plan.part, DensePart)
+        plan, offsets = step.plan.part.plan, step.target.offsets
         (written,), source = step.sources, None
         if written is not None and _in_place(written, step.plan):
             source = vectors(
@@ -212,8 +208,9 @@ class Dense(SumLayer, KernelLayer):
         return dense_program(layout, fraction=self.fraction, vault_bits=vault_bits)
 
     def vault_weights(self, step: KernelStep, weights: Weights, vault: int) -> Weights:
+        assert isinstance(step.plan.part, DensePart)
         part = step.part(weights, vault)
-        return replace(part, weights=in_order(part.weights, step.tile.order))
+        return replace(part, weights=in_order(part.weights, step.plan.part.order))
 
     def store(self, layout: DenseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -168,11 +168,6 @@ class KernelStep(LayerStep):
         """The layer."""
         return cast(KernelLayer, self.plan.layer)
 
-    @cached_property
-    def tile(self) -> Any:
-        """The shape or plan of the kernel for a vault's tile."""
-        return self.layer.tile(self)
-
     def layout(self, vault: int) -> Any:
         """The layout in a vault; None: it has no work."""
         return self.layer.vault_layout(self, vault)
@@ -241,10 +236,6 @@ class KernelLayer(Layer):
     block_last: ClassVar[bool] = False
 
     @abstractmethod
-    def tile(self, step: KernelStep) -> Any:
-        """The shape or plan of the kernel for a vault's tile."""
-
-    @abstractmethod
     def vault_layout(self, step: KernelStep, vault: int) -> Any:
         """The layout in a vault; None: it has no work."""
 
@@ -302,16 +293,13 @@ class MapLayer(KernelLayer):
     def tile_shape(self, plan: LayerPlan) -> Any:
         """The shape or plan of the kernel for a vault's tile."""
 
-    def tile(self, step: KernelStep) -> Any:
-        return self.tile_shape(step.plan)
-
     def vault_layout(self, step: KernelStep, vault: int) -> Any:
         target = step.target
         if target.tile(vault) is None or target.image(vault, 0) is None:
             return None
         first, *further = [
             self.layout(
-                step.tile,
+                self.tile_shape(step.plan),
                 step.read(vault, round_),
                 target.map(vault, round_),
                 base=step.engines.address(vault, step.offset),

@@ -155,9 +155,6 @@ class Recurrent(KernelLayer):
 
     # The step.
 
-    def tile(self, step: KernelStep) -> RecurrentPlan:
-        return self.part(step.plan, ChipWork(step.target.batch, step.engines))
-
     def vault_layout(self, step: KernelStep, vault: int) -> RecurrentLayout | None:
         targets = [
             (step.target.map(vault, round_), row)
@@ -166,8 +163,9 @@ class Recurrent(KernelLayer):
         ]
         if not targets:
             return None
+        part = self.part(step.plan, ChipWork(step.target.batch, step.engines))
         base = step.engines.address(vault, step.offset)
-        return RecurrentLayout(step.tile, targets, base, reverse=self.reverse, final=self.final)
+        return RecurrentLayout(part, targets, base, reverse=self.reverse, final=self.final)
 
     def program(self, layout: RecurrentLayout, vault_bits: int) -> Program:
         return recurrent_program(layout, vault_bits=vault_bits)

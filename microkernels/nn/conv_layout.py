@@ -33,7 +33,7 @@ from typing import Self
 
 import numpy as np
 
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
@@ -55,7 +55,7 @@ class ConvLayout(BlockLayout):
         source: the image; its padding is at least that of the layer.
         target: the output.
         base: start of weights, biases and the parameter block; a multiple of 32.
-        sharers: engines that share the layer.
+        sharers: engines that share the layer, at least 1.
         images: that it computes, at least 1; ``source`` and ``target`` are the first one's maps.
         steps: bytes from an image's source and target to the next one's.
 
@@ -66,10 +66,17 @@ class ConvLayout(BlockLayout):
     plan: ConvPlan
     source: FeatureMap
     target: FeatureMap
+    sharers: int = 1
     images: int = 1
     steps: tuple[int, int] = (0, 0)
 
     def on_images(self, further: Sequence[Self]) -> Self:
+        """The layout of a layer on several images in one launch; as for
+        :meth:`microkernels.nn.line.LineLayout.on_images`.
+
+        Raises:
+            KernelError: the maps are not equally far apart.
+        """
         if not further:
             return self
         second = further[0]
@@ -82,6 +89,7 @@ class ConvLayout(BlockLayout):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        CHECK.at_least("sharers", self.sharers, 1)
         shape = self.plan.shape
         self.source.check_size("source", shape.width, shape.height, shape.channels)
         outputs = self.plan.out_channels

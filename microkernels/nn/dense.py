@@ -30,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from isa.program import Declared, Program, Span
+from isa.program import Program
 from isa.table import MAX_VL
 from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK, KernelError
@@ -50,10 +50,11 @@ from microkernels.common.fixed_point import (
     check_fraction,
 )
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.common.parameter_block import block_bytes
 from support.errors import counted
 
 from .dense_plan import DensePlan
+from .line import BlockLayout
 from .window_shape import MOST_NARROW
 
 #: Words of an engine's part of the parameter block.
@@ -64,7 +65,7 @@ _THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseLayout:
+class DenseLayout(BlockLayout):
     """Addresses of a vault's part of a fully connected layer; see the module's text.
 
     Attributes:
@@ -79,14 +80,11 @@ class DenseLayout:
 
     plan: DensePlan
     target: FeatureMap
-    base: int
     source: FeatureMap | None = None
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         plan = self.plan
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
         for name, row, length in (
             ("target", self.target, plan.output_elements),
             ("source", self.inputs, plan.inputs),
@@ -96,25 +94,14 @@ class DenseLayout:
                 raise KernelError(f"{name} must have one slice, not {row.slices}")
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
-    def declared(self) -> Declared:
-        """The memory that is fixed by the layer: the parameter block."""
-        block = Span(self.parameters, self._parameter_bytes)
-        return Declared(constants=(block,), slots=self.plan.sharers)
-
-    @property
-    def _parameter_bytes(self) -> int:
-        return block_size([_WORDS] * self.plan.sharers)
+    def _parts(self) -> list[int]:
+        return [_WORDS] * self.plan.sharers
 
     @property
     def limits(self) -> int:
         """Address of the outputs' lower limit; for outputs of bytes, then of the factor that shifts
         a sum to the high byte, and the bytes that select this one."""
-        return round_up(self.base + self._parameter_bytes, COLUMN_BYTES)
+        return self._block_end
 
     @property
     def bias(self) -> int:
@@ -150,7 +137,6 @@ class DenseLayout:
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the vectors."""
         plan = self.plan
         blocks = plan.groups * plan.chunks * plan.blocks * plan.sharers
         return round_up(self.weights(0) + blocks * plan.block_bytes, COLUMN_BYTES)
@@ -183,8 +169,10 @@ class DenseLayout:
             plan.sharers, plan.groups, plan.blocks, plan.block, plan.chunks, plan.chunk
         ).transpose(1, 4, 2, 0, 3, 5)
         memory.write(self.weights(0), np.ascontiguousarray(blocks, ELEMENT).tobytes())
-        words = [self._words(member) for member in range(plan.sharers)]
-        memory.write(self.parameters, block_bytes(self.parameters, words))
+        memory.write(self.parameters, self.block(self.parameters))
+
+    def block(self, address: int) -> bytes:
+        return block_bytes(address, [self._words(member) for member in range(self.plan.sharers)])
 
     def _words(self, member: int) -> list[int]:
         plan = self.plan

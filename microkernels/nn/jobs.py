@@ -46,7 +46,7 @@ DEFAULT_OUT_DEPTH = 32
 
 def layer_job(
     name: str,
-    layout: BlockLayout | DenseLayout | LstmLayout,
+    layout: BlockLayout | LstmLayout,
     program: Program,
     *,
     prepare: Callable[[Writable], None],

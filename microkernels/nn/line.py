@@ -43,20 +43,17 @@ class BlockLayout(ABC):
 
     Attributes:
         base: first address of this data; a multiple of 32.
-        sharers: number of engines that share the layer, at least 1.
 
     Raises:
         KernelError: a field of another type or out of range.
     """
 
     base: int
-    sharers: int = 1
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        CHECK.at_least("sharers", self.sharers, 1)
 
     @property
     @abstractmethod
@@ -67,14 +64,6 @@ class BlockLayout(ABC):
     @abstractmethod
     def end(self) -> int:
         """First byte after all data that this layout adds to the maps."""
-
-    @abstractmethod
-    def on_images(self, further: Sequence[Self]) -> Self:
-        """The layout of a layer on several images in one launch.
-
-        Parameters:
-            further: layouts of the images after this one's, whose maps are equally far apart.
-        """
 
     @abstractmethod
     def block(self, address: int) -> bytes:
@@ -89,7 +78,7 @@ class BlockLayout(ABC):
     def declared(self) -> Declared:
         """The memory that is fixed by the layer: the parameter block."""
         block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
+        return Declared(constants=(block,), slots=len(self._parts))
 
     @property
     def _block_end(self) -> int:
@@ -104,6 +93,7 @@ class LineLayout(BlockLayout):
     Attributes:
         source: the input map, or the first of two.
         target: the output; it shares no memory with the input maps.
+        sharers: number of engines that share the layer, at least 1.
         further: layouts of further images, whose lines follow.
         scratchpad_bytes: size of the scratchpad.
 
@@ -114,14 +104,21 @@ class LineLayout(BlockLayout):
 
     source: FeatureMap
     target: FeatureMap
+    sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     further: "tuple[LineLayout, ...]" = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        CHECK.at_least("sharers", self.sharers, 1)
         CHECK.kind("further", self.further, tuple)
 
     def on_images(self, further: Sequence[Self]) -> Self:
+        """The layout of a layer on several images in one launch.
+
+        Parameters:
+            further: layouts of the images after this one's, whose maps are equally far apart.
+        """
         return replace(self, further=tuple(further))
 
     def _check_maps(
