@@ -21,7 +21,7 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
-from microkernels.nn.conv_layout import ConvLayout, predict_conv
+from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_search import filter_overflow, least_cycles, plan_conv
 from microkernels.nn.depthwise import DepthwiseLayout
@@ -188,7 +188,7 @@ class Conv(SumLayer, _Filter):
             ]
         except KernelError:
             return inf
-        cycles = [predict_conv(plan, engines.pes) for plan in plans]
+        cycles = [plan.predicted_cycles(engines.pes) for plan in plans]
         return min(*cycles, self._point_cycles(shape, depth, out_depth, engines))
 
     def least_slice_cycles(
@@ -261,7 +261,7 @@ class Conv(SumLayer, _Filter):
         part = self._divided(
             shape, plan.depth, plan.out_depth, engines, strips=plan.strips, images=images
         )
-        cycles = predict_conv(part, engines.pes, images) / images
+        cycles = part.predicted_cycles(engines.pes, images) / images
         point = self._point_cycles(shape, plan.depth, plan.out_depth, work.engines)
         if point < cycles and not plan.strips:
             return replace(plan, part=shape).timed(point, work)

@@ -46,8 +46,7 @@ from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_regist
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_layout import ConvLayout
-from .conv_stream import ConvStream
+from .conv_layout import ConvLayout, ConvStream
 from .window_shape import MOST_BYTE_FRACTION, check_shifts
 
 

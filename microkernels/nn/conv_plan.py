@@ -26,6 +26,14 @@ with the elements that follow it in memory, whose weights are 0.
 With dilation, a column is loaded pixel by pixel, and every n-th window of a row shares columns:
 these are a row of windows. In a convolution in groups, a pass has filters of one group, whose
 slices it reads; a slice of several groups has zeros as weights for the others.
+
+The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
+engines of the vault share, and of the latency of loads, which the input ring hides for as many
+windows as it holds ahead. Times that are nearly equal partly add up. Start-up and passes are added.
+
+The constants were fitted to 64 runs of the timing model: layers of 1 to 64 channels, kernels of 1
+to 7 pixels, strides 1 and 2, with and without strips, on one and on four engines. The mean error is
+4.3 %, the largest 23 %.
 """
 
 from collections.abc import Sequence
@@ -61,6 +69,8 @@ _LATENCY = 240
 #: Clocks from a window, whose pixel's partial sum is loaded, to the next one, which adds it: 66 to
 #: 85 in a vault, 118 in a chip.
 _SUM_LATENCY = 80
+#: Clocks of a program's start; of a pass besides its windows.
+_START, _PASS = 600, 200
 #: How strongly the longest time dominates: the times are added in this norm.
 _EXPONENT = 12
 #: Share of a line buffer that keeps a row of windows; columns read from memory per column that
@@ -528,3 +538,16 @@ class ConvPlan:
         shares = self.shares(sharers, images)
         rows = max(len(rows) * self.passes(groups) for rows, groups in shares)
         return window * rows * self.shape.out_width
+
+    def predicted_cycles(self, sharers: int, images: int = 1) -> float:
+        """Predicted cycles of the busiest of ``sharers`` (at least 1) engines of a vault for the
+        complete layer on ``images``, with start and passes.
+
+        Raises:
+            KernelError: ``sharers`` is less than 1.
+        """
+        window = self.window_cycles(sharers)
+        return max(
+            _START + self.passes(groups) * (_PASS + len(rows) * self.shape.out_width * window)
+            for rows, groups in self.shares(sharers, images)
+        )

@@ -16,7 +16,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, real_of, to_fixed
 from microkernels.nn.conv_kernel import conv_program
-from microkernels.nn.conv_layout import ConvLayout, predict_conv
+from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.jobs import conv_job
@@ -436,4 +436,4 @@ def test_short_windows_are_predicted_to_wait_for_partial_sums() -> None:
     plan = plan_conv(shape, depth=8, out_depth=16, filters=1, reuse=True, scratchpad_bytes=2048)
     windows = shape.out_width * shape.out_height * plan.groups * plan.slices
     # On the timing model a window takes 80 cycles in a vault, 118 in a chip.
-    assert predict_conv(plan, 1) / windows > 70 > plan.vector_cycles
+    assert plan.predicted_cycles(1) / windows > 70 > plan.vector_cycles

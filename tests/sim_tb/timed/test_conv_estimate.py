@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microkernels.nn.conv_layout import predict_conv
 from microkernels.nn.conv_search import best_depth, plan_conv
 from microkernels.nn.jobs import conv_job, conv_layout
 from microkernels.nn.window_shape import ConvShape
@@ -52,7 +51,7 @@ def cycles(case: tuple[int, ...], *, strips: bool, sharers: int) -> tuple[float,
     plan = plan_conv(shape, depth=depth, out_depth=out_depth, strips=strips)
     outcome = run_on(job, replace(tile_preset("vault"), pes=sharers), on="model")
     assert outcome.match
-    return predict_conv(plan, sharers), outcome.cycles
+    return plan.predicted_cycles(sharers), outcome.cycles
 
 
 @pytest.mark.parametrize("strips", [False, True])
