@@ -85,7 +85,8 @@ def test_equals_the_golden_model(
     relu: bool,
     base: int,
 ) -> None:
-    assume(shape.kernel * depth <= 256)
+    # Larger windows do not fit the scratchpad twice, beside a filter.
+    assume(shape.kernel**2 * depth <= 800)
     job = conv_job(
         shape,
         *data(shape, seed, limit),
