@@ -42,7 +42,6 @@ class ChipIdentity:
         instruction_words: longest program.
         scratchpad_bytes: of a PE.
         vault_address_bits: bits of a byte address within a vault.
-        address_bits: bits of a byte address of the chip.
         pe_counters, vault_counters: whether they exist.
         network_counters: number of network counters of a vault.
     """
@@ -56,7 +55,6 @@ class ChipIdentity:
     instruction_words: int
     scratchpad_bytes: int
     vault_address_bits: int
-    address_bits: int
     pe_counters: bool
     vault_counters: bool
     network_counters: int
@@ -124,7 +122,6 @@ class Host:
                 instruction_words=await self._read(CHIP, "INSTRUCTION_WORDS"),
                 scratchpad_bytes=await self._read(CHIP, "SCRATCHPAD_BYTES"),
                 vault_address_bits=memory["vault_bits"],
-                address_bits=memory["address_bits"],
                 pe_counters=bool(counters["pe"]),
                 vault_counters=bool(counters["vault"]),
                 network_counters=counters["network"],
