@@ -1,14 +1,16 @@
 """Amaranth's simulator with quick processes."""
 
 import pytest
-from amaranth.hdl import Cat, DriverConflict, Module, Signal, signed
+from amaranth.hdl import Cat, Const, DriverConflict, Module, Signal, signed
+from amaranth.lib import data
+from amaranth.lib.enum import Enum
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature, flipped
 from amaranth.sim import Simulator, _async, _pyrtl
 from amaranth.sim.pysim import PySimEngine, _PySignalState
 
 from tests import quick_simulator
-from tests.quick_simulator import _FLUSH, quick
+from tests.quick_simulator import _CONST, _FLUSH, quick
 
 
 def test_what_stays_is_compared_and_slots_are_local() -> None:
@@ -101,3 +103,63 @@ def test_a_flipped_interface_gives_the_same_members() -> None:
         assert interface.a is plain.a
         assert interface.b == flipped(plain.b)
         assert interface.b.c is plain.b.c
+
+
+class Kind(Enum, shape=2):
+    FIRST = 0
+    LAST = 3
+
+
+PAIR = data.StructLayout({"low": 3, "high": signed(4)})
+MIXED = data.StructLayout(
+    {"kind": Kind, "pair": PAIR, "words": data.ArrayLayout(3, 2), "flag": 1, "rest": range(-4, 9)}
+)
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        {},
+        {"kind": Kind.LAST, "pair": {"low": 9, "high": -3}, "rest": -4},
+        {"pair": PAIR.const({"high": 5}), "words": [7, 9], "flag": True},
+        {"rest": Const(6), "flag": 3, "kind": 3, "words": [1]},
+    ],
+)
+def test_constants_of_a_layout_are_amaranths(init: dict[str, object]) -> None:
+    for layout in (MIXED, data.StructLayout(MIXED.members)):
+        assert layout.const(init).as_bits() == _CONST(layout, init).as_bits()
+        assert layout.const(init).pair.high == _CONST(layout, init).pair.high
+
+
+def test_constants_that_amaranth_refuses() -> None:
+    layout = data.StructLayout({"one": 4})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="'other', which is not"):
+            layout.const({"one": 1, "other": 1})
+        for target in (16, -1):
+            with pytest.raises(ValueError, match="does not fit in 4 bit"):
+                layout.from_bits(target)
+        assert layout.from_bits(15).one == 15
+    with pytest.warns(data.SyntaxWarning, match="shadowed by the attribute"):
+        data.StructLayout({"shape": 4}).from_bits(0)
+
+
+def test_a_view_is_set_and_read() -> None:
+    """A register, a wire, which is refused, and part of a register."""
+    m = Module()
+    register, wire = Signal(MIXED), Signal(PAIR)
+    m.d.comb += wire.eq(register.pair)
+    seen = []
+
+    async def bench(ctx) -> None:
+        ctx.set(register, {"kind": Kind.LAST, "pair": {"low": 2, "high": -1}})
+        seen.append((ctx.get(register).pair.high, ctx.get(wire).low, ctx.get(register.kind)))
+        ctx.set(register.pair, {"low": 5})
+        seen.append((ctx.get(register).as_bits(), ctx.get(wire).as_bits()))
+        with pytest.raises(DriverConflict):
+            ctx.set(wire, {"low": 1})
+
+    simulator = Simulator(m)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert seen == [(-1, 2, Kind.LAST), (3 + (5 << 2), 5)]
