@@ -83,7 +83,7 @@ _NO_PLL = (
 )
 
 
-def _simulated_pll(sdram: int) -> str:
+def simulated_pll(sdram: int) -> str:
     """A PLL whose input changes four times in a cycle of the chip, for an SDRAM that has ``sdram``
     clocks in that."""
     fast, shifted = ("!at[0]", "at[0]") if sdram == 2 else ("!at[1]", "at[1] ^ at[0]")
@@ -127,7 +127,7 @@ class BoardSimulation:
         if verilog is None:
             verilog = {
                 **board_verilog(chip, divisor=divisor, mhz=mhz, sdram=sdram),
-                **({**IO_CELLS, PLL: _simulated_pll(sdram)} if outside else {PLL: _NO_PLL}),
+                **({**IO_CELLS, PLL: simulated_pll(sdram)} if outside else {PLL: _NO_PLL}),
             }
         program = build_board(verilog, sdram=outside)
         step = [str(round(1e6 / mhz / _STEPS))] if outside else []

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
+from soc.board.sdram import IO_CELLS
 from synth.errors import SynthesisError
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import verilog_expression
@@ -346,18 +347,49 @@ endmodule
 """
 
 
+_PLL_OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2")
 _PLL_INPUTS = "CLKI, CLKFB, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG"
-#: The PLL of ECP5, with one output, whose clock is the input's.
-_PLL = f"""
+
+
+def _lattice_pll() -> str:
+    """The PLL of ECP5. With one output, that is the input; with three, the input changes four times
+    in a cycle of the first."""
+    divisors = "".join(
+        f"  parameter {one}_DIV = 8, {one}_CPHASE = 0, {one}_FPHASE = 0;\n"
+        f'  parameter {one}_ENABLE = "DISABLED", OUTDIVIDER_MUX{mux} = "DIV{mux}";\n'
+        for one, mux in zip(_PLL_OUTPUTS, "ABC", strict=True)
+    )
+    levels = ", ".join(
+        f"{one} = level(at, {one}_DIV, 8 * ({one}_CPHASE - CLKOP_CPHASE) + {one}_FPHASE)"
+        for one in _PLL_OUTPUTS[1:]
+    )
+    return f"""
 module EHXPLLL (
-  input {_PLL_INPUTS}, STDBY, PLLWAKESYNC, RST, ENCLKOP, output CLKOP, CLKINTFB, LOCK
+  input {_PLL_INPUTS}, STDBY, PLLWAKESYNC, RST, ENCLKOP,
+  output {", ".join(_PLL_OUTPUTS)}, CLKINTFB, LOCK
 );
-  parameter CLKI_DIV = 1, CLKFB_DIV = 1, CLKOP_DIV = 8, CLKOP_CPHASE = 0, CLKOP_FPHASE = 0;
-  parameter CLKOP_ENABLE = "ENABLED", OUTDIVIDER_MUXA = "DIVA", OUTDIVIDER_MUXB = "DIVB";
-  parameter OUTDIVIDER_MUXC = "DIVC", OUTDIVIDER_MUXD = "DIVD", FEEDBK_PATH = "CLKOP";
+  parameter CLKI_DIV = 1, CLKFB_DIV = 1, OUTDIVIDER_MUXD = "DIVD", FEEDBK_PATH = "CLKOP";
   parameter DPHASE_SOURCE = "DISABLED", STDBY_ENABLE = "DISABLED", PLLRST_ENA = "DISABLED";
   parameter INTFB_WAKE = "DISABLED";
-  assign CLKOP = CLKI, LOCK = 1'b1;
+{divisors}
+  reg [1:0] at = 3;
+  always @(posedge CLKI or negedge CLKI) at <= at + 1;
+  // In the middle of a quarter, in eighths of a cycle of the oscillator.
+  function level(input [1:0] quarter, input integer divisor, delay);
+    level = (CLKOP_DIV * (2 * quarter + 1) - delay + 1024 * divisor) % (8 * divisor) < 4 * divisor;
+  endfunction
+  assign CLKOP = CLKOS_ENABLE == "ENABLED" ? !at[1] : CLKI, LOCK = 1'b1;
+  assign {levels};
+endmodule
+"""
+
+
+#: A pin of ECP5. Yosys's model compares with an open pin, which Verilator can't.
+_PIN = """
+module TRELLIS_IO (inout B, input I, T, output O);
+  parameter DIR = "INPUT";
+  initial if (DIR != "BIDIR") $fatal(1, "TRELLIS_IO: pins of one direction have no model");
+  assign B = T ? 1'bz : I, O = B;
 endmodule
 """
 
@@ -378,7 +410,9 @@ _OWN: Mapping[str, str] = {
     "RAMB36E1": _block_ram("RAMB36E1", 32),
     "DP16KD": _dual_port_ram(),
     "MULT18X18D": _multiplier(),
-    "EHXPLLL": _PLL,
+    "EHXPLLL": _lattice_pll(),
+    "TRELLIS_IO": _PIN,
+    "ODDRX1F": IO_CELLS["ODDRX1F"],
     "rPLL": _RPLL,
     **{name: _gowin_ram(name) for name in ("SP", "SPX9", "SDPB", "SDPX9B")},
     **{f"MULT{bits}X{bits}": _gowin_multiplier(bits) for bits in (9, 18, 36)},

@@ -9,9 +9,11 @@ import pytest
 
 import vip
 from sim_tb.cosim.applications import choose
+from sim_tb.cosim.board import simulated_pll
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.random.comparison import check_programs
+from soc.board.families import PLL
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.cell_models import fpga_models, library_models
@@ -303,6 +305,23 @@ def test_every_cell_that_gowin_maps_to_has_a_model() -> None:
     # Wide multiplexers are made of these.
     assert "module MUX2 (" in models
     assert models.count("\nmodule ") + 1 == models.count("endmodule")
+
+
+@pytest.mark.parametrize("sdram", [1, 2])
+def test_a_pll_makes_the_clocks_of_an_sdram(tmp_path: Path, sdram: int) -> None:
+    """With the settings that ecppll has for 60 MHz and once or twice that."""
+    settings = f".CLKOP_DIV(10), .CLKOP_CPHASE(4), .CLKOS_DIV({10 // sdram}), .CLKOS_CPHASE(6)"
+    settings += f", .CLKOS_FPHASE(4), .CLKOS2_DIV({10 // sdram}), .CLKOS2_CPHASE(4)"
+    text = f"""module bench; reg clk = 0; wire a, b, c, p, q, r;
+      EHXPLLL #({settings}, .CLKOS_ENABLE("ENABLED")) m (
+        .CLKI(clk), .CLKOP(a), .CLKOS(b), .CLKOS2(c));
+      {PLL} n (.clkin(clk), .clkout0(p), .clkout1(q), .clkout2(r));
+      initial repeat (20) begin
+        #1 clk = !clk; #1 if ({{a, b, c}} !== {{p, q, r}}) $display(a, b, c,, p, q, r);
+      end
+    endmodule
+    """
+    assert simulated(fpga_models("ecp5", ["EHXPLLL"]) + simulated_pll(sdram) + text, tmp_path) == ""
 
 
 def test_multipliers_multiply(tmp_path: Path) -> None:

@@ -127,14 +127,11 @@ def simulate_board(
         progress: called with each stage.
 
     Raises:
-        BoardError: cells of a board with SDRAM.
         BuildError: the simulator can't be built.
         SynthesisError: the design can't be mapped.
         CosimError: a rule of the SDRAM is broken.
         HostError: as for :func:`run_board`.
     """
-    if netlist and design.sdram:
-        raise BoardError("the cells of a board with SDRAM can't be simulated; leave out --netlist")
     with together():
         need_simulator()
         if design.sdram:

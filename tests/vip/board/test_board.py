@@ -29,6 +29,8 @@ from vip.models.compile import compile_model
 from vip.trimming.models import find_work
 from vip.trimming.runs import launches_alone
 
+_DOUBLE = "mov r1, #8\nld.reg [64-bit] r2, r1\nadd r2, r2, r2\nst.reg [64-bit] r1, r2\nhalt\n"
+
 
 def test_memory_is_what_the_application_needs():
     design = board_design("ulx3s-85f", find_work("fully-connected"))
@@ -72,8 +74,6 @@ def test_sdram_takes_the_data_that_no_block_ram_holds():
         board_design("colorlight-i9", big, sdram=1)
     with pytest.raises(BoardError, match=r"and the SDRAM has 33,554,432: 16,777,216 too many$"):
         board_design("ulx3s-85f", _with_data(big, 48 << 20), sdram=1)
-    with pytest.raises(BoardError, match=r"^the cells of a board with SDRAM can't be simulated"):
-        simulate_board(design, netlist=True)
 
 
 def _with_data(work, size):
@@ -273,6 +273,16 @@ def test_an_sdram_at_the_pins_of_a_board(make, sdram, mhz):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sdram", [1, 2])
+def test_the_cells_of_a_board_with_an_sdram(tmp_path, sdram):
+    program = tmp_path / "double.s"
+    program.write_text(_DOUBLE)
+    program.with_suffix(".memory").write_bytes(bytes(range(64)))
+    design = board_design("icepi-zero", find_work(str(program)), sdram=sdram)
+    assert simulate_board(design, netlist=True).match
+
+
+@pytest.mark.slow
 def test_damaged_bytes_at_the_pins_of_a_board(rng):
     """One in a thousand, both ways; the data are written anew for each of three runs."""
     design = board_design("ulx3s-25f", find_work("cnn"))
@@ -294,9 +304,7 @@ def test_launches_of_equal_layers_have_names_that_differ():
 def test_a_program_works_on_the_memory_beside_it(tmp_path):
     """All of the memory is compared with the simulator's."""
     program, memory = tmp_path / "double.s", tmp_path / "double.memory"
-    program.write_text(
-        "mov r1, #8\nld.reg [64-bit] r2, r1\nadd r2, r2, r2\nst.reg [64-bit] r1, r2\nhalt\n"
-    )
+    program.write_text(_DOUBLE)
     memory.write_bytes(bytes(8) + (21).to_bytes(8, "little") + b"\1")
     work = find_work(str(program))
     (job,) = work.jobs
