@@ -19,7 +19,7 @@ from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Parasitics, Wires
 from synth.timing.sta import longest_path
-from tests.synth.open_sta import find_open_sta, open_sta_path
+from tests.synth.open_sta import find_open_sta, open_sta_path, worst
 from tests.synth.test_layout import MEMORY, random_netlist
 from vip.synthesis.layout import nangate_lef
 
@@ -192,3 +192,14 @@ def test_open_sta_agrees_with_routed_clocks(library: CellLibrary) -> None:
     )
     assert theirs.ns == pytest.approx(ours.ns, rel=0.015)
     assert ours.ns != ideal.ns
+
+
+def test_the_worst_path_of_open_sta_is_that_of_either_clock() -> None:
+    """With a tree it reports two groups of paths, in any order."""
+    report = "Startpoint: {}\n  1.0000   1.0000  data arrival time\n  {:.4f}   slack (MET)\n"
+    ports, tree = report.format("port", 99.4613), report.format("register", 99.1024)
+    for output in (ports + tree + "\n", tree + ports + "\n", tree):
+        slack, text = worst(output)
+        assert slack == 99.1024
+        assert "register" in text
+        assert "port" not in text
