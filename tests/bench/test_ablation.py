@@ -16,6 +16,7 @@ BELIEF = (12 + 64 + 4, 12 + 4 + 16 * 5 + 64 / 4 + 12, 12 + 16 * 9 - 4 + 64 / 4 +
 CONVOLUTION = (3 * (96 + 2), 3 * (96 + 8 + 2), 144 * 8 * 65 / 128)
 
 
+@pytest.mark.slow
 def test_beats_are_those_by_hand_and_figures_the_recorded_ones() -> None:
     """Outputs that differ from the golden model's would be an error."""
     figures = {item.name: item.value for item in ablation()}

@@ -244,7 +244,7 @@ def test_speed(simulation: PeSimulation, image: DramImage) -> None:
     assert result.cycles_per_second >= 100_000
 
 
-@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 1000), (SMALL, 350), (NARROW, 350)])
+@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 600), (SMALL, 350), (NARROW, 350)])
 def test_random_programs(config: PeConfig, programs: int) -> None:
     report = check_programs(config, programs=programs, seed=1)
     assert report.different == ()

@@ -19,6 +19,7 @@ import typer
 import vip
 from tests.browser import needs_pyodide
 from tests.forked import forked
+from tests.soc.four_states.icarus import icarus as find_icarus
 from tests.vip.guides.pages import LANGUAGES, REST, ROOT, Step, pages, steps
 from vip.cli.app import app
 
@@ -267,5 +268,10 @@ def test_steps_run_in_order(
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", "examples")
     reader = Reader(apart=slow)
+    icarus = [step for step in done(page, slow=slow) if 'get_runner("icarus")' in step.text]
     for step in done(page, slow=slow):
-        reader.does(step)
+        if step not in icarus or shutil.which("iverilog"):
+            reader.does(step)
+    if icarus:
+        # Skips the test where it is not installed.
+        find_icarus()

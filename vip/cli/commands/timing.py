@@ -41,7 +41,7 @@ def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
 
 
 def timing(
-    preset: DesignPresetOption = None,
+    preset_name: DesignPresetOption = None,
     config: ConfigOption = None,
     target: CellsOption = "nangate45",
     corner: Annotated[
@@ -70,7 +70,7 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
-    design = chosen(preset, config)
+    design = chosen(preset_name, config)
     with shown() as progress:
         netlist = vip.timing(design, target, corner or (), mhz=mhz, jobs=jobs, progress=progress)
     corners = netlist.corners
