@@ -19,13 +19,11 @@ class CounterBank(Component):
 
     In flip-flops, sixteen of them would be an eighth of an engine. Instead, narrow counters collect
     the events, and each is added to its memory word in its turn, once every ``depth`` cycles; if
-    not all need to be exact, only when it has gathered much.
+    not all need to be exact, only when ``depth`` / 2 events have come since.
 
     Parameters:
         max_steps: of each counter, the largest step (0: it stays 0); 2..256 counters.
         kind: implementation of the memory.
-        rounds: turns' largest steps that are much, at least 0. Without ``settle``, a value may lack
-            those of a turn more.
 
     Members:
         step_N (in, 0..``max_steps[N]``): step of counter ``N`` in this cycle; for each counter with
@@ -42,10 +40,9 @@ class CounterBank(Component):
         lag: cycles, ``depth + 2``.
     """
 
-    def __init__(self, *, max_steps: tuple[int, ...], kind: SramKind, rounds: int = 0) -> None:
+    def __init__(self, *, max_steps: tuple[int, ...], kind: SramKind) -> None:
         self.max_steps = max_steps
         self.kind = kind
-        self.rounds = rounds
         self._index_bits = (len(max_steps) - 1).bit_length()
         self.depth = 1 << self._index_bits
         self.lag = self.depth + 2
@@ -89,8 +86,7 @@ class CounterBank(Component):
                 much.append(Const(0, 1))
                 continue
             # What may stay, and the steps up to the end of the turn after.
-            most = ((self.rounds + 1) * self.depth + 1) * largest
-            narrow = Signal(range(most), name=f"gathered_{number}")
+            narrow = Signal(range((3 * self.depth // 2 + 1) * largest), name=f"gathered_{number}")
             step = getattr(self, f"step_{number}")
             added = Signal(name=f"added_{number}")
             # Held until its first turn, or it would be lost.
@@ -99,8 +95,7 @@ class CounterBank(Component):
             with m.If(added | step.any() if largest > 1 or self.kind == "macro" else 1):
                 m.d.sync += narrow.eq(Mux(added, 0, narrow) + step)
             gathered.append(narrow)
-            places = (self.rounds * self.depth * largest).bit_length()
-            much.append(narrow[places - 1 :].any() if places else Const(1, 1))
+            much.append(narrow[(self.depth * largest // 2).bit_length() - 1 :].any())
         asked = Signal()
         m.d.comb += asked.eq(self.settle | first_round | Array(much)[turn])
         m.d.sync += adds.eq(asked)

@@ -29,7 +29,7 @@ class Counters(Component):
         busy: in; count this cycle as ``VECTOR_BUSY``, too.
         loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
-            Before that, up to 48 events may be missing, and 48 transfers of the largest size.
+            Before that, up to 24 events may be missing, and 24 transfers of the largest size.
 
     Extensions with counters have a signal for each, in.
     """
@@ -124,4 +124,4 @@ class Counters(Component):
 def _bank(config: PeConfig) -> CounterBank:
     bytes_ = (PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
     max_steps = tuple(config.scratchpad_bytes if counter in bytes_ else 1 for counter in PeCounter)
-    return CounterBank(max_steps=max_steps, kind=config.sram, rounds=2)
+    return CounterBank(max_steps=max_steps, kind=config.sram)
