@@ -23,14 +23,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_phases_of_full_hd_are_those_of_the_runs() -> None:
-    ((name, flat),) = measure_full_hd("flat", SMALL, width=32, height=18).items()
+    ((name, flat),) = measure_full_hd("flat", SMALL, width=48, height=27).items()
     assert (name, flat.tck_ns) == ("fine", 0.8)
     assert 0 < flat.share("VECTOR_BUSY") < 1
-    levels = measure_full_hd("levels", SMALL, width=32, height=18)
+    levels = measure_full_hd("levels", SMALL, width=48, height=27)
     assert list(levels) == ["construct", "coarse", "copy", "fine"]
     assert levels["fine"].cycles < 2 * flat.cycles
     # Measurements are cached, with their seconds.
-    assert measure_full_hd("levels", SMALL, width=32, height=18) == levels
+    assert measure_full_hd("levels", SMALL, width=48, height=27) == levels
 
 
 def test_blocks_with_an_objects_sides_hand_down_nearer_messages(
