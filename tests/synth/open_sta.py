@@ -16,7 +16,12 @@ from support.files import write_file
 from support.processes import run_tool
 from support.scratch import scratch_folder
 from synth.errors import SynthesisError
+from synth.layout import exchange
+from synth.layout.clock_tree import clock_times
+from synth.layout.parasitics import routed
+from synth.layout.routing import Routes
 from synth.netlist import CLOCK, Gate, Netlist
+from synth.physical.targets import Target
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.registers import RegisterCell, port_register
@@ -108,6 +113,29 @@ def open_sta_path(
     if steps:
         steps[-1] = steps[-1][0], ns
     return Path(ns, tuple(steps))
+
+
+def routed_path(
+    netlist: Netlist, library: CellLibrary, cells: Target, routes: Routes, wire_ff: float
+) -> Path:
+    """The longest path of a routed netlist with the clock's tree, from our SPEF.
+
+    Parameters:
+        library, cells: what the netlist is mapped to. wire_ff: of a wire per um.
+    """
+    command = find_open_sta()
+    assert command
+    assert cells.liberty
+    wires = routed(routes, library, wire_ff)
+    return open_sta_path(
+        netlist,
+        library,
+        cells.files[cells.liberty],
+        SramTimes(library.node_nm),
+        spef=exchange.to_spef(routes, _TOP, wire_ff),
+        ports_ns=clock_times(netlist, library, wires).means()[-1],
+        command=command,
+    )
 
 
 def worst(output: str) -> tuple[float, str]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from synth.layout import exchange
 from synth.layout.clock_tree import clock_times, of_clock, with_clock, with_clock_tree
 from synth.layout.extraction import faults
 from synth.layout.floorplan import Floorplan
@@ -19,7 +18,7 @@ from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Parasitics, Wires
 from synth.timing.sta import longest_path
-from tests.synth.open_sta import find_open_sta, open_sta_path, worst
+from tests.synth.open_sta import find_open_sta, routed_path, worst
 from tests.synth.test_layout import MEMORY, random_netlist
 from vip.synthesis.layout import nangate_lef
 
@@ -175,21 +174,9 @@ def test_open_sta_agrees_with_routed_clocks(library: CellLibrary) -> None:
     cells, _ = find_cells("nangate45")
     times = SramTimes(45)
     wires = routed(routes, library, 0.105)
-    clock = clock_times(placed.netlist, library, wires)
     ours = longest_path(placed.netlist, library, times, with_clock(placed.netlist, library, wires))
     ideal = longest_path(placed.netlist, library, times, wires)
-    command = find_open_sta()
-    assert command
-    assert cells.liberty
-    theirs = open_sta_path(
-        placed.netlist,
-        library,
-        cells.files[cells.liberty],
-        times,
-        spef=exchange.to_spef(routes, "vip_timing", 0.105),
-        ports_ns=clock.means()[-1],
-        command=command,
-    )
+    theirs = routed_path(placed.netlist, library, cells, routes, 0.105)
     assert theirs.ns == pytest.approx(ours.ns, rel=0.015)
     assert ours.ns != ideal.ns
 
