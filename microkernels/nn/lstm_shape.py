@@ -43,17 +43,15 @@ from microkernels.common.fixed_point import (
     check_elements,
     check_fraction,
     dot,
-    multiply,
 )
-from microkernels.common.logistic import sigmoid, tanh
 
-#: Order of gates in weights and biases: f, i, g, o.
-GATES = 4
-#: Peepholes: f, i, o.
-PEEPHOLES = 3
-#: Operations per cell besides the products with its gates' weights: ten with three peepholes and
-#: biases, five functions of them, and four products and sums of their results.
-_CELL_OPERATIONS = 19
+from .recurrent import CELLS, FixedMath, RecurrentShape
+
+_CELL = "lstm_peepholes"
+#: The cell's gates and peepholes in the order of weights and biases, and their numbers.
+GATE_ORDER = ("f", "i", "g", "o")
+PEEPHOLE_ORDER = ("fc", "ic", "oc")
+GATES, PEEPHOLES = len(GATE_ORDER), len(PEEPHOLE_ORDER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +88,8 @@ class LstmShape:
         one."""
         products = GATES * self.cells * (self.outputs + self.inputs)
         products += self.outputs * self.cells * self.projected
-        return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
+        # With a sum of each gate and its bias.
+        return self.batch * (2 * products + (GATES + CELLS[_CELL].operations) * self.cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,6 +364,14 @@ class LstmPlan:
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
 
 
+def cell_shape(plan: LstmPlan, fraction: int, weight_fraction: int) -> RecurrentShape:
+    """The cell whose arithmetic follows the sums of products (:mod:`microkernels.nn.recurrent`)."""
+    return RecurrentShape(
+        kind=_CELL, cells=plan.cells, gate=fraction, state=fraction, weights=weight_fraction,
+        unit=True,
+    )  # fmt: skip
+
+
 def _filled(values: Elements, length: int) -> Elements:
     """``values`` padded with zeros at the end of the last axis."""
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
@@ -413,21 +420,20 @@ def lstm_step(
     c = check_elements("c", state.c, (shape.batch, shape.cells))
     inputs = plan.inputs(y, x)
     matrix = plan.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
+    math = FixedMath(cell_shape(plan, fraction, of_weights))
+    (combine,) = math.shape.cell.combine
     cells = []
     for vault in range(plan.vaults):
         part = slice(vault * plan.cells, (vault + 1) * plan.cells)
         order = plan.input_order(vault)
-        f, i, g, o = (
+        gates = [
             _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
             for gate in range(GATES)
-        )
-        peep_f, peep_i, peep_o = weights.peepholes[:, part]
-        old = c[:, part]
-        f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
-        i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
-        new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
-        o = sigmoid(add(o, multiply(peep_o, new, of_weights)), fraction)
-        cells.append((new, multiply(o, tanh(new, fraction), fraction)))
+        ]
+        math.values = dict(zip(GATE_ORDER, gates, strict=True)) | {"c": c[:, part]}
+        math.values |= dict(zip(PEEPHOLE_ORDER, weights.peepholes[:, part], strict=True))
+        combine(math)
+        cells.append((math.values["c"], math.values["o"]))
     new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
     if not shape.projected:
         return LstmState(c=new, y=m, m=m)

@@ -270,7 +270,9 @@ class _Real(_Numbers):
         self.values[name] = np.tanh(self.values[name])
 
 
-class _Fixed(_Numbers):
+class FixedMath(_Numbers):
+    """Operations on elements of a layer of ``shape``, bit-exact: the golden model."""
+
     def __init__(self, shape: RecurrentShape) -> None:
         super().__init__()
         self.shape = shape
@@ -401,7 +403,7 @@ def run_elements(
         return total
 
     results, _, states = _run(
-        _Fixed(shape), cell, x, _Start(*start),
+        FixedMath(shape), cell, x, _Start(*start),
         (biases[: cell.rows * cells].reshape(-1, cells), matrix[cell.rows * cells :]), sums,
     )  # fmt: skip
     return results, states[-1]
