@@ -8,7 +8,7 @@ import numpy as np
 from isa.image import DramImage
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.lstm_sequence import lstm_sequence_job
+from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
@@ -85,7 +85,7 @@ def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
         return to_fixed(rng.normal(0, scale, size), fraction)
 
     shape = sequence.shape
-    return lstm_sequence_job(
+    return lstm_job(
         shape,
         usual_weights(shape, values),
         values(1.0, sequence.steps, shape.batch, shape.inputs, fraction=_FRACTION),

@@ -41,6 +41,7 @@ from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ONE_ENGINE
 
 _SEED = 1
 _FRACTION = 10
@@ -312,5 +313,5 @@ def lstm() -> tuple[KernelJob, ...]:
         return to_fixed(rng.normal(0, scale, size), _LSTM_FRACTION)
 
     weights = usual_weights(shape, values)
-    inputs = values(1.0, shape.batch, shape.inputs)
-    return (lstm_job(shape, weights, inputs, fraction=_LSTM_FRACTION),)
+    inputs = values(1.0, 1, shape.batch, shape.inputs)
+    return (lstm_job(shape, weights, inputs, fraction=_LSTM_FRACTION, engines=ONE_ENGINE),)

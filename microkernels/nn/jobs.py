@@ -5,7 +5,8 @@ Data that does not fit the layer is refused when the job is created.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import accumulate
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up, vec
 from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ChipEngines
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
@@ -46,7 +48,7 @@ DEFAULT_OUT_DEPTH = 32
 
 def layer_job(
     name: str,
-    layout: BlockLayout | LstmLayout,
+    layout: BlockLayout,
     program: Program,
     *,
     prepare: Callable[[Writable], None],
@@ -403,43 +405,63 @@ def lstm_job(
     state: LstmState | None = None,
     *,
     fraction: int,
-    vaults: int = 1,
+    weight_fraction: int | None = None,
+    engines: ChipEngines | None = None,
+    vaults: int | None = None,
     vault: int = 0,
-    sharers: int = 1,
-    base: int = 0,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
-    """A time step of a layer on one of its vaults.
+    """A sequence of time steps of a layer on all engines of a chip, in one launch; or a step of one
+    of its vaults, alone.
 
-    The contributions of other vaults to the inputs of the projection are in memory from the start.
-    The job's outputs are the vault's part of the new c, followed by its part of the new y.
+    The job's outputs are y after each step, then c after the last one; those that a vault computes,
+    if it is alone.
 
     Parameters:
         weights: of the layer.
-        x: batch x inputs elements.
-        state: of the previous step; None: this is the first step.
-        fraction: fraction bits of all numbers, 0..15.
-        vaults: number that share the layer. vault: index of this one. sharers: engines per vault.
-        base: first address of the job's memory; a multiple of 256.
-        scratchpad_bytes: size of the scratchpad.
+        x: steps x batch x inputs elements, at least one step.
+        state: before the first step; None: all 0.
+        fraction: fraction bits of all numbers except weights and peepholes, 0..15.
+        weight_fraction: of weights and peepholes; None: the same.
+        engines: of the chip; None: four of one vault.
+        vaults: number that share the layer, of which the chip's only one is ``vault``; it finds
+            what others contribute to the inputs of the projection in its memory. None: those of the
+            chip.
 
     Raises:
-        KernelError: a shape that does not fit, or data that do not fit the shape.
+        KernelError: a shape that does not fit the chip, or data that do not fit the shape.
     """
-    before = LstmState.start(shape) if state is None else state
-    plan = plan_lstm(shape, vaults=vaults, sharers=sharers, scratchpad_bytes=scratchpad_bytes)
-    layout = LstmLayout(plan=plan, vault=vault, base=base)
+    machine = engines or ChipEngines()
+    weights = weights.checked(shape)
+    x = check_elements("x", x, ("steps", shape.batch, shape.inputs))
+    before = (LstmState.start(shape) if state is None else state).checked(shape)
+    plan = plan_lstm(shape, machine, vaults=vaults)
+    alone = None if vaults is None else vault
+    layout = LstmLayout(plan=plan, engines=machine, steps=len(x), alone=alone)
+    program = lstm_program(layout, fraction=fraction, weight_fraction=weight_fraction)
 
     @cache
-    def after() -> LstmState:
-        return lstm_step(plan, weights, x, before, fraction=fraction)
+    def states() -> list[LstmState]:
+        step = partial(lstm_step, plan, weights, fraction=fraction, weight_fraction=weight_fraction)
+        return [*accumulate(x, lambda state, inputs: step(inputs, state), initial=before)][1:]
 
-    return layer_job(
-        "LSTM",
-        layout,
-        lstm_program(plan, fraction=fraction),
-        prepare=lambda memory: layout.store(memory, weights, x, before, after().m),
-        outputs=layout.state,
-        golden=Golden(lambda: layout.own(after())),
-        operations=shape.operations // vaults,
+    def prepare(memory: Writable) -> None:
+        layout.store(memory, weights, before.c, before.y)
+        layout.store_inputs(memory, x)
+        if alone is not None:
+            layout.store_cells(memory, states()[-1].m)
+
+    def model() -> Elements:
+        return layout.results(np.stack([state.y for state in states()]), states()[-1].c)
+
+    return KernelJob(
+        name="LSTM",
+        launches=(Launch(program=program, parameters=layout.parameters),),
+        prepare=prepare,
+        outputs=layout.outputs,
+        golden=Golden(model, lazy=alone is None),
+        end=layout.end,
+        pes=machine.pes,
+        ring=machine if machine.vaults > 1 else None,
+        operations=len(x) * shape.operations // (vaults or 1),
+        declared=layout.declared,
     )

@@ -1,15 +1,16 @@
-"""Generates the LSTM kernel: one time step of a vault's part of a layer (thesis section 6.4).
+"""Generates the LSTM kernel: time steps of a layer, in one launch (thesis section 6.4).
 
-Each engine takes its vectors of the batch through all of the vault's cells, then through all of its
-outputs. Gates and projection are sums of products over chunks of inputs
-(:meth:`LstmCode._multiply`); a group's cells are computed in place, over its gates' sums. Between
-cells and projection the vaults exchange the projection's inputs, so a barrier separates them
-(:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
+Each engine takes its vectors of the batch through all of its part's cells, then through all of the
+part's outputs. Gates and projection are sums of products over chunks of inputs
+(:meth:`_Kernel._multiply`); a group's cells are computed in place, over its gates' sums. Parts
+exchange y and the projection's inputs; flags say which chunks are there
+(:mod:`microkernels.nn.lstm_layout`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
 
 The weights are stored in order of use and pass through a ring of blocks, in one stream for all
-phases. In a block's turn its rows are multiplied by the chunk of each vector, and after each
-product the previous product's sums are added. The following rules, and those in
-:mod:`microkernels.bp.kernel`, keep the program correct for any timing of the memory:
+phases. It continues from step to step: after the last block come the first ones again, so the ring
+is full when the next step begins. In a block's turn its rows are multiplied by the chunk of each
+vector, and after each product the previous product's sums are added. The following rules, and those
+in :mod:`microkernels.bp.kernel`, keep the program correct for any timing of the memory:
 
 - *Vector after vector*: a product separates an addition from the instruction that produced its
   operands; two operations on cells are separated by the first one's remaining beats. Where these
@@ -30,59 +31,46 @@ from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 from microkernels.runtime.barrier import FlagCode
 from support.errors import counted
 
-from .lstm_shape import GATES, LstmPlan
+from .lstm_layout import ChunkFlags, LstmLayout
+from .lstm_shape import GATE_ORDER, GATES, PEEPHOLES, cell_shape
+from .recurrent import LstmMath, lstm_with_peepholes
 
 
 @CHECK.arguments
-def lstm_program(plan: LstmPlan, *, fraction: int) -> Program:
-    """The program of a vault's part of a time step; :mod:`microkernels.nn.lstm_layout` describes
-    its parameter block.
+def lstm_program(
+    layout: LstmLayout, *, fraction: int, weight_fraction: int | None = None
+) -> Program:
+    """The program of all engines.
 
     Parameters:
-        plan: sizes.
-        fraction: fraction bits of all numbers, 0..15.
+        layout: sizes.
+        fraction: fraction bits of all numbers except weights and peepholes, 0..15.
+        weight_fraction: of weights and peepholes; None: the same.
 
     Raises:
-        KernelError: ``fraction`` is out of range.
+        KernelError: a fraction out of range.
     """
+    of_weights = fraction if weight_fraction is None else weight_fraction
     check_fraction(fraction)
-    return _Step(plan, fraction).build().program(program_name(plan))
+    check_fraction(of_weights)
+    shape = layout.plan.shape
+    name = f"lstm_{shape.inputs}x{shape.cells}x{shape.outputs}x{shape.batch}.s"
+    return _Kernel(layout, fraction, of_weights).build().program(name)
 
 
-def program_name(plan: LstmPlan) -> str:
-    """Name of a program's text."""
-    shape = plan.shape
-    return f"lstm_{shape.inputs}x{shape.cells}x{shape.outputs}x{shape.batch}.s"
-
-
-class LstmCode:
-    """Registers and code of the phases of a time step.
-
-    Parameters:
-        plan: sizes.
-        fraction: fraction bits of state, inputs and outputs, 0..15.
-        weight_fraction: fraction bits of the weights and peepholes; None: the same.
-        vault_bits: see :meth:`microkernels.common.builder.KernelBuilder.start`.
-    """
-
-    def __init__(
-        self,
-        plan: LstmPlan,
-        fraction: int,
-        *,
-        weight_fraction: int | None = None,
-        vault_bits: int | None = None,
-    ) -> None:
-        self.plan = plan
-        self.fraction = fraction
-        self.weight_fraction = fraction if weight_fraction is None else weight_fraction
-        self.vault_bits = vault_bits
-        shape = plan.shape
+class _Kernel(LstmMath):
+    def __init__(self, layout: LstmLayout, fraction: int, weight_fraction: int) -> None:
+        self.layout, self.plan = layout, layout.plan
+        plan, shape = layout.plan, layout.plan.shape
+        self.shape = cell_shape(plan, fraction, weight_fraction)
+        self._bits: int | None = None
+        self._vectors: dict[str, str] = {}
+        self.vault_bits = None if layout.engines.vaults == 1 else layout.engines.address_bits
         self.writer = w = KernelBuilder(
             f"LSTM: {shape.inputs} inputs, {shape.cells} cells, {shape.outputs} outputs, batch "
             f"{shape.batch}; thesis section 6.4.",
             "Generated by microkernels.nn.lstm_kernel, which explains the schedule and its safety.",
-            f"One of {counted(plan.vaults, 'vault')}: {plan.cells} cells, {plan.outputs} outputs. "
+            f"One of {counted(plan.parts, 'part')}: {plan.cells} cells, {plan.outputs} outputs. "
             f"{counted(plan.vectors, 'vector')} for each PE.",
             "",
             f"Scratchpad ({plan.ring_end} bytes)",
@@ -92,17 +80,19 @@ class LstmCode:
             "chunks' places",
             f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
             "each",
-            launch=launch_registers(vault_bits),
+            launch=launch_registers(self.vault_bits),
         )
         reg = w.register
         self.weights = reg("weights", "address of the next block of weights")
         self.starts = reg("starts", "sums to begin with, of the next group")
         self.peepholes = reg("peepholes", "its peepholes")
         self.state = reg("state", "its part of c")
-        self.flag = reg("flag", "address of this PE's flag")
-        self.flags = reg("flags", "first flag of the barrier")
+        self.steps = reg("steps", "time steps left")
+        self.record = reg("record", "lists of the step")
+        self.lists = reg("lists", "lists of all steps")
+        self.flags = reg("flags", "first flag of the next chunk")
         self.flags_end = reg("flags_end", "end of its flags")
-        self.event = reg("event", "number of the barrier, or of the step")
+        self.event = reg("event", "number of the step")
         self.inputs = reg("inputs", "list of the chunks of inputs")
         self.results = reg("results", "list of places for results, the next one")
         self.to = reg("to", "address of the next block of results")
@@ -139,10 +129,18 @@ class LstmCode:
             one=self.one,
         )
 
-    def fill(self) -> None:
-        """Begin to load what the first phase begins with: blocks of weights into the ring, all but
-        one, a chunk of inputs, and sums."""
-        w, plan = self.writer, self.plan
+    def build(self) -> KernelBuilder:
+        """Write the complete program."""
+        w, plan, layout = self.writer, self.plan, self.layout
+        words = (
+            *(self.weights, self.starts, self.peepholes, self.state),
+            *(self.steps, self.lists, self.short),
+        )
+        w.start(words, self.record, vault_bits=self.vault_bits)
+        w.op("li", self.event, 1)
+        self._set_fraction(self.shape.weights)
+        w.op("set.mr", self.block)
+        w.op("mov", self.inputs, self.record)
         w.note("Fill the ring but for one block.")
         w.op("mov", self.fill_at, self.ring)
         w.op("mov", self.use, self.ring)
@@ -151,19 +149,65 @@ class LstmCode:
         w.op("li", self.blocks, plan.slots - 1)
         with w.loop("fill_ring", self.blocks):
             self._load_block()
-        self.first_inputs()
-        self.start_sums()
+        self._begin()
+        w.note("A time step.")
+        if layout.steps == 1:
+            self._step()
+        else:
+            with w.loop("step", self.steps):
+                self._step()
+                self._rewind()
+                self._begin()
+        w.op("halt")
+        return w
 
-    def first_inputs(self) -> None:
-        """Begin to load the first chunk of the inputs, which is there already."""
-        self._find_first()
+    def _begin(self) -> None:
+        """Begin to load what a step begins with: a chunk of inputs, which is there already, and
+        sums."""
+        self._find_first(self.layout.y_flags)
         self._load_chunk()
-
-    def start_sums(self) -> None:
-        """Begin to load the sums that the next group begins with."""
         self._start_sums(0, GATES)
 
-    def cells_phase(self, results: str = "m") -> None:
+    def _step(self) -> None:
+        w, plan, layout = self.writer, self.plan, self.layout
+        outputs = layout.y_flags.words * plan.input_chunks * WORD_BYTES
+        if plan.shape.projected:
+            w.op("mov", self.results, self.lists)
+            self._cells_phase("m")
+            self._mark(layout.m_flags)
+            w.op("mov", self.inputs, self.results)
+            w.offset(self.results, self.record, outputs)
+            self._projection_phase()
+        else:
+            w.offset(self.results, self.record, outputs)
+            self._cells_phase("y")
+        self.barrier.count()
+        self._mark(layout.y_flags)
+
+    def _rewind(self) -> None:
+        """Continue with the lists of the next step, and with what all steps use."""
+        w, plan = self.writer, self.plan
+        w.offset(self.record, self.record, self.layout.step_words * WORD_BYTES)
+        w.op("mov", self.inputs, self.record)
+        w.offset(self.weights, self.weights, -plan.step_weights)
+        for pointer, rows in ((self.peepholes, PEEPHOLES), (self.state, 1)):
+            w.offset(pointer, pointer, -plan.groups * rows * plan.group_bytes)
+        w.offset(self.starts, self.starts, -(plan.groups + 1) * GATES * plan.group_bytes)
+
+    def _mark(self, flags: ChunkFlags) -> None:
+        """Complete what a phase has stored, and tell its readers; the flags' addresses are next in
+        the list."""
+        w = self.writer
+        for first in range(0, max(1, flags.marks), len(self.at)):
+            at = self.at[: flags.marks - first]
+            for flag in at:
+                w.read(flag, self.results)
+            if first == 0:
+                w.op("memfence")
+            for flag in at:
+                self.barrier.mark(flag)
+
+    def _cells_phase(self, results: str) -> None:
         """Write all groups of cells. The first chunk and the sums are on their way, and the sums of
         the next group are afterwards.
 
@@ -179,40 +223,35 @@ class LstmCode:
             self._store(results, (GATES - 1) * plan.group_bytes, plan.group_blocks)
             self._start_sums(GATES - 1, 1)
 
-    def projection_phase(self) -> None:
+    def _projection_phase(self) -> None:
         """Write all groups of outputs. Their sums begin with 0; those of the first group are on
         their way."""
-        w, plan = self.writer, self.plan
-        shared = plan.cells % plan.chunk != 0
+        w, plan, flags = self.writer, self.plan, self.layout.m_flags
         w.note("A group of outputs.")
         w.op("li", self.groups, plan.output_groups)
         with w.loop("outputs", self.groups):
-            self._find_first()
-            if shared:
-                self.request_chunk("projection")
-                self.await_chunk("projection")
+            self._find_first(flags)
+            if plan.cells % plan.chunk:
+                self.barrier.request(self.flags, flags.count)
+                self.barrier.wait_requested(self.flags, flags.count, self.flags_end)
             self._load_chunk()
             self._multiply("projection", plan.cell_chunks, plan.output_blocks)
             self._store("y", 0, plan.output_blocks)
             if plan.output_groups > 1:
                 w.note("Zeros again.")
                 w.offset(self.starts, self.starts, -GATES * plan.group_bytes)
-                self.start_sums()
+                self._start_sums(0, GATES)
 
-    def read_chunk(self) -> None:
+    def _read_chunk(self, flags: ChunkFlags) -> None:
         """Read the list's words for a chunk."""
         self.writer.read(self.address, self.cursor)
+        if flags.count:
+            self.writer.read(self.flags, self.cursor)
 
-    def request_chunk(self, name: str) -> None:
-        """Begin to look whether the next chunk of a phase's inputs is there."""
-
-    def await_chunk(self, name: str) -> None:
-        """Wait until it is there."""
-
-    def _find_first(self) -> None:
+    def _find_first(self, flags: ChunkFlags) -> None:
         """Read the list's words for a phase's first chunk."""
         self.writer.op("mov", self.cursor, self.inputs)
-        self.read_chunk()
+        self._read_chunk(flags)
 
     def _load_chunk(self) -> None:
         self.writer.load(self.then, self.address, self.chunk_all, note="chunk of inputs")
@@ -243,12 +282,13 @@ class LstmCode:
         Afterwards the address of the first result is on its way."""
         w, plan = self.writer, self.plan
         gates = name == "gates"
+        flags = self.layout.y_flags if gates else self.layout.m_flags
         further, last, pair, turn, loop, done = (
             f"{name}_{part}" for part in ("further", "last", "pair", "turn", "chunk", "done")
         )
         w.note("The first chunk; no products yet.")
         w.swap(self.now, self.then, self.at[0])
-        self.read_chunk()
+        self._read_chunk(flags)
         w.op("li", self.made, plan.products)
         w.op("li", self.ready, plan.products + plan.product_bytes)
         w.op("set.vl", self.block)
@@ -257,7 +297,7 @@ class LstmCode:
         w.op("mov", self.previous, w.zero)
         w.op("li", self.chunks, chunks)
         w.label(loop)
-        self.request_chunk(name)
+        self.barrier.request(self.flags, flags.count)
         w.op("mov", self.length, self.chunk)
         if gates and plan.last_inputs < plan.chunk:
             with w.unless("bne", self.chunks, self.short):
@@ -287,9 +327,9 @@ class LstmCode:
         w.op("li", self.at[0], blocks)
         w.op("bne", self.blocks, self.at[0], further)
         w.op("beq", self.chunks, self.one, last if gates else further)
-        self.await_chunk(name)
+        self.barrier.wait_requested(self.flags, flags.count, self.flags_end)
         self._load_chunk()
-        self.read_chunk()
+        self._read_chunk(flags)
         if gates:
             w.op("jmp", further)
             w.label(last)
@@ -312,8 +352,10 @@ class LstmCode:
         what the next group needs."""
         w, size = self.writer, self.plan.group_bytes
         w.note("The group's cells.")
+        names = ("c", "fc", "ic", "oc", "u", *GATE_ORDER)
+        gates = (self.previous, self.made, self.ready, self.total)
+        self._vectors = dict(zip(names, (*self.at[1:], *gates), strict=True))
         c, peep_f, peep_i, peep_o, other = self.at[1:]
-        f, i, g, o = gates = (self.previous, self.made, self.ready, self.total)
         count = self.blocks
         for number, register in enumerate(gates):
             w.op("li", register, number * size)
@@ -326,45 +368,50 @@ class LstmCode:
         w.offset(peep_i, self.then, size)
         w.offset(other, self.now, size)
         w.op("set.vl", count)
-        self._each("v.v.mul", other, peep_f, c)
-        self._each("v.v.add", f, f, other)
-        self._each("v.v.mul", other, peep_i, c)
-        self._each("v.v.add", i, i, other)
-        self._set_fraction(self.fraction)
-        self._each("v.sigmoid", f, f)
-        self._each("v.sigmoid", i, i)
-        self._each("v.tanh", g, g)
-        self._find_first()
-        self._each("v.v.mul", f, f, c, note="what is kept of c")
-        self._each("v.v.mul", i, i, g, note="what comes to it")
-        self._each("v.v.add", c, f, i, note="new c")
-        self._set_fraction(self.weight_fraction)
-        self._each("v.v.mul", other, peep_o, c)
-        self._set_fraction(self.fraction)
-        self._each("v.v.add", o, o, other)
-        self._each("v.sigmoid", o, o)
-        self._each("v.tanh", other, c)
-        self._each("v.v.mul", o, o, other, note="input of the projection")
+        lstm_with_peepholes(self)
         if self.plan.groups > 1:
             with w.unless("beq", self.groups, self.one):
                 self._load_chunk()
-        self._set_fraction(self.weight_fraction)
+        self._set_fraction(self.shape.weights)
         self._start_sums(0, GATES - 1)
         w.op("v.drain")
         w.store(self.state, c, count)
         w.offset(self.state, self.state, size)
 
-    def _set_fraction(self, fraction: int) -> None:
-        """Set the fraction bits of the next products and functions if there are two kinds."""
-        if self.weight_fraction != self.fraction:
-            self.writer.op("li", self.at[0], fraction)
-            self.writer.op("set.fx", self.at[0])
+    # Operations on a group's cells.
 
-    def _each(self, mnemonic: str, *operands: str, note: str = "") -> None:
-        """An operation on a group's cells."""
-        self.writer.vector(mnemonic, *operands, note=note)
+    def add(self, into: str, first: str, second: str) -> None:
+        self._each("v.v.add", into, first, second)
+
+    def multiply(self, into: str, first: str, second: str, scale: str) -> None:
+        self._set_fraction(self.shape.shift(scale))
+        self._each("v.v.mul", into, first, second)
+
+    def squash(self, first: str, sigmoids: int, tanhs: int) -> None:
+        self._set_fraction(self.shape.gate)
+        begin = self.shape.cell.gates.index(first)
+        names = self.shape.cell.gates[begin : begin + sigmoids + tanhs]
+        for gate in sorted(names, key=GATE_ORDER.index):
+            self._each("v.sigmoid" if gate in names[:sigmoids] else "v.tanh", gate, gate)
+        if tanhs:
+            # The vector unit is busy, and what is read is used after the cells.
+            self._find_first(self.layout.y_flags)
+
+    def tanh_of_state(self, into: str, name: str) -> None:
+        self._set_fraction(self.shape.state)
+        self._each("v.tanh", into, name)
+
+    def _each(self, mnemonic: str, *names: str) -> None:
+        self.writer.vector(mnemonic, *(self._vectors[name] for name in names))
         if not self.plan.spaced_cells:
             self.writer.op("v.drain")
+
+    def _set_fraction(self, bits: int) -> None:
+        """Set the fraction bits of the next products and functions, if they differ."""
+        if bits != self._bits:
+            self.writer.op("li", self.at[0], bits)
+            self.writer.op("set.fx", self.at[0])
+            self._bits = bits
 
     def _store(self, name: str, source: int, blocks: int) -> None:
         """Store blocks from scratchpad address ``source``, vector by vector, to the addresses in
@@ -389,38 +436,3 @@ class LstmCode:
         w.load(self.fill_at, self.weights, self.block_size, note="block of weights")
         w.offset(self.weights, self.weights, plan.block_bytes)
         w.advance_ring(self.fill_at, plan.block_bytes, self.ring, self.ring_end)
-
-
-class _Step(LstmCode):
-    """A time step of a vault that runs alone."""
-
-    def build(self) -> KernelBuilder:
-        """Write the complete program."""
-        w, plan = self.writer, self.plan
-        words = (
-            self.weights,
-            self.starts,
-            self.peepholes,
-            self.state,
-            self.flag,
-            self.flags,
-            self.flags_end,
-            self.short,
-        )
-        w.start(words, self.inputs)
-        self.barrier.resume(self.flag)
-        w.op("li", self.at[0], self.fraction)
-        w.op("set.fx", self.at[0])
-        w.op("set.mr", self.block)
-        w.offset(self.results, self.inputs, plan.input_chunks * WORD_BYTES)
-        self.fill()
-        self.cells_phase()
-        w.note("All inputs of the projection are there; their list is after that of the blocks.")
-        self.barrier.signal(self.flag)
-        self.barrier.gather(self.flags, self.flags_end)
-        w.op("mov", self.inputs, self.results)
-        w.offset(self.results, self.results, plan.cell_chunks * WORD_BYTES)
-        self.projection_phase()
-        w.op("memfence")
-        w.op("halt")
-        return w

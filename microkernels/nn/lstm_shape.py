@@ -1,4 +1,4 @@
-"""A time step of an LSTM layer: sizes, golden model (thesis eq. 6.1), and division over vaults.
+"""An LSTM layer divided over vaults: sizes, golden model of a time step (thesis eq. 6.1), division.
 
 ``y``, ``c``: the previous step's output and state. ``W`` multiplies the inputs, which are ``y``
 followed by ``x``; the peepholes ``w`` are diagonal::
@@ -10,11 +10,12 @@ followed by ``x``; the peepholes ``w`` are diagonal::
 Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have their own fraction bits; all
 other numbers, including biases, share theirs. A sum starts with its bias; the products of a *chunk*
 of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an order
-that depends on the vault (:class:`LstmPlan`). Then comes the product with the peephole.
+that depends on the part (:class:`LstmPlan`). Then comes the product with the peephole.
 
-Each engine has its own vectors of the batch and takes them through all of the vault's cells and
-outputs, so a vault's engines exchange no data. It works on *groups* of cells: their four gates'
-sums stay in the scratchpad until the cells are computed. The scratchpad contains::
+Cells and outputs are divided into *parts*: each vault has one or more, and the engines of a part
+share the batch. Each engine takes its own vectors through all of the part's cells and outputs, so
+these engines exchange no data. It works on *groups* of cells: their four gates' sums stay in the
+scratchpad until the cells are computed. The scratchpad contains::
 
     sums         [gate][block of the group][vector][element of the block]
     products     two sets of a block's sums of products
@@ -33,7 +34,6 @@ import numpy as np
 from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_VL
 from isa.timing import VECTOR_LATENCY, beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import (
@@ -44,8 +44,9 @@ from microkernels.common.fixed_point import (
     check_fraction,
     dot,
 )
+from microkernels.runtime.ring import ChipEngines
 
-from .recurrent import CELLS, FixedMath, RecurrentShape
+from .recurrent import CELLS, FixedMath, RecurrentShape, lstm_with_peepholes
 
 _CELL = "lstm_peepholes"
 #: The cell's gates and peepholes in the order of weights and biases, and their numbers.
@@ -159,23 +160,35 @@ class LstmState:
         cells = np.zeros((shape.batch, shape.cells), np.int16)
         return cls(c=cells, y=np.zeros((shape.batch, shape.outputs), np.int16), m=cells)
 
+    def checked(self, shape: LstmShape) -> "LstmState":
+        """The same c and y, checked to fit a layer of ``shape``.
+
+        Raises:
+            KernelError: an array of another shape, or values beyond 16 bits.
+        """
+        return replace(
+            self,
+            c=check_elements("c of the state", self.c, (shape.batch, shape.cells)),
+            y=check_elements("y of the state", self.y, (shape.batch, shape.outputs)),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LstmPlan:
-    """A division of a layer over vaults and into chunks, and of a vault's part over its engines;
-    see the module's text.
+    """A division of a layer into parts and chunks, and of a part over its engines; see the module's
+    text.
 
-    All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
+    All parts have the same number of cells and of outputs, in whole blocks, one part after the
     other; cells and outputs beyond the layer's are 0. Inputs are divided into chunks of equal
-    length, and x starts at a chunk boundary. The vaults' first chunks are spread evenly, and each
-    vault goes round from there (:meth:`order`).
+    length, and x starts at a chunk boundary. The parts' first chunks are spread evenly, and each
+    part goes round from there (:meth:`order`).
 
     Attributes:
         shape: of the layer.
-        vaults: number that share the layer, at least 1.
+        parts: number that share the layer, at least 1.
         block: cells or outputs per block, at least 1.
         chunk: inputs per chunk, a multiple of ``block``.
-        sharers: engines per vault, at least 1.
+        sharers: engines per part, at least 1.
         group_blocks: blocks of cells per group, at least 1.
         output_blocks: blocks of outputs per group of the projection, at least 1.
         slots: blocks in the ring of weights.
@@ -185,7 +198,7 @@ class LstmPlan:
     """
 
     shape: LstmShape
-    vaults: int
+    parts: int
     block: int
     chunk: int
     sharers: int
@@ -195,7 +208,7 @@ class LstmPlan:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        for name in ("vaults", "sharers", "group_blocks", "output_blocks"):
+        for name in ("parts", "sharers", "group_blocks", "output_blocks"):
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.at_least("slots", self.slots, 0)
         if self.block < 1 or self.chunk < 1 or self.chunk % self.block:
@@ -206,18 +219,18 @@ class LstmPlan:
 
     @property
     def cells(self) -> int:
-        """Cells per vault."""
-        return round_up(-(-self.shape.cells // self.vaults), self.block)
+        """Cells per part."""
+        return round_up(-(-self.shape.cells // self.parts), self.block)
 
     @property
     def outputs(self) -> int:
-        """Outputs per vault."""
-        return round_up(-(-self.shape.outputs // self.vaults), self.block)
+        """Outputs per part."""
+        return round_up(-(-self.shape.outputs // self.parts), self.block)
 
     @property
     def y_chunks(self) -> int:
         """Chunks of y."""
-        return -(-self.vaults * self.outputs // self.chunk)
+        return -(-self.parts * self.outputs // self.chunk)
 
     @property
     def input_chunks(self) -> int:
@@ -233,43 +246,43 @@ class LstmPlan:
     @property
     def cell_chunks(self) -> int:
         """Chunks of the inputs of the projection."""
-        return -(-self.vaults * self.cells // self.chunk)
+        return -(-self.parts * self.cells // self.chunk)
 
-    def order(self, vault: int, chunks: int) -> list[int]:
-        """The order in which ``vault`` processes ``chunks`` chunks: even vaults go round down, odd
+    def order(self, part: int, chunks: int) -> list[int]:
+        """The order in which ``part`` processes ``chunks`` chunks: even parts go round down, odd
         ones up, in strides of three or the next number that meets them all. So vaults read
         different chunks at the same time, in both directions of the torus, and after a turn that
         fills its links comes one that does not."""
-        first = vault * chunks // self.vaults
+        first = part * chunks // self.parts
         stride = next(step for step in count(3) if gcd(step, chunks) == 1)
-        step = stride if vault % 2 else -stride
+        step = stride if part % 2 else -stride
         return [(first + step * turn) % chunks for turn in range(chunks)]
 
-    def input_order(self, vault: int) -> list[int]:
-        """The order in which ``vault`` processes the chunks of x, then those of y, which other
-        vaults may compute in the meantime."""
+    def input_order(self, part: int) -> list[int]:
+        """The order in which ``part`` processes the chunks of x, then those of y, which other
+        parts may compute in the meantime."""
         first = self.y_chunks
-        x = self.order(vault, self.input_chunks - first)
-        return [*(first + chunk for chunk in x), *self.order(vault, first)]
+        x = self.order(part, self.input_chunks - first)
+        return [*(first + chunk for chunk in x), *self.order(part, first)]
 
-    def left_at_last(self, vault: int) -> int:
-        """Chunks of the inputs that ``vault`` has not processed when it begins with the last chunk
+    def left_at_last(self, part: int) -> int:
+        """Chunks of the inputs that ``part`` has not processed when it begins with the last chunk
         of x."""
-        return self.input_chunks - self.input_order(vault).index(self.input_chunks - 1)
+        return self.input_chunks - self.input_order(part).index(self.input_chunks - 1)
 
     def inputs(self, y: Elements, x: Elements) -> Elements:
         """y and x as stored in the chunks: the last axis has all positions."""
         return np.concatenate(
             [
-                _filled(y, self.y_chunks * self.chunk),
-                _filled(x, (self.input_chunks - self.y_chunks) * self.chunk),
+                padded(y, self.y_chunks * self.chunk),
+                padded(x, (self.input_chunks - self.y_chunks) * self.chunk),
             ],
             axis=-1,
         )
 
     def cell_inputs(self, m: Elements) -> Elements:
         """The projection's inputs as stored in the chunks."""
-        return _filled(m, self.cell_chunks * self.chunk)
+        return padded(m, self.cell_chunks * self.chunk)
 
     @property
     def vectors(self) -> int:
@@ -315,6 +328,13 @@ class LstmPlan:
     def block_bytes(self) -> int:
         """Bytes of a block's weights."""
         return self.block_elements * ELEMENT_BYTES
+
+    @property
+    def step_weights(self) -> int:
+        """Bytes of a part's weights of a time step."""
+        gates = GATES * self.cells * self.input_chunks
+        outputs = self.outputs * self.cell_chunks if self.shape.projected else 0
+        return (gates + outputs) // self.block * self.block_bytes
 
     @property
     def products(self) -> int:
@@ -372,8 +392,8 @@ def cell_shape(plan: LstmPlan, fraction: int, weight_fraction: int) -> Recurrent
     )  # fmt: skip
 
 
-def _filled(values: Elements, length: int) -> Elements:
-    """``values`` padded with zeros at the end of the last axis."""
+def padded(values: Elements, length: int) -> Elements:
+    """``values`` with zeros at the end of the last axis, which then has ``length`` elements."""
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
 
 
@@ -416,23 +436,21 @@ def lstm_step(
     shape = plan.shape
     weights = weights.checked(shape)
     x = check_elements("x", x, (shape.batch, shape.inputs))
-    y = check_elements("y", state.y, (shape.batch, shape.outputs))
-    c = check_elements("c", state.c, (shape.batch, shape.cells))
-    inputs = plan.inputs(y, x)
+    state = state.checked(shape)
+    inputs = plan.inputs(state.y, x)
     matrix = plan.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
     math = FixedMath(cell_shape(plan, fraction, of_weights))
-    (combine,) = math.shape.cell.combine
     cells = []
-    for vault in range(plan.vaults):
-        part = slice(vault * plan.cells, (vault + 1) * plan.cells)
-        order = plan.input_order(vault)
+    for number in range(plan.parts):
+        part = slice(number * plan.cells, (number + 1) * plan.cells)
+        order = plan.input_order(number)
         gates = [
             _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
             for gate in range(GATES)
         ]
-        math.values = dict(zip(GATE_ORDER, gates, strict=True)) | {"c": c[:, part]}
+        math.values = dict(zip(GATE_ORDER, gates, strict=True)) | {"c": state.c[:, part]}
         math.values |= dict(zip(PEEPHOLE_ORDER, weights.peepholes[:, part], strict=True))
-        combine(math)
+        lstm_with_peepholes(math)
         cells.append((math.values["c"], math.values["o"]))
     new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
     if not shape.projected:
@@ -440,9 +458,9 @@ def lstm_step(
     cell_inputs = plan.cell_inputs(m)
     projection = plan.cell_inputs(weights.projection)
     outputs = []
-    for vault in range(plan.vaults):
-        part = slice(vault * plan.outputs, (vault + 1) * plan.outputs)
-        order = plan.order(vault, plan.cell_chunks)
+    for number in range(plan.parts):
+        part = slice(number * plan.outputs, (number + 1) * plan.outputs)
+        order = plan.order(number, plan.cell_chunks)
         start = np.zeros(1, np.int16)
         outputs.append(_sums(start, cell_inputs, projection[part], order, of_weights))
     return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
@@ -460,29 +478,55 @@ _CHUNK_STEP = 4
 #: Minimum and maximum blocks of weights in the ring (each is a load in flight).
 _FEWEST_SLOTS = 3
 _MOST_SLOTS = 8
+#: Cycles per iteration besides its beats, and bytes per cycle of a vault's memory; used only for
+#: choosing.
+_TURN, _BUS_BYTES = 12, 6.5
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 _ADD = BY_KEY["v.v.add[16]"]
 
 
 @CHECK.arguments
-def plan_lstm(
-    shape: LstmShape,
-    *,
-    vaults: int = 1,
-    sharers: int = 1,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> LstmPlan:
-    """A plan for each vault's part of a layer.
+def plan_lstm(shape: LstmShape, engines: ChipEngines, *, vaults: int | None = None) -> LstmPlan:
+    """The plan with the smallest predicted time per step.
 
     Parameters:
-        vaults: number that share the layer. sharers: engines per vault; at least 1 of both.
-        scratchpad_bytes: size of the scratchpad.
+        engines: of the chip, each of which works.
+        vaults: number that share the layer, at least 1, each with one part and with the engines of
+            one vault of the chip; None: those of the chip.
 
     Raises:
         KernelError: a value out of range, or a batch that does not fit; the message names one that
             would.
     """
-    CHECK.at_least("sharers", sharers, 1)
+    if vaults is not None:
+        CHECK.at_least("vaults", vaults, 1)
+        return _plan(shape, vaults, engines.pes, engines.scratchpad_bytes)
+    plans = []
+    failure: KernelError | None = None
+    # If a batch has fewer sequences than a vault has engines, more parts keep all engines busy.
+    for parts in (parts for parts in range(1, engines.pes + 1) if engines.pes % parts == 0):
+        sharers = engines.pes // parts
+        try:
+            plan = _plan(shape, engines.vaults * parts, sharers, engines.scratchpad_bytes)
+        except KernelError as error:
+            failure = failure or error
+            continue
+        plans.append((_cycles(plan, engines.pes), parts, plan))
+    if not plans:
+        assert failure is not None
+        raise failure
+    return min(plans, key=lambda option: option[:2])[2]
+
+
+def _cycles(plan: LstmPlan, engines: int) -> float:
+    """Predicted cycles of a time step with ``engines`` in a vault."""
+    turn = plan.vectors * (plan.block * -(-plan.chunk // 4) + _TURN) + _TURN
+    work = plan.step_weights / plan.block_bytes * turn
+    return max(work, plan.step_weights * engines / _BUS_BYTES)
+
+
+def _plan(shape: LstmShape, parts: int, sharers: int, scratchpad_bytes: int) -> LstmPlan:
+    """The plan for ``parts`` with ``sharers`` engines each."""
     vectors = -(-shape.batch // sharers)
     most_inputs = scratchpad_bytes // _INPUT_SHARE // (2 * vectors * ELEMENT_BYTES)
     chunk = min(_MOST_CHUNK, most_inputs // _CHUNK_STEP * _CHUNK_STEP)
@@ -495,7 +539,7 @@ def plan_lstm(
             continue
         ungrouped = LstmPlan(
             shape=shape,
-            vaults=vaults,
+            parts=parts,
             block=block,
             chunk=chunk,
             sharers=sharers,
@@ -521,5 +565,5 @@ def plan_lstm(
 
 
 def _largest(count: int, limit: int) -> int:
-    """The largest divisor of ``count`` that is at most ``most``."""
+    """The largest divisor of ``count`` that is at most ``limit``."""
     return max(part for part in range(1, min(count, limit) + 1) if count % part == 0)

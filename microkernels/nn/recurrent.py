@@ -33,8 +33,8 @@ _Array = NDArray[Any]
 _SUMS, _GATED, _STATES = "sums", "gated", "states"
 
 
-class CellMath(ABC):
-    """Operations on vectors with these names; results may replace operands."""
+class LstmMath(ABC):
+    """Operations of LSTM cells on vectors with these names; results may replace operands."""
 
     @abstractmethod
     def add(self, into: str, first: str, second: str) -> None:
@@ -45,24 +45,24 @@ class CellMath(ABC):
         """The product, with one of the module's scales."""
 
     @abstractmethod
-    def rest(self, into: str, first: str) -> None:
-        """1 minus a gate."""
-
-    @abstractmethod
-    def copy(self, into: str, first: str) -> None:
-        """The same elements."""
-
-    @abstractmethod
-    def as_state(self, name: str) -> None:
-        """A gate with a state's fraction."""
-
-    @abstractmethod
     def squash(self, first: str, sigmoids: int, tanhs: int) -> None:
         """Sigmoids of so many gates from ``first`` on, and hyperbolic tangents of those after."""
 
     @abstractmethod
-    def tanh_of_state(self, name: str) -> None:
+    def tanh_of_state(self, into: str, name: str) -> None:
         """The hyperbolic tangent of a state."""
+
+
+class CellMath(LstmMath):
+    """Operations of all cells."""
+
+    @abstractmethod
+    def rest(self, into: str, first: str) -> None:
+        """1 minus a gate."""
+
+    @abstractmethod
+    def as_state(self, name: str) -> None:
+        """A gate with a state's fraction."""
 
     @abstractmethod
     def relu(self, name: str) -> None:
@@ -100,28 +100,28 @@ class Cell(NamedTuple):
         return sum(map(len, self.products))
 
 
-def _renew(m: CellMath) -> None:
+def _renew(m: LstmMath) -> None:
     """An LSTM's new cells."""
     m.multiply("c", "f", "c", _GATED)
     m.multiply("i", "i", "g", _STATES)
     m.add("c", "c", "i")
 
 
-def _show(m: CellMath) -> None:
+def _show(m: LstmMath) -> None:
     """An LSTM's output."""
-    m.copy("u", "c")
-    m.tanh_of_state("u")
+    m.tanh_of_state("u", "c")
     m.multiply("o", "u", "o", _GATED)
 
 
-def _lstm(m: CellMath) -> None:
+def _lstm(m: LstmMath) -> None:
     m.squash("o", 3, 1)
     _renew(m)
     _show(m)
 
 
-def _lstm_with_peepholes(m: CellMath) -> None:
-    for gate in ("i", "f"):
+def lstm_with_peepholes(m: LstmMath) -> None:
+    """An LSTM with peepholes: what follows the sums of its gates."""
+    for gate in ("f", "i"):
         m.multiply("u", "c", f"{gate}c", _SUMS)
         m.add(gate, gate, "u")
     m.squash("i", 2, 1)
@@ -170,7 +170,7 @@ _OIFG = ("o", "i", "f", "g")
 CELLS: Mapping[str, Cell] = {
     "lstm": Cell(_OIFG, _OIFG, (_OIFG,), (_lstm,), ("o",), "c", operations=9),
     "lstm_peepholes": Cell(
-        _OIFG, _OIFG, (_OIFG,), (_lstm_with_peepholes,), ("o",), "c", ("ic", "oc", "fc"), 15
+        _OIFG, _OIFG, (_OIFG,), (lstm_with_peepholes,), ("o",), "c", ("ic", "oc", "fc"), 15
     ),
     "gru": Cell(
         ("z", "r", "n"), ("z", "r", "n"), (("z", "r"), ("n",)), (_reset, _update), ("u", "h"), "h",
@@ -238,9 +238,6 @@ class _Numbers(CellMath):
     def __init__(self) -> None:
         self.values: dict[str, _Array] = {}
 
-    def copy(self, into: str, first: str) -> None:
-        self.values[into] = self.values[first]
-
     def relu(self, name: str) -> None:
         self.values[name] = np.maximum(self.values[name], self.values[name].dtype.type(0))
 
@@ -264,10 +261,10 @@ class _Real(_Numbers):
         for name in names[at : at + sigmoids]:
             self.values[name] = (np.tanh(self.values[name] / 2) + 1) / 2
         for name in names[at + sigmoids : at + sigmoids + tanhs]:
-            self.tanh_of_state(name)
+            self.tanh_of_state(name, name)
 
-    def tanh_of_state(self, name: str) -> None:
-        self.values[name] = np.tanh(self.values[name])
+    def tanh_of_state(self, into: str, name: str) -> None:
+        self.values[into] = np.tanh(self.values[name])
 
 
 class FixedMath(_Numbers):
@@ -308,14 +305,14 @@ class FixedMath(_Numbers):
             half = hyperbolic(self._times(values, 1, 1), bits)
             self.values[name] = self._times(self._plus(half, self.shape.one), 1, 1)
         for name in gates[at + sigmoids : at + sigmoids + tanhs]:
-            self._tanh(name, bits)
+            self._tanh(name, name, bits)
 
-    def tanh_of_state(self, name: str) -> None:
-        self._tanh(name, self.shape.state)
+    def tanh_of_state(self, into: str, name: str) -> None:
+        self._tanh(into, name, self.shape.state)
 
-    def _tanh(self, name: str, bits: int) -> None:
+    def _tanh(self, into: str, name: str, bits: int) -> None:
         of = tanh if self.shape.unit else hyperbolic
-        self.values[name] = of(self.values[name], bits)
+        self.values[into] = of(self.values[name], bits)
 
 
 class _Start(NamedTuple):

@@ -126,9 +126,6 @@ class _Kernel(CellMath):
         self._operate("v.s.mul", to, self._address(first), self._scalar(-1), bits=0)
         self._operate("v.s.add", to, to, self._scalar(self.shape.one))
 
-    def copy(self, into: str, first: str) -> None:
-        self._operate("v.s.add", self._address(into), self._address(first), self._scalar(0))
-
     def as_state(self, name: str) -> None:
         at = self._address(name)
         bits = self.shape.shift("states")
@@ -154,19 +151,20 @@ class _Kernel(CellMath):
             return
         each(0, sigmoids, "v.s.mul", 1, 1)
         for gate, count in plan.ranges(sigmoids + tanhs):
-            self._hyperbolic(base + gate * plan.vector_bytes, count * plan.vector, shape.gate)
+            at = base + gate * plan.vector_bytes
+            self._hyperbolic(at, at, count * plan.vector, shape.gate)
         each(0, sigmoids, "v.s.add", shape.one, None)
         each(0, sigmoids, "v.s.mul", 1, 1)
 
-    def tanh_of_state(self, name: str) -> None:
-        at = self._address(name)
+    def tanh_of_state(self, into: str, name: str) -> None:
+        to, at = self._address(into), self._address(name)
         if self.shape.unit:
-            self._operate("v.tanh", at, at, bits=self.shape.state)
+            self._operate("v.tanh", to, at, bits=self.shape.state)
         else:
-            self._hyperbolic(at, self.plan.vector, self.shape.state)
+            self._hyperbolic(to, at, self.plan.vector, self.shape.state)
 
-    def _hyperbolic(self, at: int, length: int, fraction: int) -> None:
-        """:func:`microkernels.nn.curves.hyperbolic` in place."""
+    def _hyperbolic(self, to: int, at: int, length: int, fraction: int) -> None:
+        """:func:`microkernels.nn.curves.hyperbolic`."""
         unit, power = self.plan.places["unit"], self.plan.places["power"]
         minus, limit, offset, factor, *coefficients, _, unity = map(
             self._scalar, hyperbolic_constants(fraction)
@@ -189,8 +187,8 @@ class _Kernel(CellMath):
         do("v.s.mul", power, power, minus, bits=UNIT_FRACTION - fraction)
         do("v.s.add", power, power, unity)
         do("v.s.mul", unit, power, minus, bits=0)
-        do("v.v.max", at, at, unit)
-        do("v.v.min", at, at, power)
+        do("v.v.max", to, at, unit)
+        do("v.v.min", to, to, power)
 
     # The program.
 

@@ -35,7 +35,7 @@ engines.
 
 *Flags of data*: each engine that writes a part of some data has a flag beside them, in the vault of
 the data. It counts how often the data have been written. Engines of any vault read it before they
-load the data, which orders more finely than a barrier (:mod:`microkernels.networks.lstm_sequence`).
+load the data, which orders more finely than a barrier (:mod:`microkernels.nn.lstm_layout`).
 """
 
 from dataclasses import dataclass

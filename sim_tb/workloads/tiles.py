@@ -288,12 +288,12 @@ def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
     return lstm_job(
         shape,
         weights,
-        values(1.0, batch, shape.inputs),
+        values(1.0, 1, batch, shape.inputs),
         state,
         fraction=_LSTM_FRACTION,
+        engines=ChipEngines(pes=sharers),
         vaults=_VAULTS,
         vault=_VAULT,
-        sharers=sharers,
     )
 
 

@@ -16,9 +16,11 @@ from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.networks.parameters import Weights
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
-from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.lstm_shape import LstmShape
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ONE_ENGINE
+from tests.microkernels.nn.lstm_case import lstm_case
 
 
 def zeros(*shape: int) -> Elements:
@@ -27,9 +29,7 @@ def zeros(*shape: int) -> Elements:
 
 CONV = ConvShape(width=8, height=8, channels=64, filters=8)
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
-WEIGHTS = LstmWeights(
-    gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
-)
+WEIGHTS, _, _ = lstm_case(LSTM, zeros)
 MLP = DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),))
 
 
@@ -54,7 +54,8 @@ def dense(batch: int = 1, **data: Any) -> KernelJob:
 
 def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
     shape = replace(LSTM, batch=batch)
-    return lstm_job(shape, replace(WEIGHTS, **changed), zeros(batch, 4), fraction=8)
+    weights = replace(WEIGHTS, **changed)
+    return lstm_job(shape, weights, zeros(1, batch, 4), fraction=8, engines=ONE_ENGINE)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +80,6 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         (lambda: dense(inputs=zeros(2, 9)), "inputs must have the shape batch x 10"),
         (lambda: lstm(4000), "at most 64 vectors for each"),
         (lambda: lstm(peepholes=zeros(4, 8)), "peepholes must have the shape (3, 8)"),
-        (
-            lambda: lstm_job(
-                LSTM,
-                WEIGHTS,
-                zeros(2, 4),
-                LstmState(c=zeros(2, 9), y=zeros(2, 4), m=zeros(2, 8)),
-                fraction=8,
-            ),
-            "c must have the shape (2, 8), not (2, 9)",
-        ),
         (lambda: BpProblem(zeros(2, 2, 257), zeros(257, 257)), "at most 256 fit in a vector"),
         (lambda: bp_program(257), "1 to 34 fit"),
         (lambda: between_program("construct", 257), "1 to 256 fit"),

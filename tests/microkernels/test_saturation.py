@@ -14,10 +14,12 @@ from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, clip, count_saturation, to_fixed
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
-from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.lstm_shape import LstmShape
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ONE_ENGINE
 from microkernels.suite import bitonic_sort, kmeans, matrix_transposition, median_pooling
+from tests.microkernels.nn.lstm_case import lstm_case
 
 
 def values(*shape: int) -> Elements:
@@ -39,14 +41,8 @@ def fully_connected(others: Elements | None) -> KernelJob:
 
 def lstm() -> KernelJob:
     shape = LstmShape(inputs=12, cells=24, outputs=16, batch=4)
-    weights = LstmWeights(
-        gates=values(4, 24, 28),
-        bias=values(4, 24),
-        peepholes=values(3, 24),
-        projection=values(16, 24),
-    )
-    state = LstmState(c=values(4, 24), y=values(4, 16), m=np.zeros((4, 24), np.int16))
-    return lstm_job(shape, weights, values(4, 12), state, fraction=8)
+    weights, x, state = lstm_case(shape, values)
+    return lstm_job(shape, weights, x, state, fraction=8, engines=ONE_ENGINE)
 
 
 def problem(width: int, scale: int) -> BpProblem:

@@ -29,7 +29,6 @@ from microkernels.common.feature_map import FeatureMap, vectors
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
-from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
 from microkernels.networks.maps import MapCut
 from microkernels.networks.network import Conv, Dense, ElementWise, MapSize, Network, Pool
 from microkernels.networks.parameters import Weights
@@ -46,13 +45,14 @@ from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_shape import LstmShape, LstmWeights, plan_lstm
+from microkernels.nn.lstm_shape import LstmShape, plan_lstm
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.product import ProductShape
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import ChipEngines
 from tests.junk import SMALL_JUNK
+from tests.microkernels.nn.lstm_case import lstm_case
 
 
 def zeros(*shape: int) -> Elements:
@@ -64,9 +64,7 @@ POOL = PoolShape(width=8, height=8, channels=16)
 PRODUCT = ProductShape(groups=1, rows=3, columns=5, inner=4, fraction=8)
 RELU = ElementOperation(function="relu")
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
-WEIGHTS = LstmWeights(
-    gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
-)
+WEIGHTS, INPUTS, _ = lstm_case(LSTM, zeros)
 MAP = FeatureMap(base=0, width=8, height=8, channels=16, depth=16)
 SMALL = FeatureMap(base=8192, width=4, height=4, channels=16, depth=16)
 TARGET = FeatureMap(base=8192, width=6, height=6, channels=8, depth=8)
@@ -81,6 +79,7 @@ LAYERS = Network(
     ),
 )
 ENGINES = ChipEngines(pes=2)
+LSTM_LAYOUT = LstmLayout(plan=plan_lstm(LSTM, ENGINES), engines=ENGINES, steps=2)
 PROBLEM = BpProblem(zeros(6, 8, 4), zeros(4, 4))
 FINE = BpLayout.of(PROBLEM, block=2)
 COARSE = BpLayout.of(coarse_problem(PROBLEM), base=coarse_base(FINE))
@@ -104,15 +103,14 @@ INSTANCES: tuple[Any, ...] = (
     ),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
-    LstmLayout(plan=plan_lstm(LSTM)),
-    plan_lstm(LSTM),
+    LSTM_LAYOUT,
+    LSTM_LAYOUT.plan,
     *LAYERS.layers,
     ElementWise(name="sum", function="add", other="conv"),
     ElementWise(name="relu", function="relu"),
     LAYERS,
     ENGINES,
     MapCut(size=MapSize(8, 8, 16), depth=8),
-    SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
     PRODUCT,
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
@@ -182,18 +180,14 @@ def _dense(**given: Any) -> object:
     return dense_job(*data, **({"fraction": 8} | given))
 
 
-def _lstm(**given: Any) -> object:
-    return lstm_job(LSTM, WEIGHTS, zeros(2, 4), **({"fraction": 8} | given))
-
-
 def _network(**given: Any) -> object:
     data = {"network": LAYERS, "weights": usual_network_weights(LAYERS)}
     return network_job(**(data | {"images": zeros(1, 6, 6, 3)} | given))  # type: ignore[arg-type]
 
 
-def _sequence(**given: Any) -> object:
-    data = {"shape": LSTM, "weights": WEIGHTS, "x": zeros(2, 2, 4), "fraction": 8}
-    return lstm_sequence_job(**(data | given))  # type: ignore[arg-type]
+def _lstm(**given: Any) -> object:
+    data = {"shape": LSTM, "weights": WEIGHTS, "x": INPUTS, "fraction": 8}
+    return lstm_job(**(data | given))  # type: ignore[arg-type]
 
 
 FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
@@ -214,21 +208,22 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
         _dense,
         dict.fromkeys(("fraction", "relu", "sharers", "chunk", "base", "scratchpad_bytes")),
     ),
-    (_lstm, dict.fromkeys(("fraction", "vaults", "vault", "sharers", "base", "scratchpad_bytes"))),
     (_network, dict.fromkeys(("network", "weights", "images", "engines", "keep"))),
     (
-        _sequence,
+        _lstm,
         dict.fromkeys(
-            ("shape", "weights", "x", "state", "fraction", "weight_fraction", "engines"),
+            (
+                *("shape", "weights", "x", "state", "fraction", "weight_fraction", "engines"),
+                *("vaults", "vault"),
+            )
         ),
     ),
     (plan_network, {"network": LAYERS, "batch": 1, "engines": ENGINES}),
-    (plan_sequence, {"shape": LSTM, "engines": ENGINES}),
     (vgg16, {"side": 32, "narrower": 8}),
     (plan_conv, {"shape": CONV, "depth": 16, "out_depth": 8, "filters": None, "strips": False}),
     (best_depth, {"shape": CONV, "out_depth": 8, "scratchpad_bytes": 4096}),
     (plan_dense, {"inputs": 10, "outputs": 12, "segments": 1, "sharers": 1, "chunk": None}),
-    (plan_lstm, {"shape": LSTM, "vaults": 1, "sharers": 1, "scratchpad_bytes": 4096}),
+    (plan_lstm, {"shape": LSTM, "engines": ENGINES, "vaults": 1}),
     (
         bp_job,
         {"problem": PROBLEM, "iterations": 1, "ring": None, "pes": 1},
@@ -242,7 +237,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (conv_program, {"layout": _instance(ConvLayout), "fraction": 8}),
     (dense_program, {"layout": _instance(DenseLayout), "fraction": 8}),
     (line_program, {"layout": INSTANCES[-1]}),
-    (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
+    (lstm_program, {"layout": LSTM_LAYOUT, "fraction": 8, "weight_fraction": 8}),
     (gauss_program, {"systems": 2, "unknowns": 4}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from microkernels.nn.jobs import lstm_job
-from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.lstm_shape import LstmShape
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ONE_ENGINE
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.workloads.tiles import ESE, ese_job
 from soc.generate.presets import preset
+from tests.microkernels.nn.lstm_case import lstm_case
 
 #: Engines of a vault (thesis, section 5.2), which share a batch and the memory's 8 bytes a cycle.
 SHARERS = 4
@@ -32,19 +34,17 @@ def random_job(shape: LstmShape, seed: int, vaults: int) -> KernelJob:
     def values(*size: int) -> np.ndarray:
         return rng.integers(-4000, 4000, size, np.int16, endpoint=True)
 
-    weights = LstmWeights(
-        gates=values(4, shape.cells, shape.outputs + shape.inputs),
-        bias=values(4, shape.cells),
-        peepholes=values(3, shape.cells),
-        projection=values(shape.outputs, shape.cells),
+    weights, x, state = lstm_case(shape, values)
+    return lstm_job(
+        shape,
+        weights,
+        x,
+        state,
+        fraction=11,
+        engines=ONE_ENGINE,
+        vaults=vaults,
+        vault=vaults - 1,
     )
-    state = LstmState(
-        c=values(shape.batch, shape.cells),
-        y=values(shape.batch, shape.outputs),
-        m=np.zeros((shape.batch, shape.cells), np.int16),
-    )
-    x = values(shape.batch, shape.inputs)
-    return lstm_job(shape, weights, x, state, fraction=11, vaults=vaults, vault=vaults - 1)
 
 
 @pytest.mark.parametrize(
