@@ -1,9 +1,10 @@
-"""Element-wise functions as polynomials: gelu and erf, and any function as a curve.
+"""Element-wise functions as polynomials: gelu, erf and tanh, and any function as a curve.
 
-gelu and erf have a part that depends only on the magnitude and is about 0 beyond a limit:
+gelu, erf and tanh have a part that depends only on the magnitude and is about 0 beyond a limit:
 ``gelu(x)`` is the larger of x and 0, minus ``|x| * Phi(-|x|)``; ``erf(x)`` has the magnitude ``1 -
-erfc(|x|)``. The part is a polynomial, by Horner's rule, of the limited magnitude mapped to -1 to 1.
-Compared with real numbers, the results are off by at most 2e-4 plus one unit in the last place.
+erfc(|x|)``, tanh likewise. The part is a polynomial, by Horner's rule, of the limited magnitude
+mapped to -1 to 1. Compared with real numbers, the results are off by at most 2e-4 (tanh: 1.5e-4)
+plus one unit in the last place.
 
 A curve is the sum of a start value and of *pieces*. Each maps its own range of the argument to -1
 to 1, by a product that saturates beyond, and is a polynomial of that, by Horner's rule. Below its
@@ -41,86 +42,75 @@ MOST_FRACTION = 14
 
 #: Function -> polynomial of the magnitude, by ascending power with :data:`UNIT_FRACTION` bits:
 #: |x| * Phi(-|x|) to 5e-6, erfc(|x|) to 2.8e-5, and 1 - tanh(|x|) to 1.5e-4, up to a limit.
-_COEFFICIENTS = {
+COEFFICIENTS = {
     "gelu": (1491, -5586, 7085, 9, -9530, 9403, -527, -4666, 2068, 842, -585),
     "erf": (1110, -5841, 13178, -15432, 7208, 4211, -6743, 1400, 1632, -721),
-    "hyperbolic": (
+    "tanh": (
         437, -2167, 5511, -8993, 8674, -6990, 12539, -8931, -13760, 16032, 2981, -5332
     ),
 }  # fmt: skip
 #: The limits, in halves.
-_LIMITS = {"gelu": 8, "erf": 6, "hyperbolic": 10}
-#: Functions of layers that are such polynomials.
+_LIMITS = {"gelu": 8, "erf": 6, "tanh": 10}
+#: Functions of layers that are such polynomials; in layers, tanh is a curve or the unit's.
 POLYNOMIALS = ("gelu", "erf")
 
 
 def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
-    """Elements that the kernel needs: limit, offset of the magnitude, factor of the sum; -1, 1, 1
-    and 0 as elements, the element below 1; coefficients by descending power.
+    """Elements that a kernel needs: -1; limit of the magnitude, its offset and factor; 1 as an
+    element; for gelu 1 and 0, for erf the element below 1 as an element; coefficients by descending
+    power.
 
     Parameters:
-        name: one of :data:`POLYNOMIALS`.
+        name: one of :data:`COEFFICIENTS`.
         fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
     """
     one, halves = 1 << fraction, _LIMITS[name]
     limit = max(min((halves * one >> 1) - 1, HIGHEST), 1)
     factor = round((1 << UNIT_FRACTION + 2) / halves)
-    fixed = (limit, -(halves * one >> 2), factor, -1, 1, one, 0, one - 1)
-    return (*fixed, *reversed(_COEFFICIENTS[name]))
+    further = {"gelu": (1, 0), "erf": (one - 1,)}.get(name, ())
+    return (-1, limit, -(halves * one >> 2), factor, one, *further, *reversed(COEFFICIENTS[name]))
+
+
+def _scalars(constants: Sequence[int]) -> list[Elements]:
+    return [np.array(constant, np.int16) for constant in constants]
+
+
+def _power_sum(
+    argument: Elements, coefficients: Sequence[Elements], fraction: int = UNIT_FRACTION
+) -> Elements:
+    """A polynomial by Horner's rule; products are shifted right by ``fraction``."""
+    total, *rest = coefficients
+    for coefficient in rest:
+        total = add(multiply(total, argument, fraction), coefficient)
+    return total
 
 
 def polynomial(name: str, image: Elements, fraction: int) -> Elements:
-    """Golden model of gelu and erf, bit-exact.
+    """Golden model of gelu, erf and tanh, bit-exact.
 
     Parameters:
-        name: one of :data:`POLYNOMIALS`.
+        name: one of :data:`COEFFICIENTS`.
         image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`.
     """
     CHECK.within("fraction bits", fraction, 0, MOST_FRACTION)
-    limit, offset, factor, minus, one, unity, zero, below, *coefficients = (
-        np.array(constant, np.int16) for constant in polynomial_constants(name, fraction)
-    )
+    minus, limit, offset, factor, unity, *numbers = _scalars(polynomial_constants(name, fraction))
+    coefficients = numbers[-len(COEFFICIENTS[name]) :]
     magnitude = np.maximum(image, multiply(image, minus, 0))
     unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
-    power_sum = add(multiply(unit, coefficients[0], UNIT_FRACTION), coefficients[1])
-    for coefficient in coefficients[2:]:
-        power_sum = add(multiply(power_sum, unit, UNIT_FRACTION), coefficient)
+    power_sum = _power_sum(unit, coefficients)
     if name == "gelu":
+        one, zero = numbers[:2]
         part = multiply(power_sum, one, UNIT_FRACTION - fraction)
         return subtract(np.maximum(image, zero), part)
-    # The slope of erf is below 2, so twice the operand exceeds the magnitude.
     bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
-    near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
-    return np.minimum(np.maximum(add(near, near), multiply(bound, minus, 0)), bound)
-
-
-def hyperbolic_constants(fraction: int) -> tuple[int, ...]:
-    """Elements that the hyperbolic tangent needs, in order of use: -1, the limit of the magnitude,
-    its offset and factor; coefficients by descending power; -1, and 1 as an element.
-
-    Parameters:
-        fraction: bits of operand and result, 0..13.
-    """
-    constants = polynomial_constants("hyperbolic", fraction)
-    limit, offset, factor, minus, _, unity, _, _, *coefficients = constants
-    return (minus, limit, offset, factor, *coefficients, minus, unity)
-
-
-def hyperbolic(image: Elements, fraction: int) -> Elements:
-    """Golden model of the hyperbolic tangent by a polynomial, bit-exact, within 1.5e-4 and a unit
-    in the last place; parameters as for :func:`polynomial` and :func:`hyperbolic_constants`."""
-    minus, limit, offset, factor, first, *coefficients, _, unity = (
-        np.array(constant, np.int16) for constant in hyperbolic_constants(fraction)
-    )
-    magnitude = np.maximum(image, multiply(image, minus, 0))
-    unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
-    power_sum = multiply(unit, first, UNIT_FRACTION)
-    for coefficient in coefficients[:-1]:
-        power_sum = multiply(add(power_sum, coefficient), unit, UNIT_FRACTION)
-    power_sum = add(power_sum, coefficients[-1])
-    bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
-    # The magnitude of the hyperbolic tangent is below that of its operand.
-    return np.minimum(np.maximum(image, multiply(bound, minus, 0)), bound)
+    # The magnitude of tanh is below that of its operand.
+    beyond = image
+    if name == "erf":
+        # The slope is below 2, so twice the operand exceeds the magnitude.
+        below = numbers[0]
+        near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
+        beyond = add(near, near)
+    return np.minimum(np.maximum(beyond, multiply(bound, minus, 0)), bound)
 
 
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
@@ -233,7 +223,6 @@ def _limited(values: Elements) -> Elements:
 
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
-    first, *middle, last = (np.array(each, np.int16) for each in piece.coefficients)
     shifted = _limited(image.astype(np.int64) - piece.middle)
     wide = _limited(round_shift(shifted * piece.factor, piece.shift))
     unit = argument = wide.astype(np.int16)
@@ -242,10 +231,7 @@ def part(piece: Piece, image: Elements) -> Elements:
         # Half of P's argument.
         square = _limited(round_shift(wide * wide, UNIT_FRACTION))
         argument, fraction = (square - HALF).astype(np.int16), UNIT_FRACTION - 1
-    sums = multiply(argument, first, fraction)
-    for coefficient in middle:
-        sums = multiply(add(sums, coefficient), argument, fraction)
-    sums = add(sums, last)
+    sums = _power_sum(argument, _scalars(piece.coefficients), fraction)
     if piece.end:
         bend = multiply(add(argument, np.array(-HALF, np.int16)), unit, UNIT_FRACTION)
         line = multiply(unit, np.array(piece.end, np.int16), UNIT_FRACTION)

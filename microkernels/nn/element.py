@@ -33,7 +33,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES, NUMBERS, packed
 from microkernels.common.memory import Writable
 from support.errors import counted
 
-from .curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
+from .curves import COEFFICIENTS, POLYNOMIALS, UNIT_FRACTION, Curve, Piece
 from .element_shape import ElementOperation
 from .line import LineLayout, StreamKernel
 
@@ -450,7 +450,8 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w, shape = self.writer, self.layout.shape
         result, slot, unit = self.result, self.slot, self.unit
         fraction = shape.fraction or 0
-        limit, offset, factor, minus, one, magnitude, zero, below, *coefficients = self.places
+        minus, limit, offset, factor, magnitude, *places = self.places
+        coefficients = places[-len(COEFFICIENTS[shape.function]) :]
         self._set("fx", 0)
         w.vector("v.s.mul", unit, slot, minus, note="magnitude")
         w.vector("v.v.max", unit, slot, unit)
@@ -466,10 +467,12 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             w.vector("v.s.add", result, result, coefficient)
         self._set("fx", UNIT_FRACTION - fraction)
         if shape.function == "gelu":
+            one, zero = places[:2]
             w.vector("v.s.mul", result, result, one)
             w.vector("v.s.max", slot, slot, zero)
             w.vector("v.v.sub", result, slot, result)
             return
+        below = places[0]
         w.vector("v.s.mul", result, result, minus)
         w.vector("v.s.add", result, result, magnitude, note="magnitude of the result")
         self._set("fx", 0)

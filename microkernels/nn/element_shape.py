@@ -28,6 +28,7 @@ from microkernels.common.logistic import sigmoid, tanh
 from support.errors import counted
 
 from .curves import (
+    COEFFICIENTS,
     MOST_FRACTION,
     POLYNOMIALS,
     Curve,
@@ -168,8 +169,7 @@ class ElementOperation:
         if self.curve is not None:
             return self.curve.operations
         if self.function in POLYNOMIALS:
-            # Eight of the constants are not coefficients.
-            return 2 * (len(self.constants) - 8) + 4
+            return 2 * len(COEFFICIENTS[self.function]) + 4
         if self.function == "gate":
             return 5
         return 2 if self.relu or self.function in ("clip", "leaky", "affine", "absolute") else 1

@@ -9,7 +9,7 @@ three kinds: elements, real numbers, instructions.
 
 Gates have ``gate`` fraction bits, states ``state``, weights and peepholes ``weights``. The sigmoid
 and the hyperbolic tangent of the gates are those of the logistic unit, or one polynomial
-(:func:`microkernels.nn.curves.hyperbolic`): ``sigmoid(x) = (tanh(x / 2) + 1) / 2``.
+(:func:`microkernels.nn.curves.polynomial`): ``sigmoid(x) = (tanh(x / 2) + 1) / 2``.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import Elements, add, dot, multiply
 from microkernels.common.logistic import sigmoid, tanh
 
-from .curves import hyperbolic
+from .curves import polynomial
 
 _Array = NDArray[Any]
 
@@ -302,7 +302,7 @@ class FixedMath(_Numbers):
             if self.shape.unit:
                 self.values[name] = sigmoid(values, bits)
                 continue
-            half = hyperbolic(self._times(values, 1, 1), bits)
+            half = polynomial("tanh", self._times(values, 1, 1), bits)
             self.values[name] = self._times(self._plus(half, self.shape.one), 1, 1)
         for name in gates[at + sigmoids : at + sigmoids + tanhs]:
             self._tanh(name, name, bits)
@@ -311,8 +311,10 @@ class FixedMath(_Numbers):
         self._tanh(into, name, self.shape.state)
 
     def _tanh(self, into: str, name: str, bits: int) -> None:
-        of = tanh if self.shape.unit else hyperbolic
-        self.values[into] = of(self.values[name], bits)
+        values = self.values[name]
+        self.values[into] = (
+            tanh(values, bits) if self.shape.unit else polynomial("tanh", values, bits)
+        )
 
 
 class _Start(NamedTuple):

@@ -23,7 +23,7 @@ from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_regist
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.barrier import FlagCode
 
-from .curves import UNIT_FRACTION, hyperbolic_constants
+from .curves import UNIT_FRACTION, polynomial_constants
 from .recurrent import CellMath
 from .recurrent_layout import WORDS, RecurrentLayout
 
@@ -152,7 +152,7 @@ class _Kernel(CellMath):
         each(0, sigmoids, "v.s.mul", 1, 1)
         for gate, count in plan.ranges(sigmoids + tanhs):
             at = base + gate * plan.vector_bytes
-            self._hyperbolic(at, at, count * plan.vector, shape.gate)
+            self._polynomial(at, at, count * plan.vector, shape.gate)
         each(0, sigmoids, "v.s.add", shape.one, None)
         each(0, sigmoids, "v.s.mul", 1, 1)
 
@@ -161,15 +161,14 @@ class _Kernel(CellMath):
         if self.shape.unit:
             self._operate("v.tanh", to, at, bits=self.shape.state)
         else:
-            self._hyperbolic(to, at, self.plan.vector, self.shape.state)
+            self._polynomial(to, at, self.plan.vector, self.shape.state)
 
-    def _hyperbolic(self, to: int, at: int, length: int, fraction: int) -> None:
-        """:func:`microkernels.nn.curves.hyperbolic`."""
+    def _polynomial(self, to: int, at: int, length: int, fraction: int) -> None:
+        """The hyperbolic tangent by :func:`microkernels.nn.curves.polynomial`."""
         unit, power = self.plan.places["unit"], self.plan.places["power"]
-        minus, limit, offset, factor, *coefficients, _, unity = map(
-            self._scalar, hyperbolic_constants(fraction)
+        minus, limit, offset, factor, unity, first, *middle, last = map(
+            self._scalar, polynomial_constants("tanh", fraction)
         )
-        first, *middle, last = coefficients
 
         def do(mnemonic: str, *places: int, bits: int | None = None) -> None:
             self._operate(mnemonic, *places, bits=bits, length=length)

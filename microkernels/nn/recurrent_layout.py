@@ -21,7 +21,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 from microkernels.runtime.barrier import FlagTable
 
-from .curves import hyperbolic_constants
+from .curves import polynomial_constants
 from .recurrent import RecurrentShape
 
 #: Blocks of weights in flight, and bytes of a block.
@@ -182,7 +182,8 @@ def _scalars(shape: RecurrentShape) -> tuple[int, ...]:
     """Constants of a program, each once."""
     values = [0, 1, -1, shape.one]
     if not shape.unit:
-        values += [*hyperbolic_constants(shape.gate), *hyperbolic_constants(shape.state)]
+        for fraction in (shape.gate, shape.state):
+            values += polynomial_constants("tanh", fraction)
     return tuple(dict.fromkeys(values))
 
 

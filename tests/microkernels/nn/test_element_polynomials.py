@@ -7,7 +7,7 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import count_saturation
-from microkernels.nn.curves import Curve, Piece, hyperbolic, polynomial
+from microkernels.nn.curves import Curve, Piece, polynomial
 from microkernels.nn.element_shape import ElementOperation
 from microkernels.runtime.job import simulate
 from tests.microkernels.nn.element_jobs import element_job
@@ -30,7 +30,7 @@ def test_every_element_is_within_the_bound(name: str, fraction: int) -> None:
 @pytest.mark.parametrize("fraction", [0, 8, 12, 13])
 def test_every_hyperbolic_tangent_is_within_the_bound_and_none_saturates(fraction: int) -> None:
     with count_saturation() as count:
-        found = hyperbolic(ALL[1:], fraction) / 2.0**fraction
+        found = polynomial("tanh", ALL[1:], fraction) / 2.0**fraction
     error = np.abs(found - np.tanh(ALL[1:] / 2.0**fraction)).max()
     assert error <= 1.5e-4 + 2.0**-fraction
     assert not count()
