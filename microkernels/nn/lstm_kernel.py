@@ -61,7 +61,7 @@ def lstm_program(
 class _Kernel(LstmMath):
     def __init__(self, layout: LstmLayout, fraction: int, weight_fraction: int) -> None:
         self.layout, self.plan = layout, layout.plan
-        plan, shape = layout.plan, layout.plan.shape
+        plan, shape, places = layout.plan, layout.plan.shape, layout.plan.places
         self.shape = cell_shape(plan, fraction, weight_fraction)
         self._bits: int | None = None
         self._vectors: dict[str, str] = {}
@@ -73,12 +73,12 @@ class _Kernel(LstmMath):
             f"One of {counted(plan.parts, 'part')}: {plan.cells} cells, {plan.outputs} outputs. "
             f"{counted(plan.vectors, 'vector')} for each PE.",
             "",
-            f"Scratchpad ({plan.ring_end} bytes)",
+            f"Scratchpad ({places.used} bytes)",
             f"  {0:>4} sums: f, i, g and o of {plan.group_elements} elements each",
-            f"  {plan.products:>4} two sets of products",
-            f"  {plan.work:>4} a chunk of inputs, c, a chunk of inputs; later peepholes in the "
+            f"  {places['made']:>4} two sets of products",
+            f"  {places['now']:>4} a chunk of inputs, c, a chunk of inputs; later peepholes in the "
             "chunks' places",
-            f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
+            f"  {places.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
             "each",
             launch=launch_registers(self.vault_bits),
         )
@@ -119,8 +119,8 @@ class _Kernel(LstmMath):
         self.chunk_all = w.constant("chunk_all", plan.chunk * plan.vectors, "of all vectors")
         self.block = w.constant("in_block", plan.block, "rows of a block")
         self.block_size = w.constant("block_size", plan.block_elements, "weights of a block")
-        self.ring = w.constant("ring", plan.ring, "ring of weights")
-        self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
+        self.ring = w.constant("ring", places.ring, "ring of weights")
+        self.ring_end = w.constant("ring_end", places.used, "its end")
         first, second, third, fourth, fifth, sixth = self.at
         self.barrier = FlagCode(
             w,
@@ -144,8 +144,8 @@ class _Kernel(LstmMath):
         w.note("Fill the ring but for one block.")
         w.op("mov", self.fill_at, self.ring)
         w.op("mov", self.use, self.ring)
-        w.op("li", self.now, plan.work)
-        w.op("li", self.then, plan.second)
+        w.op("li", self.now, plan.places["now"])
+        w.op("li", self.then, plan.places["then"])
         w.op("li", self.blocks, plan.slots - 1)
         with w.loop("fill_ring", self.blocks):
             self._load_block()
@@ -269,7 +269,7 @@ class _Kernel(LstmMath):
         """Load c and two peepholes of the group, f's and i's, while its last chunk is in use."""
         w, plan = self.writer, self.plan
         to, count = self.at[5], self.at[0]
-        w.op("li", to, plan.state)
+        w.op("li", to, plan.places["c"])
         w.op("li", count, plan.group_elements)
         w.load(to, self.state, count, note="c")
         w.op("li", count, 2 * plan.group_elements)
@@ -289,8 +289,8 @@ class _Kernel(LstmMath):
         w.note("The first chunk; no products yet.")
         w.swap(self.now, self.then, self.at[0])
         self._read_chunk(flags)
-        w.op("li", self.made, plan.products)
-        w.op("li", self.ready, plan.products + plan.product_bytes)
+        w.op("li", self.made, plan.places["made"])
+        w.op("li", self.ready, plan.places["ready"])
         w.op("set.vl", self.block)
         w.vector("v.v.sub", self.ready, self.ready, self.ready)
         w.op("v.drain")
@@ -363,7 +363,7 @@ class _Kernel(LstmMath):
         w.op("mov", peep_o, self.now)
         w.load(peep_o, self.peepholes, count, note="peepholes of o")
         w.offset(self.peepholes, self.peepholes, size)
-        w.op("li", c, self.plan.state)
+        w.op("li", c, self.plan.places["c"])
         w.op("mov", peep_f, self.then)
         w.offset(peep_i, self.then, size)
         w.offset(other, self.now, size)

@@ -15,25 +15,22 @@ that depends on the part (:class:`LstmPlan`). Then comes the product with the pe
 Cells and outputs are divided into *parts*: each vault has one or more, and the engines of a part
 share the batch. Each engine takes its own vectors through all of the part's cells and outputs, so
 these engines exchange no data. It works on *groups* of cells: their four gates' sums stay in the
-scratchpad until the cells are computed. The scratchpad contains::
-
-    sums         [gate][block of the group][vector][element of the block]
-    products     two sets of a block's sums of products
-    work         two chunks of inputs of all vectors with c between them; the cells' peepholes and
-                 intermediate results take the place of chunks
-    weights      a ring of blocks
+scratchpad until the cells are computed (:attr:`LstmPlan.places`). There, sums are by gate, block of
+the group, vector and element of the block; the cells' peepholes and intermediate results take the
+place of chunks of inputs.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from math import gcd
 from typing import Protocol
 
 import numpy as np
 
-from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_VL
 from isa.timing import VECTOR_LATENCY, beats
+from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import (
@@ -310,11 +307,6 @@ class LstmPlan:
         return self.group_elements * ELEMENT_BYTES
 
     @property
-    def product_bytes(self) -> int:
-        """Bytes of a set of products."""
-        return round_up(self.block * ELEMENT_BYTES, RANGE_BYTES)
-
-    @property
     def chunk_bytes(self) -> int:
         """Bytes of a chunk of a vector."""
         return self.chunk * ELEMENT_BYTES
@@ -336,40 +328,18 @@ class LstmPlan:
         outputs = self.outputs * self.cell_chunks if self.shape.projected else 0
         return (gates + outputs) // self.block * self.block_bytes
 
-    @property
-    def products(self) -> int:
-        """Scratchpad address of the products."""
-        return round_up(GATES * self.group_bytes, RANGE_BYTES)
-
-    @property
-    def work(self) -> int:
-        """Scratchpad address of the work area, and of the first chunk of inputs."""
-        return self.products + 2 * self.product_bytes
-
-    @property
-    def _buffer_bytes(self) -> int:
-        """Bytes for a chunk of inputs of all vectors, or for two numbers of each cell."""
-        return round_up(max(self.vectors * self.chunk_bytes, 2 * self.group_bytes), RANGE_BYTES)
-
-    @property
-    def state(self) -> int:
-        """Scratchpad address of c."""
-        return self.work + self._buffer_bytes
-
-    @property
-    def second(self) -> int:
-        """Scratchpad address of the second of the two chunks of inputs."""
-        return self.state + round_up(self.group_bytes, RANGE_BYTES)
-
-    @property
-    def ring(self) -> int:
-        """Scratchpad address of the ring of weights."""
-        return self.second + self._buffer_bytes
-
-    @property
-    def ring_end(self) -> int:
-        """First byte after the ring."""
-        return self.ring + self.slots * self.block_bytes
+    @cached_property
+    def places(self) -> ScratchpadPlan:
+        """The scratchpad: sums, two sets of products, two chunks of inputs around c, the ring."""
+        # The chunks' places are used for two numbers of each cell, too.
+        chunk = max(self.vectors * self.chunk_bytes, 2 * self.group_bytes)
+        product = self.block * ELEMENT_BYTES
+        plan = ScratchpadPlan({
+            "sums": GATES * self.group_bytes, "made": product, "ready": product,
+            "now": chunk, "c": self.group_bytes, "then": chunk,
+        })  # fmt: skip
+        plan.set_ring(plan.used, self.block_bytes, self.slots, self.block_bytes)
+        return plan
 
     @property
     def spaced_products(self) -> bool:
@@ -554,7 +524,7 @@ def _plan(shape: LstmShape, parts: int, sharers: int, scratchpad_bytes: int) -> 
             # The outputs' sums use the area of the gates' sums.
             output_blocks=_largest(ungrouped.output_groups, GATES * group_blocks),
         )
-        slots = min(_MOST_SLOTS, (scratchpad_bytes - plan.ring) // plan.block_bytes)
+        slots = min(_MOST_SLOTS, (scratchpad_bytes - plan.places.ring) // plan.block_bytes)
         if slots >= _FEWEST_SLOTS:
             return replace(plan, slots=slots)
     fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _CHUNK_STEP * ELEMENT_BYTES)

@@ -301,7 +301,7 @@ def test_a_sequence_continues_from_the_state_of_another() -> None:
 def test_the_layer_of_the_thesis_fits() -> None:
     plan = plan_lstm(ESE, ChipEngines(pes=4), vaults=32)
     assert (plan.cells, plan.outputs, plan.vectors) == (32, 16, 8)
-    assert plan.ring_end <= 4096
+    assert plan.places.used <= 4096
     assert plan.spaced_products
     assert plan.spaced_cells
 
