@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from isa.compiled.checking import CheckingSimulator
-from isa.compiled.simulator import CompiledSimulator
+from isa.compiled.simulator import CheckingSimulator, CompiledSimulator
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from microkernels.bp.jobs import bp_job

@@ -118,10 +118,9 @@ NUMBERS = """\
   ones and FX = k write the sum shifted right by k bits, which saturates only if that does not fit.
 - Only products and the functions of special units use FX.
 - Hardware does not report saturation. `vip run` counts such values and reports them in one
-  line (`--no-saturation` leaves it out): sums and differences of elements, also those that are
-  reduced further, sums of rows, and scaled products, each once when it is limited. Golden models of
-  kernels count in the same way, and so does `vip cosim program`, with the simulator beside the
-  hardware.
+  line: sums and differences of elements, also those that are reduced further, sums of rows, and
+  scaled products, each once when it is limited. Golden models of kernels count in the same way, and
+  so does `vip cosim program`, with the simulator beside the hardware.
 - Scalar arithmetic is 64 bits wide and wraps. Branches compare signed numbers. Addresses and
   lengths are unsigned 64-bit numbers, and no value computed from them wraps.
 """
@@ -178,12 +177,12 @@ own data, and reports each place that breaks one, here:
 {_early_store()}
 ```
 
-with the lines of the source where they are known, and ends with exit code 1; `--no-hazards` leaves
-the check out. The distance is the smallest possible one: vector instructions follow each other
-without a gap, and the store issues as soon as the vector unit has accepted the instruction before
-it. Below 0, the store may read before the result is computed. `vip cosim program` runs a program
-on the Verilog, compares the end of the run, registers, scratchpad and memory with the simulator,
-and ends with exit code 1 at a difference; `--no-compare` leaves this out.
+with the lines of the source where they are known, and ends with exit code 1. The distance is the
+smallest possible one: vector instructions follow each other without a gap, and the store issues as
+soon as the vector unit has accepted the instruction before it. Below 0, the store may read before
+the result is computed. `vip cosim program` runs a program on the Verilog, compares the end of the
+run, registers, scratchpad and memory with the simulator, and ends with exit code 1 at a difference;
+`--no-compare` leaves this out.
 
 Cycles of an instruction: words of a row (rounded up) x cycles per word x rows (MR with a reduction,
 else 1).

@@ -8,8 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.compiled.checking import CheckingSimulator
-from isa.compiled.simulator import CompiledSimulator
+from isa.compiled.simulator import CheckingSimulator
 from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator, SimulatorError, every
@@ -37,9 +36,9 @@ class ProgramRun(Shown):
         executed: instruction -> number of executions.
         registers: 64-bit patterns.
         hazards: uses of the scratchpad before the vector unit is done, for which hardware may
-            compute other values; None: not checked.
+            compute other values.
         saturated: for each word of the program, the number of values limited to their element's
-            width; None: not counted.
+            width.
         profile: for :func:`vip.trim`; None: not made.
         dumped: the requested bytes.
         seconds: duration of the run.
@@ -49,8 +48,8 @@ class ProgramRun(Shown):
     outcome: EngineEnd
     executed: Mapping[str, int]
     registers: tuple[int, ...]
-    hazards: tuple[Hazard, ...] | None
-    saturated: tuple[int, ...] | None
+    hazards: tuple[Hazard, ...]
+    saturated: tuple[int, ...]
     profile: Profile | None
     dumped: bytes
     seconds: float
@@ -65,8 +64,8 @@ class ProgramRun(Shown):
             "instructions": self.outcome.executed,
             "executed": dict(self.executed),
             "registers": list(self.registers),
-            "hazards": None if self.hazards is None else [one.report() for one in self.hazards],
-            "saturated": None if self.saturated is None else sum(self.saturated),
+            "hazards": [one.report() for one in self.hazards],
+            "saturated": sum(self.saturated),
         }
 
 
@@ -78,8 +77,6 @@ def run(
     parameters: int = 0,
     limit: int = LIMIT,
     dump: Dump | None = None,
-    hazards: bool = True,
-    saturation: bool = True,
     profile: bool = False,
     compiled: bool = False,
     progress: Progress = silent,
@@ -96,7 +93,7 @@ def run(
         parameters: DRAM address of the parameter block (r5).
         limit: instructions after which the run ends, at least 1.
         dump: bytes of the memory to read afterwards.
-        hazards, saturation, profile: whether the result has them.
+        profile: whether the result has one.
         compiled: use the simulator in C++: the same results about a hundred times faster, without a
             profile. The first use compiles it, in under half a minute.
         progress: called with the instructions so far.
@@ -114,18 +111,17 @@ def run(
         dump.check(1 << chosen.address_bits)
     loaded = load_program(program)
     facts, log = Facts(), HazardLog()
-    observers = [recorder(facts)] if profile else []
-    if hazards and not compiled:
-        observers.append(log.observer())
+    observers = [*([recorder(facts)] if profile else []), log.observer()]
     with DramImage(1 << chosen.address_bits) as image:
         fill(image, memory_contents(memory))
-        simulator = _kind(compiled=compiled, hazards=hazards)(
+        kind = CheckingSimulator if compiled else Simulator
+        simulator = kind(
             loaded,
             image,
             parameters=parameters,
             **chosen.limits,
-            observer=every(*observers),
-            count_saturation=saturation,
+            observer=None if compiled else every(*observers),
+            count_saturation=True,
         )
         started = time.perf_counter()
         outcome = simulator.run(min(step, limit))
@@ -141,16 +137,9 @@ def run(
         outcome=replace(outcome, fault=fault),
         executed=dict(simulator.executed),
         registers=tuple(simulator.registers),
-        hazards=tuple(met) if hazards else None,
-        saturated=tuple(simulator.saturated) if saturation else None,
+        hazards=tuple(met),
+        saturated=tuple(simulator.saturated),
         profile=profile_of(loaded, simulator, facts, parameters) if profile else None,
         dumped=dumped,
         seconds=seconds,
     )
-
-
-def _kind(*, compiled: bool, hazards: bool) -> type[Simulator]:
-    """The simulator to use; the one in Python finds hazards with an observer."""
-    if not compiled:
-        return Simulator
-    return CheckingSimulator if hazards else CompiledSimulator

@@ -1,4 +1,4 @@
-"""The instruction set simulator with its main loop in C++."""
+"""The instruction set simulator with its main loop in C++, without and with a hazard check."""
 
 import ctypes
 import os
@@ -12,14 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.faults import FaultCause
+from isa.hazards import Hazard, HazardKind
 from isa.image import ImageError
 from isa.iss.simulator import Observer, Simulator, SimulatorError
 from isa.run import EngineEnd
 from isa.table import BY_KEY, IMM14, IMM20, INSTRUCTIONS, Instruction, Role
 from isa.units import SPECIAL_UNITS
 
-from .library import Engine, Evaluate, Operation, library
-from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, ILLEGAL, LIMIT, NUMBERS, SPECIAL_ROWS
+from .library import Engine, Evaluate, FoundHazard, Operation, library
+from .rows import (
+    CONCERNED,
+    ELEMENTS,
+    FAILED,
+    FRACTIONS,
+    HALTED,
+    HAZARD_KINDS,
+    ILLEGAL,
+    LIMIT,
+    NUMBERS,
+    SEEN,
+    SPECIAL_ROWS,
+)
 
 #: Instructions between two checks for signals.
 _AT_ONCE = 1 << 24
@@ -106,7 +119,7 @@ def _numbers(array: NDArray[np.uint64]) -> Any:
 
 class CompiledSimulator(Simulator):
     """:class:`isa.iss.simulator.Simulator` without an observer, with the same results. For hazards,
-    see :class:`isa.compiled.checking.CheckingSimulator`.
+    see :class:`CheckingSimulator`.
 
     The first one of an installation compiles the library, which takes under half a minute.
     Parameters and attributes: as there.
@@ -192,3 +205,49 @@ class CompiledSimulator(Simulator):
         if code == HALTED:
             return EngineEnd(state="halted", pc=self.pc, executed=ended)
         return EngineEnd(state="faulted", cause=FaultCause(code), pc=self.pc, executed=ended)
+
+
+class CheckingSimulator(CompiledSimulator):
+    """:class:`CompiledSimulator` that also reports the hazards that an observer of
+    :class:`isa.hazards.HazardLog` would, at lower speed.
+
+    Parameters, attributes and exceptions: as there.
+    """
+
+    def _load(
+        self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
+    ) -> None:
+        super()._load(words, rows, observer)
+        self._log = self._library.vip_hazards_open()
+        weakref.finalize(self, self._library.vip_hazards_close, self._log)
+        engine = self._engine
+        engine.log, engine.followed = self._log, self._program
+        engine.program = marked = type(self._program).from_buffer_copy(self._program)
+        for operation in marked:
+            if operation.row in CONCERNED:
+                operation.row = SEEN
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """Those met since the launch, as :attr:`isa.hazards.HazardLog.hazards`."""
+        hazards = (FoundHazard * self._library.vip_hazards_count(self._log))()
+        self._library.vip_hazards_copy(self._log, hazards)
+        return [self._hazard(hazard) for hazard in hazards]
+
+    def _hazard(self, hazard: FoundHazard) -> Hazard:
+        key, other_key = self._keys[hazard.pc], self._keys[hazard.other]
+        assert key is not None
+        assert other_key is not None
+        kind = HAZARD_KINDS[hazard.what]
+        timeless = kind is HazardKind.OWN_OPERAND
+        return Hazard(
+            pc=hazard.pc,
+            key=key,
+            what=kind,
+            address=hazard.address,
+            other=hazard.other,
+            other_key=other_key,
+            distance=None if timeless else hazard.distance,
+            needed=None if timeless else hazard.needed,
+            times=hazard.times,
+        )

@@ -23,10 +23,6 @@ _MORE_CYCLES = 1_000
 LEAST_REQUESTS = 2
 
 
-class ProgramFaultError(CosimError):
-    """A program that must run to its end faults on the full engine."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """A run of a launch on an engine.
@@ -147,7 +143,6 @@ def measure(
     progress: Callable[[int], None] | None = None,
     *,
     behaviour: MemoryBehaviour | None = None,
-    may_fault: bool = False,
     watched: bool = True,
     slower: float = 0.0,
 ) -> Measured:
@@ -156,15 +151,13 @@ def measure(
     Parameters:
         contents: the memory from address 0 on. config: of the engine.
         behaviour: of the memory; None: the default.
-        may_fault: whether a fault is allowed; the program is then compared up to it.
         watched: also determine how many transfers it needs in flight; the engine must then have
             loads and stores of the scratchpad.
         slower: cycles that fewer transfers in flight may add, as a fraction of the run's.
         progress: called periodically with the cycles so far.
 
     Raises:
-        ProgramFaultError: the program faults, and may not.
-        CosimError: a run that does not end.
+        CosimError: the program faults or does not end.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     with PeSimulation(config, watched=watched) as simulation:
@@ -178,9 +171,9 @@ def measure(
         )
         measured = replace(measured, in_flight=_fewest(simulation, measured, slower))
     result = measured.result
-    if not result.halted and not may_fault:
+    if not result.halted:
         subject = f"{launch.name}: the program" if launch.name else "the program"
-        raise ProgramFaultError(f"{subject} faults on the full engine: {result.fault}")
+        raise CosimError(f"{subject} faults on the full engine: {result.fault}")
     return measured
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from isa.assembly.assembler import assemble
-from isa.compiled.checking import CheckingSimulator
+from isa.compiled.simulator import CheckingSimulator
 from isa.hazards import Hazard, HazardKind, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator

@@ -57,13 +57,6 @@ def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path, kind):
     }
 
 
-@BOTH
-def test_the_check_can_be_left_out(vip, programs, tmp_path, kind):
-    code, _, error = vip("run", "early.s", "--no-hazards", "--json", "r.json", *kind)
-    assert (code, error) == (0, "")
-    assert json.loads((tmp_path / "r.json").read_text())["hazards"] is None
-
-
 @pytest.mark.parametrize("kind", [("--profile", "p.json"), ("--compiled",)])
 def test_the_right_program_has_no_hazard(vip, programs, tmp_path, kind):
     code, _, error = vip("run", "safe.s", "--json", "r.json", *kind)
@@ -156,9 +149,6 @@ def test_saturation_gets_a_line(vip, programs, tmp_path):
     code, _, error = vip("run", *arguments)
     assert (code, said(error)) == (0, line)
     assert json.loads((tmp_path / "r.json").read_text())["saturated"] == 16
-    code, _, error = vip("run", *arguments, "--no-saturation")
-    assert (code, said(error)) == (0, "")
-    assert json.loads((tmp_path / "r.json").read_text())["saturated"] is None
     code, _, error = vip("cosim", "program", *arguments)
     assert (code, said(error)) == (0, line)
     assert json.loads((tmp_path / "r.json").read_text())["saturated"] == 16

@@ -9,15 +9,12 @@ from support.errors import VipError, unknown
 from vip.progress import Progress, silent
 
 
-def certify(
-    kinds: Sequence[str] = KINDS, *, layers: bool = False, progress: Progress = silent
-) -> ModelCertificate:
+def certify(kinds: Sequence[str] = KINDS, *, progress: Progress = silent) -> ModelCertificate:
     """Run a fixed set of programs on the timing model and on the Verilog, and compare cycles and
     counters. ``certify(["engine"]).holds`` does so for the suite's applications.
 
     Parameters:
         kinds: of machines: "memory", "engine", "vault", "chip".
-        layers: include the layers of VGG-16 on a vault (about 30 minutes).
         progress: called with the name of each run.
 
     Raises:
@@ -30,7 +27,7 @@ def certify(
         if kind not in KINDS:
             raise VipError(unknown("machine", kind, KINDS))
     need_simulator()
-    runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=layers))
+    runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=False))
     stage = "timing model and Verilog"
     done = iter(range(len(runs)))
     return certificate.certify(runs, lambda name: progress(stage, next(done), len(runs), name))

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.networks.elements import LOGISTIC
@@ -24,9 +23,6 @@ from vip.progress import Progress, silent
 
 from .layers import LayerFigures, planned_layers
 from .reference import OnnxModel, check_mapping, mixed_images
-
-if TYPE_CHECKING:
-    pass
 
 #: Clock of the thesis's machine, in GHz.
 _CLOCK_GHZ = 1.25

@@ -212,17 +212,16 @@ def profile_memory(
     full: PeConfig,
     *,
     limit: int = LIMIT,
-    may_fault: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Profile:
     """Profile a program on ``memory``, on the simulator of the engine ``full``.
 
     Parameters:
-        limit: instructions of the run. may_fault: accept a run that faults, up to its fault.
+        limit: instructions of the run.
         progress: called now and then with the instructions so far.
 
     Raises:
-        TrimError: the program faults although it may not, or does not end.
+        TrimError: the program faults or does not end.
         VipError: it can't be run.
     """
     with DramImage(1 << full.address_bits) as image:
@@ -233,7 +232,6 @@ def profile_memory(
             full,
             parameters=subject.parameters or 0,
             limit=limit,
-            may_fault=may_fault,
             progress=progress,
         )
 
@@ -314,7 +312,6 @@ class EngineWork:
     Parameters:
         behaviour: of the memory; None: the default.
         max_cycles: a longer run is an error.
-        allow_fault: compare a program that faults up to its fault.
 
     Attributes:
         runs: on the Verilog of the full engine, as :meth:`cut` made them.
@@ -327,13 +324,11 @@ class EngineWork:
         *,
         behaviour: MemoryBehaviour | None = None,
         max_cycles: int = LIMIT,
-        allow_fault: bool = False,
     ) -> None:
         self._programs = programs
         self._full = full
         self._behaviour = behaviour
         self._max_cycles = max_cycles
-        self._allow_fault = allow_fault
         # One run on each memory, or one on zeros.
         self._launches = [(one, memory) for one in programs for memory in one.memories or (b"",)]
         self.runs: list[Measured] = []
@@ -354,7 +349,6 @@ class EngineWork:
             self._full,
             progress,
             behaviour=self._behaviour,
-            may_fault=self._allow_fault,
             **watch,
         )
 
@@ -386,7 +380,6 @@ class EngineWork:
                 memory,
                 self._full,
                 limit=self._max_cycles,
-                may_fault=self._allow_fault,
                 progress=cycles,
             )
             if one.memories:

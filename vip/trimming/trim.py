@@ -171,7 +171,6 @@ def trim(
     parameters: int = 0,
     behaviour: MemoryBehaviour | None = None,
     max_cycles: int = LIMIT,
-    allow_fault: bool = False,
     check: bool = True,
     area: bool = True,
     prove: bool = False,
@@ -192,7 +191,6 @@ def trim(
         parameters: DRAM address of the parameter block (r5), fixed with programs that name none.
         behaviour: of the memory in the runs; None: the default.
         max_cycles: a longer run is an error.
-        allow_fault: compare a program that faults up to its fault.
         check: run the programs on the Verilog of both engines: results must be the same, and so
             must cycles, unless ``sizes`` allows more; each removed instruction must fault.
         area: synthesise both engines.
@@ -204,7 +202,7 @@ def trim(
     Raises:
         DeclarationError: the memory contradicts what is declared, or a program may overwrite that.
         CoverageError: runs do not cover all paths of a program, unless that is allowed.
-        ProgramFaultError: a program faults on the full engine, unless that is allowed.
+        CosimError: a program faults on the full engine.
         VipError: a program, configuration, device or memory can't be used, or a run is endless.
         OSError: a file can't be read or written.
     """
@@ -221,7 +219,6 @@ def trim(
         full,
         behaviour=behaviour,
         max_cycles=max_cycles,
-        allow_fault=allow_fault,
     )
     return trim_work(
         work,

@@ -176,20 +176,6 @@ def run(
         Path | None,
         file_option("Write a profile of the run, for vip trim --profile.", writing()),
     ] = None,
-    hazards: Annotated[
-        bool,
-        typer.Option(
-            "--hazards/--no-hazards",
-            help="Report instructions that touch scratchpad data the vector unit still uses.",
-        ),
-    ] = True,
-    saturation: Annotated[
-        bool,
-        typer.Option(
-            "--saturation/--no-saturation",
-            help="Count vector results that overflow their element and saturate.",
-        ),
-    ] = True,
     compiled: Annotated[
         bool,
         typer.Option(
@@ -216,8 +202,6 @@ def run(
             parameters=parameters,
             limit=limit,
             dump=written,
-            hazards=hazards,
-            saturation=saturation,
             profile=profile is not None,
             compiled=compiled,
             progress=progress,
@@ -241,8 +225,8 @@ def run(
 
 def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
-    show_hazards(result.program, result.hazards or ())
-    show_saturated(result.program, result.saturated or ())
+    show_hazards(result.program, result.hazards)
+    show_saturated(result.program, result.saturated)
     show_unset_length(result.executed)
     state = "still running" if outcome.state == "running" else outcome.state
     length = counted(outcome.executed, "instruction")

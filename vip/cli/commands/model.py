@@ -50,12 +50,6 @@ def certify(
             help=f"Only this part: {', '.join(KINDS)}; may be repeated (default: all).",
         ),
     ] = None,
-    layers: Annotated[
-        bool,
-        typer.Option(
-            "--layers", help="Include the layers of VGG-16, which takes another 30 minutes."
-        ),
-    ] = False,
     json: JsonOption = None,
 ) -> None:
     """Run programs on the timing model and on the Verilog, and compare cycles and counters.
@@ -67,7 +61,7 @@ def certify(
     Example: vip model certify --only engine --only vault --json certificate.json
     """
     with shown() as progress:
-        report = vip.certify(only or KINDS, layers=layers, progress=progress)
+        report = vip.certify(only or KINDS, progress=progress)
     for machine, rows in groupby(report.rows, lambda row: row.kind):
         _show(machine, list(rows))
     median, worst = report.errors

@@ -12,7 +12,6 @@ from isa.program import NOTHING_DECLARED, Declared, Numbers, Span
 from microkernels.onnx_models.read import need_onnx
 from microkernels.suite import suite
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.trim_check import ProgramFaultError
 from soc.generate.presets import preset
 from support.extras import together
 from support.picture import check_picture
@@ -128,16 +127,12 @@ def _launches(
     parameters: ParametersOption = 0,
     latency: LatencyOption = MemoryBehaviour.latency,
     limit: CyclesOption = LIMIT,
-    allow_fault: Annotated[
-        bool, typer.Option("--allow-fault", help="If a program faults, compare up to the fault.")
-    ] = False,
 ) -> dict[str, Any]:
     """Settings of the runs, by parameter of :func:`vip.trim`."""
     return {
         "parameters": parameters,
         "behaviour": MemoryBehaviour(latency=latency),
         "max_cycles": limit,
-        "allow_fault": allow_fault,
     }
 
 
@@ -291,7 +286,7 @@ def _number(text: str) -> int:
 #: Options that a model does not take.
 _OF_PROGRAMS = (
     *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
-    *("allow_uncovered", "rom", "parameters", "latency", "limit", "allow_fault"),
+    *("allow_uncovered", "rom", "parameters", "latency", "limit"),
 )
 
 
@@ -483,8 +478,6 @@ def _trim_programs(
     try:
         with shown() as progress:
             return vip.trim(subjects, preset_name, output=output, progress=progress, **options)
-    except ProgramFaultError as error:
-        raise UserError(f"{error} (--allow-fault compares up to the fault)") from error
     except CoverageError as error:
         raise UserError(
             f"{error}; add runs, or use --proved (a larger engine) or --allow-uncovered (other "
