@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from .mrf.graph import GraphRun, solve_graph
     from .mrf.options import MrfOptions
     from .mrf.result import MrfRun
-    from .mrf.run import solve_mrf
-    from .mrf.stereo import mrf_stereo
+    from .mrf.run import mrf_stereo, solve_mrf
     from .output import WrittenPage
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
@@ -136,8 +135,7 @@ _MODULES = {
     "vip.mrf.graph": ("GraphRun", "solve_graph"),
     "vip.mrf.options": ("MrfOptions",),
     "vip.mrf.result": ("MrfRun",),
-    "vip.mrf.run": ("solve_mrf",),
-    "vip.mrf.stereo": ("mrf_stereo",),
+    "vip.mrf.run": ("mrf_stereo", "solve_mrf"),
     "vip.models.check": ("ModelCheck", "check_model"),
     "vip.models.compile": ("CompileReport", "compile_model"),
     "vip.models.evaluate": ("Evaluation", "evaluate_model"),

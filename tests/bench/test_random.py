@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from bench.harness.experiment import BenchError
+from bench.random import check_random
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError
 from sim_tb.random.comparison import Difference, RandomReport
 from tests.vip.here import here
-from vip import random_programs
-from vip.random_programs import RandomError, check_random
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         )
 
     monkeypatch.setattr("vip.executor.executor.local", here)
-    monkeypatch.setattr(random_programs, "check_programs", check)
+    monkeypatch.setattr("bench.random.check_programs", check)
     return found
 
 
@@ -60,8 +60,8 @@ def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CosimError("no compiler\nanywhere")
 
     monkeypatch.setattr("vip.executor.executor.local", here)
-    monkeypatch.setattr(random_programs, "check_programs", fail)
-    with pytest.raises(RandomError, match=r"^programs from seed 251 on: no compiler$"):
+    monkeypatch.setattr("bench.random.check_programs", fail)
+    with pytest.raises(BenchError, match=r"^programs from seed 251 on: no compiler$"):
         check_random(PeConfig(), programs=300)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from bench.trim import draw_trims
 from microkernels.suite import Application, suite
 from pe.config import PeConfig
 from sim_tb.cosim.applications import choose, workloads
@@ -17,7 +18,6 @@ from soc.generate.presets import preset
 from synth.analysis.contents import Subject
 from synth.errors import TrimError
 from tests.vip.here import here
-from vip.trimming.figure import draw_trims
 from vip.trimming.rows import TrimRow, means
 from vip.trimming.suite import UNIONS, TrimSuiteError, compare, measure_trims
 

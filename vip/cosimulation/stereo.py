@@ -159,7 +159,7 @@ def stereo_pair(
     labels: int = 16,
 ) -> StereoScene:
     """The stereo problem of the Motorcycle pair; that of other photographs is
-    :func:`vip.mrf.stereo.mrf_stereo`'s.
+    :func:`vip.mrf.run.mrf_stereo`'s.
 
     Parameters:
         config: of the hardware that solves it, for the default size.

@@ -1,6 +1,8 @@
-"""The verb ``solve_mrf``: belief propagation on any grid, on any machine."""
+"""The verbs ``solve_mrf`` and ``mrf_stereo``: belief propagation and TRW-S on any machine."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,15 @@ from microkernels.bp.golden import BLOCK, energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
+from microkernels.bp.smoothness import coarse_costs
 from microkernels.bp.tiles import fastest_cut
+from microkernels.bp.trws.golden import TrwsField
+from microkernels.bp.trws.jobs import trws_job, trws_levels_job, trws_transform
+from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
+from microkernels.data.stereo import StereoError
+from microkernels.mrf.pair import PairOptions, stereo_field
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import bp_job_on
@@ -22,7 +30,6 @@ from vip.progress import Progress, silent
 from .options import MrfOptions
 from .result import MrfRun
 from .solver import Solver, State
-from .trws import TrwsSolver
 
 
 def solve_mrf(
@@ -46,6 +53,46 @@ def solve_mrf(
     options = options or MrfOptions()
     _ = options.machine
     return (TrwsSolver if options.by_trws else BpSolver)(problem, options).run(progress)
+
+
+def mrf_stereo(
+    left: Path | str,
+    right: Path | str,
+    options: PairOptions | None = None,
+    solve: MrfOptions | None = None,
+    *,
+    truth: Path | str | None = None,
+    truth_factor: float | None = None,
+    mask: Path | str | None = None,
+    progress: Progress = silent,
+) -> MrfRun:
+    """Disparities of two rectified photographs: ``mrf_stereo(left, right).save("d.png")``.
+
+    Parameters:
+        left, right: image files of equal size.
+        options: labels, costs, scale, width; None: the defaults.
+        solve, progress: as for :func:`solve_mrf`; smoothness costs of coarse levels
+            follow from ``options``.
+        truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
+
+    Raises:
+        VipError: as for these two.
+    """
+    for one in (left, right):
+        if not isinstance(one, Path | str):
+            raise StereoError(f"a photograph is a file, not of type {type(one).__name__}")
+    pair, solve = options or PairOptions(), solve or MrfOptions()
+    problem, true_disparities, visible = stereo_field(
+        Path(left),
+        Path(right),
+        pair,
+        truth=None if truth is None else Path(truth),
+        truth_factor=truth_factor,
+        mask=None if mask is None else Path(mask),
+    )
+    coarse = coarse_costs(pair.labels, pair.smooth, pair.weight, solve.levels)
+    run = solve_mrf(problem, replace(solve, coarse_smoothness=coarse), progress=progress)
+    return replace(run, pair=pair, truth=true_disparities, visible=visible)
 
 
 class BpSolver(Solver):
@@ -125,3 +172,59 @@ class BpSolver(Solver):
             self.problem, options.form, engines, blocks=blocks, damping=options.damping
         )
         return shifts is not None
+
+
+class TrwsSolver(Solver):
+    """TRW-S, on an engine or a vault.
+
+    Raises:
+        KernelError: damping, or as for :class:`vip.mrf.solver.Solver`.
+    """
+
+    def __init__(self, problem: BpProblem, options: MrfOptions) -> None:
+        if options.damping:
+            raise KernelError("damping is for BP-M, not for TRW-S")
+        super().__init__(problem, options)
+
+    def iterate(
+        self,
+        problem: BpProblem,
+        iterations: int,
+        start: Messages | None,
+        step: Callable[[int], None],
+    ) -> tuple[Messages, list[State]]:
+        field = TrwsField(problem, start)
+        states: list[State] = [*field.steps(iterations, step)]
+        return field.messages, states
+
+    def job(self, level: int, start: Messages | None) -> KernelJob:
+        options, machine = self.options, self.options.machine
+        if machine.kind == "chip":
+            raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
+        arguments: dict[str, Any] = {
+            "pes": machine.slots,
+            "messages": start,
+            "scratchpad_bytes": machine.pe.scratchpad_bytes,
+            "instruction_words": machine.pe.instruction_words,
+            "form": options.form,
+        }
+        if level:
+            return trws_job(self.levels[level], options.coarse_iterations, **arguments)
+        if options.hierarchical:
+            costs = options.coarse_smoothness
+            arguments["smoothness"] = None if costs is None else costs[0]
+            iterations = options.coarse_iterations, options.iterations
+            return trws_levels_job(self.problem, *iterations, **arguments)
+        return trws_job(self.problem, options.iterations, **arguments)
+
+    def labels(self, outputs: Elements) -> NDArray[np.int64]:
+        return TrwsField(self.problem, outputs).labels()
+
+    def by_shifts(self) -> bool:
+        engine = self.options.machine.pe
+        room, words = engine.scratchpad_bytes, engine.instruction_words
+        return trws_transform(self.problem, self.options.form, room, words) is not None
+
+    def fill(self) -> float:
+        problem = self.problem
+        return fill_share(problem.width, problem.height, self.options.machine.slots)

@@ -37,8 +37,7 @@ from vip.cli.tables.machine import MACHINES, show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
 from vip.mrf.options import MOST_LEVELS, Method, MrfOptions
 from vip.mrf.result import MrfRun
-from vip.mrf.run import solve_mrf
-from vip.mrf.stereo import mrf_stereo
+from vip.mrf.run import mrf_stereo, solve_mrf
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
