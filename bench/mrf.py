@@ -17,6 +17,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.graphs.jobs import graph_job
 from microkernels.graphs.problem import Edge, Graph
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import bp_job_on, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
@@ -102,14 +103,16 @@ def _messages_job(
     if trws:
         # Its numbers have fraction bits.
         costs >>= 4
-        return trws_job(BpProblem(costs, smoothness, bits), 1, pes=pes, form=form)
+        return trws_job(
+            BpProblem(costs, smoothness, bits), 1, engines=ChipEngines(pes=pes), form=form
+        )
     weights = None
     if weighted:
         weights = EdgeWeights(
             rng.integers(1, 3, (height, width - 1)), rng.integers(1, 3, (height - 1, width))
         )
     problem = BpProblem(costs, smoothness, bits, weights)
-    return bp_job(problem, 1, pes=pes, form=form, damping=damping)
+    return bp_job(problem, 1, engines=ChipEngines(pes=pes), form=form, damping=damping)
 
 
 #: Measured messages -> what makes their job for a number of engines.
@@ -139,7 +142,7 @@ def _flow_job(window: int, bits: int, pes: int) -> KernelJob:
     rng = np.random.default_rng(1)
     costs = rng.integers(0, 1 << bits - 3, (34, 60, window * window))
     smoothness = smoothness_costs(window * window, "linear:3", 1, window)
-    return bp_job(BpProblem(costs, smoothness, bits), 1, pes=pes)
+    return bp_job(BpProblem(costs, smoothness, bits), 1, engines=ChipEngines(pes=pes))
 
 
 def _graph_jobs() -> Iterator[tuple[str, KernelJob]]:

@@ -7,6 +7,7 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
@@ -33,7 +34,9 @@ def speed() -> Iterator[Measurement]:
 
     tile = tile_preset(_TILE)
     engine_jobs = [bp_job(problem, iterations) for iterations in _SPEED_RUNS]
-    vault_jobs = [bp_job(problem, iterations, pes=tile.pes) for iterations in _SPEED_RUNS]
+    vault_jobs = [
+        bp_job(problem, iterations, engines=ChipEngines(pes=tile.pes)) for iterations in _SPEED_RUNS
+    ]
 
     def pe(number: int, on: Timed) -> int:
         return run_on(engine_jobs[number], preset("pe"), on=on).cycles

@@ -75,9 +75,11 @@ def _measure(
         scene.problem,
         coarse,
         iterations,
-        ring=ChipEngines(address_bits=config.vault.address_bits),
-        pes=config.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
+        engines=ChipEngines(
+            address_bits=config.vault.address_bits,
+            pes=config.pes,
+            scratchpad_bytes=config.pe.scratchpad_bytes,
+        ),
     )
     if verilog:
         phases = exact(run_on(job, config), "the vault").results

@@ -17,6 +17,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ChipEngines
 from microkernels.suite import Application
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError
@@ -173,8 +174,11 @@ def _tile() -> Application:
 
 def _picture(engines: int = 1) -> Application:
     """An iteration of BP-M on a picture whose data no block RAM holds."""
-    make = lambda: (bp_job(motorcycle(*_PICTURE).problem, pes=engines),)  # noqa: E731
-    return Application(name="picture", summary="BP-M", make=make)
+
+    def job() -> KernelJob:
+        return bp_job(motorcycle(*_PICTURE).problem, engines=ChipEngines(pes=engines))
+
+    return Application(name="picture", summary="BP-M", make=lambda: (job(),))
 
 
 def _digits() -> Application:

@@ -12,6 +12,7 @@ from memory.config import VaultConfig
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_stress, stress_totals
 from sim_tb.workloads.tiles import LAYERS, TileLayer, layer_jobs
@@ -151,7 +152,11 @@ def memory_variants(
     tile = tile_preset(_TILE)
     problem = motorcycle(_WIDTH, _HEIGHT, _LABELS).problem
     # The program with the most memory traffic.
-    belief = bp_job(problem, pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes, sums=False)
+    belief = bp_job(
+        problem,
+        engines=ChipEngines(pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes),
+        sums=False,
+    )
     layers = [(_kind(layer), job) for layer in LAYERS for job in layer_jobs(layer, pes=tile.pes)]
     belief_bars: dict[str, tuple[float, float]] = {}
     network_bars: dict[str, tuple[float, float]] = {}

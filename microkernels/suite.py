@@ -41,7 +41,7 @@ from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import ONE_ENGINE
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 _SEED = 1
 _FRACTION = 10
@@ -237,7 +237,7 @@ def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
 @_application("bp", "an iteration of belief propagation, 16 labels", shares=True)
 def belief_propagation(engines: int = 1) -> tuple[KernelJob, ...]:
     """One iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
-    return (bp_job(motorcycle(12, 9, _LABELS).problem, pes=engines),)
+    return (bp_job(motorcycle(12, 9, _LABELS).problem, engines=ChipEngines(pes=engines)),)
 
 
 @_application("bp-construct", "hierarchical belief propagation: coarse data costs")

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from isa.program import Program
 from isa.run import Launch
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .choice import Form, few_fits, shifts_of, with_sums
 from .contents import contents, pack, unpack
@@ -33,12 +32,9 @@ def bp_job(
     problem: BpProblem,
     iterations: int = 1,
     *,
-    ring: ChipEngines | None = None,
-    pes: int = 1,
+    engines: ChipEngines = ONE_ENGINE,
     messages: Messages | None = None,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
-    instruction_words: int = INSTRUCTION_WORDS,
     cut: tuple[int, int] | None = None,
     choose: bool = False,
     damping: int = 0,
@@ -52,11 +48,8 @@ def bp_job(
 
     Parameters:
         problem: the problem to solve, of any size.
-        ring: of the vaults that share it; None: a single vault without a chip around it.
-        pes: engines per vault that work.
+        engines: that share it.
         messages: initial messages; None: all 0.
-        scratchpad_bytes: per engine.
-        instruction_words: per engine, for programs by shifts and with sums.
         form: how new messages are computed; it does not change their values.
         cut: of the image into tiles (:func:`microkernels.bp.tiles.fastest_cut`); None: as many
             columns and rows as vaults. It does not change the messages.
@@ -71,7 +64,6 @@ def bp_job(
     """
     CHECK.at_least("iterations", iterations, 0)
     check_damping(damping)
-    engines = _engines(ring, pes, scratchpad_bytes, instruction_words)
     shifts = shifts_of(
         problem,
         form,
@@ -83,8 +75,8 @@ def bp_job(
     variant = UpdateVariant(problem.weights is not None, damping)
     layout = BpLayout.of(
         problem,
-        sharers=pes,
-        ring=ring,
+        sharers=engines.pes,
+        ring=engines,
         shifts=shifts,
         in_blocks=shifts is None and few_fits(problem, variant, engines),
         cut=cut,
@@ -94,7 +86,7 @@ def bp_job(
         layout = with_sums(layout, sums, engines)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
-        program=_program(layout, scratchpad_bytes, ring),
+        program=_program(layout, engines),
         parameters=layout.parameters,
         max_cycles=most_cycles(updates),
     )
@@ -108,49 +100,33 @@ def bp_job(
         golden=Golden(lambda: iterate(problem, iterations, messages, damping), lazy=True),
         end=layout.end,
         declared=layout.declared,
-        pes=pes,
-        ring=ring,
+        pes=engines.pes,
+        ring=engines,
         # Three sums of vectors and a difference, plus a sum and a minimum for each pair of labels.
         operations=updates * (4 * labels + 2 * labels * labels),
         updates=updates,
         remote_bytes=layout.remote_share,
     )
-    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
+    return with_labels(job, problem, layout, engines.scratchpad_bytes) if choose else job
 
 
-def _engines(
-    ring: ChipEngines | None, pes: int, scratchpad_bytes: int, instruction_words: int
-) -> ChipEngines:
-    return replace(
-        ring or ChipEngines(),
-        pes=pes,
-        scratchpad_bytes=scratchpad_bytes,
-        instruction_words=instruction_words,
-    )
-
-
-def _vault_bits(ring: ChipEngines | None) -> int | None:
-    """Bits of an address within a vault; None: there is no chip."""
-    return None if ring is None else ring.address_bits
-
-
-def _program(layout: BpLayout, scratchpad_bytes: int, ring: ChipEngines | None) -> Program:
-    bits = _vault_bits(ring)
+def _program(layout: BpLayout, engines: ChipEngines) -> Program:
+    room, bits = engines.scratchpad_bytes, engines.vault_bits
     if layout.shifts is not None:
         return layout.shifts.program(bits)
     shape = layout.labels, layout.bits
     if layout.sums:
         return sum_program(*shape, bits)
     if layout.in_blocks:
-        return few_program(*shape, scratchpad_bytes, bits)
+        return few_program(*shape, room, bits)
     if layout.variant.usual:
-        return bp_program(*shape, scratchpad_bytes=scratchpad_bytes, vault_bits=bits)
-    return plain_program(*shape, layout.variant, scratchpad_bytes, bits)
+        return bp_program(*shape, scratchpad_bytes=room, vault_bits=bits)
+    return plain_program(*shape, layout.variant, room, bits)
 
 
 class _Levels:
     """Common part of the two-level jobs (:mod:`microkernels.bp.golden`); parameters as for
-    :func:`bp_levels_job`, except that without a ring there is no chip.
+    :func:`bp_levels_job`.
 
     Attributes:
         coarse: the coarse problem. unmade: the same before construct has run, without data costs.
@@ -162,29 +138,24 @@ class _Levels:
         problem: BpProblem,
         smoothness: NDArray[np.integer] | None = None,
         *,
-        ring: ChipEngines | None = None,
-        pes: int = 1,
-        scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+        engines: ChipEngines = ONE_ENGINE,
         form: Form = "matrix",
-        instruction_words: int = INSTRUCTION_WORDS,
         cut: tuple[int, int] | None = None,
         damping: int = 0,
     ) -> None:
         check_damping(damping)
         self.problem = problem
-        self.ring = ring
-        self.scratchpad_bytes = scratchpad_bytes
+        self.engines = engines
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
-        engines = _engines(ring, pes, scratchpad_bytes, instruction_words)
         shifts, coarse_shifts = (
             shifts_of(level, form, engines, damping=damping) for level in (problem, self.coarse)
         )
         fine = BpLayout.of(
             problem,
-            sharers=pes,
-            ring=ring,
+            sharers=engines.pes,
+            ring=engines,
             block=BLOCK,
             shifts=shifts,
             cut=cut,
@@ -195,21 +166,22 @@ class _Levels:
             fine,
             grid=grid,
             base=coarse_base(fine),
-            symmetric=ring is not None and self.coarse.symmetric,
+            symmetric=engines.on_chip and self.coarse.symmetric,
             shifts=coarse_shifts,
         )
         self.layout = LevelsLayout(fine=fine, coarse=coarse)
 
     def launch(self, name: Between) -> Launch:
         """A launch between the levels."""
-        return self.layout.launch(name, self.problem, self.scratchpad_bytes, _vault_bits(self.ring))
+        engines = self.engines
+        return self.layout.launch(name, self.problem, engines.scratchpad_bytes, engines.vault_bits)
 
     def level(self, name: Literal["coarse", "fine"], updates: int) -> Launch:
         """The launch on a level."""
         layout = self.layout.fine if name == "fine" else self.layout.coarse
         return Launch(
             name=name,
-            program=_program(layout, self.scratchpad_bytes, self.ring),
+            program=_program(layout, self.engines),
             parameters=layout.parameters,
             max_cycles=most_cycles(updates + self.problem.width * self.problem.height),
         )
@@ -268,8 +240,8 @@ class _Levels:
             ),
             end=self.layout.coarse.end,
             declared=self.layout.declared,
-            pes=self.layout.fine.sharers,
-            ring=self.ring,
+            pes=self.engines.pes,
+            ring=self.engines,
         )
 
 
@@ -279,12 +251,9 @@ def bp_levels_job(
     coarse_iterations: int,
     iterations: int,
     *,
-    ring: ChipEngines | None = None,
-    pes: int = 1,
+    engines: ChipEngines = ONE_ENGINE,
     smoothness: NDArray[np.integer] | None = None,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
-    instruction_words: int = INSTRUCTION_WORDS,
     cut: tuple[int, int] | None = None,
     choose: bool = False,
     damping: int = 0,
@@ -295,11 +264,9 @@ def bp_levels_job(
 
     Parameters:
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
-        ring: of vaults; None: a chip with one vault.
         smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
         messages: initial messages of the coarse problem; None: all 0.
-        problem, pes, scratchpad_bytes, form, instruction_words, cut, choose, damping: as for
-            :func:`bp_job`.
+        problem, engines, form, cut, choose, damping: as for :func:`bp_job`.
 
     Raises:
         KernelError: as for :func:`bp_job` and :func:`microkernels.bp.golden.coarse_problem`.
@@ -311,16 +278,13 @@ def bp_levels_job(
     both = _Levels(
         problem,
         smoothness,
-        ring=ring or ChipEngines(),
-        pes=pes,
-        scratchpad_bytes=scratchpad_bytes,
+        engines=replace(engines, on_chip=True),
         form=form,
-        instruction_words=instruction_words,
         cut=cut,
         damping=damping,
     )
     job = both.job(coarse_iterations, iterations, smoothness, messages)
-    return with_labels(job, problem, both.layout.fine, scratchpad_bytes) if choose else job
+    return with_labels(job, problem, both.layout.fine, engines.scratchpad_bytes) if choose else job
 
 
 @CHECK.arguments
@@ -328,9 +292,7 @@ def bp_between_job(
     problem: BpProblem,
     messages: Messages,
     *,
-    ring: ChipEngines,
-    pes: int = 1,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    engines: ChipEngines,
 ) -> KernelJob:
     """Construct and copy on the first vault of a ring; they need no other vault. The outputs are
     all bytes of its tiles on both levels.
@@ -338,14 +300,14 @@ def bp_between_job(
     Parameters:
         problem: with even sides, so that all blocks are full.
         messages: of the coarse level, which copy starts from.
-        ring, pes, scratchpad_bytes: as for :func:`bp_job`.
+        engines: of all vaults.
 
     Raises:
         KernelError: an odd side, messages of the wrong shape, or as :func:`bp_job`.
     """
     if problem.width % BLOCK or problem.height % BLOCK:
         raise KernelError(f"{problem.width} x {problem.height} pixels: both sides must be even")
-    both = _Levels(problem, ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
+    both = _Levels(problem, engines=replace(engines, on_chip=True))
     begun = copied(problem, messages)
     after = [
         (address, data)
@@ -353,11 +315,11 @@ def bp_between_job(
             *contents(both.coarse, both.layout.coarse, iterations=0, messages=messages),
             *contents(problem, both.layout.fine, iterations=0, messages=begun),
         )
-        if ring.vault_of(address) == 0
+        if engines.vault_of(address) == 0
     ]
 
     def prepare(memory: Writable) -> None:
-        both.prepare(_FirstVault(memory, ring), both.unmade, messages=messages)
+        both.prepare(_FirstVault(memory, engines), both.unmade, messages=messages)
 
     def joined(pieces: list[bytes]) -> Elements:
         return np.frombuffer(b"".join(pieces), np.uint8)
@@ -370,19 +332,19 @@ def bp_between_job(
         golden=Golden(lambda: joined([data for _, data in after])),
         end=both.layout.coarse.end,
         declared=both.layout.declared,
-        pes=pes,
+        pes=engines.pes,
     )
 
 
 class _FirstVault:
     """The first vault of a chip's memory; writes to the rest are ignored."""
 
-    def __init__(self, memory: Writable, ring: ChipEngines) -> None:
+    def __init__(self, memory: Writable, engines: ChipEngines) -> None:
         self._memory = memory
-        self._ring = ring
+        self._engines = engines
 
     def write(self, address: int, data: bytes) -> None:
-        if self._ring.vault_of(address) == 0:
+        if self._engines.vault_of(address) == 0:
             self._memory.write(address, data)
 
 

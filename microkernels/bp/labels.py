@@ -312,8 +312,7 @@ def with_labels(
         tail=layout.variant.tail,
     )
     places = _Places(layout, kernel, round_up(job.end, _ALIGNMENT))
-    vault_bits = None if job.ring is None else job.ring.address_bits
-    program = kernel.build(vault_bits).program(f"labels_{problem.labels}x{problem.bits}.s")
+    program = kernel.build(job.ring.vault_bits).program(f"labels_{problem.labels}x{problem.bits}.s")
 
     def prepare(memory: Writable) -> None:
         job.prepare(memory)

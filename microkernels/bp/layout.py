@@ -18,7 +18,7 @@ from isa.program import Declared, Numbers, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .problem import USUAL, BpProblem, MessageDirection, UpdateVariant, element_type
 from .record import (
@@ -120,7 +120,7 @@ class BpLayout:
         *,
         base: int = 0,
         sharers: int = 1,
-        ring: ChipEngines | None = None,
+        ring: ChipEngines = ONE_ENGINE,
         block: int = 1,
         shifts: Shifts | None = None,
         in_blocks: bool = False,
@@ -140,7 +140,7 @@ class BpLayout:
         grid = TileGrid(
             width=problem.width,
             height=problem.height,
-            ring=ring or ChipEngines(),
+            ring=ring,
             block=max(block, BLOCK if in_blocks else 1),
             cut=cut,
         )

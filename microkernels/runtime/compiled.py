@@ -52,6 +52,4 @@ def execute(
 
 
 def _bytes(job: KernelJob) -> int:
-    if job.ring is None or job.vaults == 1:
-        return job.end
-    return job.vaults << job.ring.address_bits
+    return job.end if job.vaults == 1 else job.vaults << job.ring.address_bits

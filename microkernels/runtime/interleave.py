@@ -22,7 +22,7 @@ from isa.run import EngineEnd
 from isa.table import Instruction
 from microkernels.common.feature_map import COLUMN_BYTES
 
-from .ring import ChipEngines
+from .ring import ONE_ENGINE, ChipEngines
 
 #: Probability that a store becomes visible when its engine loads.
 _LET_GO = 0.1
@@ -112,7 +112,7 @@ class Together:
         program: executed by all engines.
         memory: shared by all engines, at the chip's addresses.
         members: engines per vault; at least 1.
-        ring: of vaults. None: there is one vault.
+        ring: of vaults.
         parameters: the start register of that name.
         seed: determines the order in which stores become visible.
         instructions: keys of the instructions that the engines have; None: all.
@@ -127,13 +127,12 @@ class Together:
         memory: DramImage,
         *,
         members: int,
-        ring: ChipEngines | None = None,
+        ring: ChipEngines = ONE_ENGINE,
         parameters: int = 0,
         seed: int = 0,
         instructions: frozenset[str] | None = None,
     ) -> None:
         rng = np.random.default_rng(seed)
-        ring = ring or ChipEngines()
         count = members * ring.vaults
         self.hazards = [HazardLog() for _ in range(count)]
         self._views = []

@@ -35,7 +35,7 @@ from support.errors import Shown
 from support.files import write_atomically
 
 from .interleave import Together
-from .ring import ChipEngines
+from .ring import ONE_ENGINE, ChipEngines
 
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
@@ -85,7 +85,7 @@ class KernelJob(Shown):
         golden: the expected outputs.
         end: number of bytes that the job uses from the start of each vault's memory.
         pes: engines per vault that work, in slots from 0.
-        ring: of vaults, which use the chip's addresses; None: a single vault.
+        ring: of vaults, which use the chip's addresses.
         operations: additions, multiplications and comparisons of elements that the job requires,
             independent of the instructions that the program executes.
         updates: belief propagation messages updated; None: not belief propagation.
@@ -104,7 +104,7 @@ class KernelJob(Shown):
     golden: Golden
     end: int
     pes: int = 1
-    ring: ChipEngines | None = None
+    ring: ChipEngines = ONE_ENGINE
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0
@@ -136,7 +136,7 @@ class KernelJob(Shown):
     @property
     def vaults(self) -> int:
         """Number of vaults that work."""
-        return 1 if self.ring is None else self.ring.vaults
+        return self.ring.vaults
 
     @property
     def expected(self) -> Elements:

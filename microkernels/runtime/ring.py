@@ -37,6 +37,8 @@ class ChipEngines:
         pes: engines per vault, at least 1.
         scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
         lines: of a vault's line buffer, or 0.
+        on_chip: whether a single vault is a chip's, so that programs add its address to theirs, as
+            with several.
         alignment: of what is stored, in bytes: a row in each of a vault's 16 banks (thesis, section
             5.2), or, in memory without banks, a column.
 
@@ -51,6 +53,7 @@ class ChipEngines:
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
     lines: int = 0
+    on_chip: bool = False
     alignment: int = 16 * ROW_BYTES
 
     @classmethod
@@ -65,6 +68,7 @@ class ChipEngines:
             scratchpad_bytes=design.pe.scratchpad_bytes,
             instruction_words=design.pe.instruction_words,
             lines=design.lines,
+            on_chip=design.kind == "chip",
         )
 
     def __post_init__(self) -> None:
@@ -84,6 +88,11 @@ class ChipEngines:
     def vaults(self) -> int:
         """Number of vaults."""
         return self.columns * self.rows
+
+    @property
+    def vault_bits(self) -> int | None:
+        """Address bits of a vault whose address programs add; None: they need not."""
+        return self.address_bits if self.on_chip or self.vaults > 1 else None
 
     @cached_property
     def order(self) -> tuple[int, ...]:

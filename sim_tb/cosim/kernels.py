@@ -1,6 +1,7 @@
 """Kernels on the Verilog of an engine, a vault or a chip, compared with their golden models."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -9,7 +10,7 @@ from isa.run import Machine, RunResult
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.runtime.job import KernelJob, KernelOutcome
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 from sim_tb.runner.cache import fingerprint
 from soc.generate.designs import Configuration
 from support.errors import counted
@@ -144,10 +145,9 @@ def bp_job_on(
         make = bp_job
     else:
         make = partial(bp_levels_job, coarse_iterations=coarse_iterations)
-    machine = {
-        "ring": ChipEngines.of(design) if design.kind == "chip" else None,
-        "pes": design.slots if pes is None else pes,
-        "scratchpad_bytes": design.pe.scratchpad_bytes,
-        "instruction_words": design.pe.instruction_words,
-    }
-    return make(problem, iterations=iterations, **{**machine, **options})
+    engines = ChipEngines.of(design)
+    if design.kind != "chip":
+        # The memory of a run may be larger than the design's.
+        engines = replace(engines, address_bits=ONE_ENGINE.address_bits)
+    engines = replace(engines, pes=design.slots if pes is None else pes)
+    return make(problem, iterations=iterations, engines=engines, **options)

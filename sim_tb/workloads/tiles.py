@@ -8,7 +8,6 @@ vaults, 8 across the inputs and 4 across the outputs.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -156,19 +155,22 @@ def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
     a ring of 2 x 2 vaults."""
     problem = belief_problem(name)
     side = 1 if name in ITERATIONS else _SIDE
-    machine: dict[str, Any] = {
-        "ring": ChipEngines(columns=side, rows=side, address_bits=config.vault.address_bits),
-        "pes": config.pes,
-        "scratchpad_bytes": config.pe.scratchpad_bytes,
-    }
+    engines = ChipEngines(
+        columns=side,
+        rows=side,
+        address_bits=config.vault.address_bits,
+        pes=config.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
     if name in ITERATIONS:
         coarse, fine = (0, 1) if name == "bp_m" else (1, 0)
-        return bp_levels_job(problem, coarse * ITERATIONS[name], fine * ITERATIONS[name], **machine)
+        times = ITERATIONS[name]
+        return bp_levels_job(problem, coarse * times, fine * times, engines=engines)
     blocks = coarse_problem(problem)
     drawn = np.random.default_rng(_SEED).integers(
         -1000, 1000, blocks.no_messages().shape, blocks.data_costs.dtype
     )
-    return bp_between_job(problem, drawn, **machine)
+    return bp_between_job(problem, drawn, engines=engines)
 
 
 def belief_problem(name: str) -> BpProblem:

@@ -14,25 +14,25 @@ from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 
-RINGS = [
-    None,
+ENGINES = [
+    ChipEngines(),
     ChipEngines(columns=2, rows=2, address_bits=20),
     ChipEngines(columns=3, address_bits=20),
 ]
 
 
 @pytest.mark.parametrize("turn", [7, 4096])
-@pytest.mark.parametrize("ring", RINGS)
-def test_messages_of_a_chip_are_exact(ring: ChipEngines | None, turn: int) -> None:
+@pytest.mark.parametrize("engines", ENGINES)
+def test_messages_of_a_chip_are_exact(engines: ChipEngines, turn: int) -> None:
     problem = motorcycle(34, 22, 16).problem
-    run = execute(bp_job(problem, 2, ring=ring, pes=4), turn=turn)
+    run = execute(bp_job(problem, 2, engines=engines), turn=turn)
     assert run.match
     assert run.instructions > 10_000
 
 
 def test_several_launches_share_one_memory() -> None:
     problem = motorcycle(34, 22, 16).problem
-    job = bp_levels_job(problem, 1, 1, ring=RINGS[1], pes=2)
+    job = bp_levels_job(problem, 1, 1, engines=replace(ENGINES[1], pes=2))
     assert len(job.launches) > 1
     assert execute(job).match
 

@@ -226,7 +226,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (plan_lstm, {"shape": LSTM, "engines": ENGINES, "vaults": 1}),
     (
         bp_job,
-        {"problem": PROBLEM, "iterations": 1, "ring": None, "pes": 1},
+        {"problem": PROBLEM, "iterations": 1, "engines": ENGINES},
     ),
     (
         bp_levels_job,

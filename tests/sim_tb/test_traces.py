@@ -10,6 +10,7 @@ from bench.schedulers import TRACED_MIXES, application_trace, traced_patterns
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.harness.traffic import Pattern, TrafficJob, moved, trace_end
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.vault_model import VaultModel, record_trace, run_traffic_model
@@ -105,7 +106,11 @@ def test_a_replay_finds_a_controller_that_is_too_fast(rule):
 
 def test_what_is_recorded_is_what_the_engine_does():
     tile = replace(tile_preset("vault-small"), pes=1)
-    job = bp_job(motorcycle(9, 7, 8).problem, 1, pes=1, scratchpad_bytes=tile.pe.scratchpad_bytes)
+    job = bp_job(
+        motorcycle(9, 7, 8).problem,
+        1,
+        engines=ChipEngines(pes=1, scratchpad_bytes=tile.pe.scratchpad_bytes),
+    )
     with DramImage(tile.vault.size_bytes) as image:
         job.prepare(image)
         (launch,) = job.launches

@@ -202,10 +202,8 @@ class TrwsSolver(Solver):
         if machine.kind == "chip":
             raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
         arguments: dict[str, Any] = {
-            "pes": machine.slots,
+            "engines": ChipEngines.of(machine),
             "messages": start,
-            "scratchpad_bytes": machine.pe.scratchpad_bytes,
-            "instruction_words": machine.pe.instruction_words,
             "form": options.form,
         }
         if level:
@@ -221,9 +219,8 @@ class TrwsSolver(Solver):
         return TrwsField(self.problem, outputs).labels()
 
     def by_shifts(self) -> bool:
-        engine = self.options.machine.pe
-        room, words = engine.scratchpad_bytes, engine.instruction_words
-        return trws_transform(self.problem, self.options.form, room, words) is not None
+        engines = ChipEngines.of(self.options.machine)
+        return trws_transform(self.problem, self.options.form, engines) is not None
 
     def fill(self) -> float:
         problem = self.problem

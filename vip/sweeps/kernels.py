@@ -12,6 +12,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.nn.window_shape import ConvShape
 from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import ChipEngines
 from microkernels.suite import suite
 from soc.generate.designs import Configuration
 from support.errors import VipError, unknown
@@ -39,7 +40,8 @@ def _bp(
     iterations: int = 1,
 ) -> KernelJob:
     problem = motorcycle(width, height, labels).problem
-    return bp_job(problem, iterations, pes=pes, scratchpad_bytes=scratchpad_bytes, sums=False)
+    engines = ChipEngines(pes=pes, scratchpad_bytes=scratchpad_bytes)
+    return bp_job(problem, iterations, engines=engines, sums=False)
 
 
 def _conv(

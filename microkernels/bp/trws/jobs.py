@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from isa.program import Program
 from isa.run import Launch
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.memory import Writable
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from ..choice import Form, transform_for
 from ..golden import coarse_problem, copied
@@ -29,11 +29,9 @@ def trws_job(
     problem: BpProblem,
     iterations: int = 1,
     *,
-    pes: int = 1,
+    engines: ChipEngines = ONE_ENGINE,
     messages: Messages | None = None,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "auto",
-    instruction_words: int = INSTRUCTION_WORDS,
     block: int | None = None,
 ) -> KernelJob:
     """Run ``iterations`` (0 or more) of TRW-S, forwards and backwards; the outputs are all
@@ -43,9 +41,8 @@ def trws_job(
 
     Parameters:
         problem: the problem to solve, of any size.
-        pes: engines of the vault, which share the rows.
+        engines: of the vault, which share the rows.
         messages: initial messages, in fixed point; None: all 0.
-        scratchpad_bytes, instruction_words: per engine.
         form: how new messages are computed; it does not change their values.
         block: pixels after which an engine lets the engine with the next row continue, at least 1;
             None: about as many as take the least time.
@@ -55,7 +52,7 @@ def trws_job(
             costs whose sums don't fit an element, or negative iterations.
     """
     CHECK.at_least("iterations", iterations, 0)
-    level = _Level(problem, pes, form, scratchpad_bytes, instruction_words, block)
+    level = _Level(problem, engines, form, block)
     updates = problem.updates * iterations
     return KernelJob(
         name="TRW-S",
@@ -65,7 +62,7 @@ def trws_job(
         golden=Golden(partial(iterated, problem, iterations, messages), lazy=True),
         end=level.layout.end,
         declared=level.layout.declared,
-        pes=pes,
+        pes=engines.pes,
         # Two and a half sums of vectors, a difference before and one after the minimum, plus a sum
         # and a minimum for each pair of labels.
         operations=updates * (9 * problem.labels // 2 + 2 * problem.labels**2),
@@ -79,12 +76,10 @@ def trws_levels_job(
     coarse_iterations: int,
     iterations: int,
     *,
-    pes: int = 1,
+    engines: ChipEngines = ONE_ENGINE,
     messages: Messages | None = None,
     smoothness: NDArray[np.integer] | None = None,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "auto",
-    instruction_words: int = INSTRUCTION_WORDS,
 ) -> KernelJob:
     """Hierarchical TRW-S: the launches ``construct``, ``coarse``, ``copy`` and ``fine``. The
     outputs are the fine level's messages.
@@ -93,7 +88,7 @@ def trws_levels_job(
         coarse_iterations, iterations: on the two levels, 0 or more.
         messages: initial messages of the coarse problem; None: all 0.
         smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
-        problem, pes, scratchpad_bytes, form, instruction_words: as for :func:`trws_job`.
+        problem, engines, form: as for :func:`trws_job`.
 
     Raises:
         KernelError: as for :func:`trws_job`, for either level.
@@ -101,9 +96,8 @@ def trws_levels_job(
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)
     small = coarse_problem(problem, smoothness)
-    engine = pes, form, scratchpad_bytes, instruction_words
-    fine = _Level(problem, *engine)
-    coarse = _Level(small, *engine, base=coarse_base(fine.layout))
+    fine = _Level(problem, engines, form)
+    coarse = _Level(small, engines, form, base=coarse_base(fine.layout))
     layout = LevelsLayout(fine=fine.layout, coarse=coarse.layout)
     empty = replace(small, data_costs=np.zeros_like(small.data_costs))
 
@@ -115,7 +109,8 @@ def trws_levels_job(
 
     updates = small.updates * coarse_iterations, problem.updates * iterations
     on_coarse, on_fine = coarse.launch("coarse", updates[0]), fine.launch("fine", updates[1])
-    construct, copy = (layout.launch(name, problem, scratchpad_bytes) for name in BETWEEN)
+    room = engines.scratchpad_bytes
+    construct, copy = (layout.launch(name, problem, room) for name in BETWEEN)
     return KernelJob(
         name="hierarchical TRW-S",
         launches=(construct, on_coarse, copy, on_fine),
@@ -129,7 +124,7 @@ def trws_levels_job(
         ),
         end=coarse.layout.end,
         declared=layout.declared,
-        pes=pes,
+        pes=engines.pes,
         updates=sum(updates),
     )
 
@@ -140,23 +135,21 @@ class _Level:
     def __init__(
         self,
         problem: BpProblem,
-        pes: int,
+        engines: ChipEngines,
         form: Form,
-        scratchpad_bytes: int,
-        instruction_words: int,
         block: int | None = None,
         base: int = 0,
     ) -> None:
-        CHECK.at_least("pes", pes, 1)
+        pes = engines.pes
         if block is None:
             block = block_of(problem.width, problem.height, pes)
         CHECK.at_least("block", block, 1)
         check_costs(problem)
-        transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
-        shape = _shape(problem, transform, scratchpad_bytes)
+        transform = trws_transform(problem, form, engines)
+        shape = _shape(problem, transform, engines.scratchpad_bytes)
         assert shape.pad
         self.layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block, base=base)
-        self._program = _program(shape, block, instruction_words)
+        self._program = _program(shape, block, engines.instruction_words)
 
     def launch(self, name: str, updates: int) -> Launch:
         """The launch that updates so many messages."""
@@ -164,12 +157,7 @@ class _Level:
         return Launch(name=name, program=self._program, parameters=parameters, max_cycles=cycles)
 
 
-def trws_transform(
-    problem: BpProblem,
-    form: Form,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    instruction_words: int = INSTRUCTION_WORDS,
-) -> Transform | None:
+def trws_transform(problem: BpProblem, form: Form, engines: ChipEngines) -> Transform | None:
     """The shifts by which a kernel computes messages; None if it uses a matrix.
 
     Raises:
@@ -179,9 +167,9 @@ def trws_transform(
     if transform is not None and form == "auto" and problem.weights is None:
         cycles = []
         for candidate in (transform, None):
-            shape = _shape(problem, candidate, scratchpad_bytes)
+            shape = _shape(problem, candidate, engines.scratchpad_bytes)
             try:
-                _program(shape, 1, instruction_words)
+                _program(shape, 1, engines.instruction_words)
             except KernelError:
                 continue
             cycles.append((shape.cycles, candidate is None))

@@ -56,13 +56,15 @@ def test_tiles_are_cut_between_blocks() -> None:
 @settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_messages_equal_those_of_the_matrix(width, height, count, name, pes, most, seed) -> None:
     one = problem(2 * width, 2 * height, count, name, most)
-    outputs, hazards = simulate(bp_job(one, 2, pes=pes, form="shifts"), seed=seed)
+    outputs, hazards = simulate(
+        bp_job(one, 2, engines=ChipEngines(pes=pes), form="shifts"), seed=seed
+    )
     assert (outputs == iterate(one, 2)).all()
     assert not hazards
 
 
 def test_cut_pairs_and_lone_lines_of_blocks() -> None:
-    job = bp_job(problem(14, 22), 1, pes=4, form="shifts")
+    job = bp_job(problem(14, 22), 1, engines=ChipEngines(pes=4), form="shifts")
     outputs, hazards = simulate(job)
     assert not job.differing(outputs)
     assert not hazards
@@ -70,9 +72,9 @@ def test_cut_pairs_and_lone_lines_of_blocks() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (2, 2), (3, 1)])
 def test_messages_and_labels_of_vaults(columns: int, rows: int) -> None:
-    ring = ChipEngines(columns=columns, rows=rows, address_bits=22)
+    engines = ChipEngines(columns=columns, rows=rows, address_bits=22, pes=3)
     one = problem(22, 14)
-    job = bp_job(one, 2, ring=ring, pes=3, form="shifts", choose=True)
+    job = bp_job(one, 2, engines=engines, form="shifts", choose=True)
     run = execute(job)
     assert run.match
     messages, chosen = split_outputs(one, run.outputs)

@@ -42,8 +42,10 @@ def job_of(
     iterations: int = 1,
     cut: tuple[int, int] | None = None,
 ) -> KernelJob:
-    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    return bp_job(problem, iterations, ring=ring, pes=pes, cut=cut)
+    engines = ChipEngines(
+        columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes, on_chip=True
+    )
+    return bp_job(problem, iterations, engines=engines, cut=cut)
 
 
 GRIDS = [(2, 2, 1), (4, 2, 2), (3, 2, 1), (1, 1, 4), (3, 1, 2), (1, 2, 3), (3, 3, 1)]
@@ -101,8 +103,8 @@ def test_pes_without_work_end_at_once() -> None:
 def test_it_goes_on_from_messages() -> None:
     problem = problem_of(7, 6, 5, 3)
     begin = iterate(problem, 2)
-    ring = ChipEngines(columns=2, rows=1, address_bits=ADDRESS_BITS)
-    job = bp_job(problem, ring=ring, pes=2, messages=begin)
+    engines = ChipEngines(columns=2, rows=1, address_bits=ADDRESS_BITS, pes=2)
+    job = bp_job(problem, engines=engines, messages=begin)
     assert right(job, in_bursts(1, 50))
     assert (job.expected == iterate(problem, 3)).all()
 
@@ -179,7 +181,6 @@ def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
     spans = sorted((address, address + len(data)) for address, data in pieces)
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert all(address % 32 == 0 for address, _ in pieces)
-    assert job.ring is not None
     vaults = {job.ring.vault_of(address) for address, _ in pieces}
     assert vaults == set(range(4))
     for start, end in spans:
@@ -189,7 +190,7 @@ def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
 @pytest.mark.parametrize(("labels", "bits"), [(8, 16), (16, 8), (16, 16), (32, 16), (16, 32)])
 def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: int) -> None:
     problem = problem_of(0, 4, 4, labels, bits)
-    job = bp_job(problem, ring=ChipEngines(), instruction_words=512)
+    job = bp_job(problem, engines=ChipEngines(pes=1, instruction_words=512, on_chip=True))
     assert len(job.program.words) <= 512
 
 
@@ -197,13 +198,14 @@ def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: 
     ("change", "message"),
     [
         ({"iterations": -1}, "iterations must be at least 0, not -1"),
-        ({"ring": ChipEngines(address_bits=14)}, "the vault has 16384 bytes"),
+        ({"address_bits": 14, "pes": 1}, "the vault has 16384 bytes"),
         ({"pes": 0}, "pes must be at least 1, not 0"),
         ({"scratchpad_bytes": 512}, "do not fit a scratchpad of 512 bytes"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
+    iterations = change.pop("iterations", 1)
     with pytest.raises(KernelError) as error:
-        bp_job(**{"problem": problem_of(0, 9, 9, 16)} | change)
+        bp_job(problem_of(0, 9, 9, 16), iterations, engines=ChipEngines(**change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -41,18 +41,20 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
     rng = np.random.default_rng(seed)
     start = rng.integers(-90, 90, one.no_messages().shape).astype(one.data_costs.dtype)
     assert few_fits(one, USUAL)
-    outputs, hazards = simulate(bp_job(one, 2, pes=pes, messages=start), seed=seed)
+    outputs, hazards = simulate(
+        bp_job(one, 2, engines=ChipEngines(pes=pes), messages=start), seed=seed
+    )
     assert (outputs == iterate(one, 2, start)).all()
     assert not hazards
 
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_messages_and_labels_of_vaults(count: int) -> None:
-    ring = ChipEngines(columns=2, rows=2, address_bits=22)
+    engines = ChipEngines(columns=2, rows=2, address_bits=22, pes=3)
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (14, 22, count))
     one = BpProblem(costs, smoothness_costs(count, "potts", 20))
-    run = execute(bp_job(one, 2, ring=ring, pes=3, choose=True))
+    run = execute(bp_job(one, 2, engines=engines, choose=True))
     assert run.match
     messages, chosen = split_outputs(one, run.outputs)
     assert (messages == iterate(one, 2)).all()

@@ -34,7 +34,7 @@ def problem(width: int, height: int, labels: int, bits: int = 16, most: int = 9)
 @settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_labels_are_those_of_the_least_beliefs(width, height, labels, bits, pes, seed) -> None:
     one = problem(width, height, labels, bits)
-    job = bp_job(one, 1, pes=pes, form="auto", choose=True)
+    job = bp_job(one, 1, engines=ChipEngines(pes=pes), form="auto", choose=True)
     outputs, hazards = simulate(job, seed=seed)
     messages, chosen = split_outputs(one, outputs)
     assert (messages == golden.iterate(one, 1)).all()
@@ -65,12 +65,12 @@ def test_beliefs_that_saturate() -> None:
 
 @pytest.mark.parametrize("levels", [False, True])
 def test_on_vaults_of_a_chip(levels: bool) -> None:
-    ring = ChipEngines(columns=2, rows=2, address_bits=22)
+    engines = ChipEngines(columns=2, rows=2, address_bits=22)
     one = problem(21, 17, 16)
     if levels:
-        job = bp_levels_job(one, 1, 1, ring=ring, pes=4, choose=True)
+        job = bp_levels_job(one, 1, 1, engines=engines, choose=True)
     else:
-        job = bp_job(one, 1, ring=ring, pes=4, choose=True)
+        job = bp_job(one, 1, engines=engines, choose=True)
     run = execute(job)
     assert run.match
     messages, chosen = split_outputs(one, run.outputs)

@@ -67,10 +67,10 @@ def test_all_phases_equal_the_golden_model(
 ) -> None:
     columns, rows, pes = grid
     problem = problem_of(seed, width, height, count, bits)
-    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes, cut=cut)
+    engines = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes)
+    job = bp_levels_job(problem, 1, iterations, engines=engines, cut=cut)
     expected = coarse_problem(problem)
-    fine = BpLayout.of(problem, sharers=pes, ring=ring, block=BLOCK, cut=cut)
+    fine = BpLayout.of(problem, sharers=pes, ring=engines, block=BLOCK, cut=cut)
     grid = replace(fine.grid, width=expected.width, height=expected.height, block=1)
     level = replace(fine, grid=grid, base=coarse_base(fine), symmetric=expected.symmetric)
     layout = LevelsLayout(fine=fine, coarse=level)
@@ -93,7 +93,7 @@ def test_all_phases_equal_the_golden_model(
 def test_construct_and_copy_at_any_vector_length(count: int, bits: int) -> None:
     """Without fine iterations the messages are the coarse ones, copied."""
     problem = problem_of(count, 7, 6, count, bits)
-    job = bp_levels_job(problem, 1, 0, ring=ChipEngines(address_bits=ADDRESS_BITS), pes=2)
+    job = bp_levels_job(problem, 1, 0, engines=ChipEngines(address_bits=ADDRESS_BITS, pes=2))
     with loaded(job) as memory:
         launch_all(job, memory, in_bursts(0, 200))
         messages = job.outputs(memory)
@@ -141,9 +141,11 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"iterations": -1}, "iterations must be at least 0, not -1"),
         ({"coarse_iterations": -1}, "coarse_iterations must be at least 0, not -1"),
         ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
-        ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit"),
-        ({"pes": 0}, "pes must be at least 1, not 0"),
-        ({"ring": ChipEngines(address_bits=16)}, "the vault has 65536 bytes"),
+        (
+            {"engines": ChipEngines(pes=1, scratchpad_bytes=64)},
+            "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit",
+        ),
+        ({"engines": ChipEngines(pes=1, address_bits=16)}, "the vault has 65536 bytes"),
         ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take at most 8191"),
     ],
 )

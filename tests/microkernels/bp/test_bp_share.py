@@ -18,6 +18,7 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 from tests.microkernels.runtime.schedules import in_bursts, one_behind
@@ -215,7 +216,9 @@ def test_a_pe_without_a_slot_of_the_tile_does_nothing() -> None:
 
 def cycles_per_update(problem: BpProblem) -> float:
     """Cycles an update and engine, of the four of a vault."""
-    outcome = run_on(bp_job(problem, pes=4, sums=False), tile_preset("vault"), on="model")
+    outcome = run_on(
+        bp_job(problem, engines=ChipEngines(pes=4), sums=False), tile_preset("vault"), on="model"
+    )
     assert outcome.match
     return outcome.cycles_per_update
 

@@ -45,7 +45,12 @@ def problem(
 def test_messages_equal_those_of_the_matrix(width, height, labels, bits, name, pes, seed) -> None:
     weight = 1 if bits == 8 else 3
     try:
-        job = bp_job(problem(width, height, labels, bits, name, weight), 2, pes=pes, form="shifts")
+        job = bp_job(
+            problem(width, height, labels, bits, name, weight),
+            2,
+            engines=ChipEngines(pes=pes),
+            form="shifts",
+        )
     except KernelError:
         # More shifts than an engine has registers or words for: another test counts these.
         reject()
@@ -87,7 +92,7 @@ def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
         found = shifts_of(one, "shifts")
         assert found is not None
         assert (found.lanes, isinstance(found, WideShifts)) == (lanes or 1, not lanes)
-        job = bp_job(one, 1, pes=4, form="shifts", sums=False)
+        job = bp_job(one, 1, engines=ChipEngines(pes=4), form="shifts", sums=False)
         outputs, hazards = simulate(job)
     finally:
         shifts_of.__globals__["_best"].cache_clear()
@@ -99,12 +104,12 @@ def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
     ("labels", "bits", "levels"), [(16, 8, False), (16, 16, True), (60, 16, False)]
 )
 def test_on_vaults_of_a_chip(labels: int, bits: int, levels: bool) -> None:
-    ring = ChipEngines(columns=2, rows=2, address_bits=22)
+    engines = ChipEngines(columns=2, rows=2, address_bits=22)
     one = problem(21, 18, labels, bits, "linear:2", 1)
     if levels:
-        job = bp_levels_job(one, 1, 1, ring=ring, pes=4, form="shifts")
+        job = bp_levels_job(one, 1, 1, engines=engines, form="shifts")
     else:
-        job = bp_job(one, 2, ring=ring, pes=4, form="shifts")
+        job = bp_job(one, 2, engines=engines, form="shifts")
     assert execute(job).match
 
 
@@ -140,7 +145,7 @@ def test_the_faster_form_is_chosen(
     one = problem(*((40, 24) if pes == 1 else (60, 34)), labels, bits, name, 1)
 
     def cycles(form: Form) -> float:
-        job = bp_job(one, pes=pes, form=form)
+        job = bp_job(one, engines=ChipEngines(pes=pes), form=form)
         if pes == 1:
             outcome = run_on(job, preset("pe"), on="model")
             return outcome.cycles
@@ -187,7 +192,9 @@ def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> No
     assert large is not None
     assert small is not None
     assert len(small.program(None).words) < 512 < len(large.program(None).words)
-    outputs, hazards = simulate(bp_job(one, 2, form="shifts", instruction_words=512))
+    outputs, hazards = simulate(
+        bp_job(one, 2, form="shifts", engines=ChipEngines(pes=1, instruction_words=512))
+    )
     assert (outputs == bp_job(one, 2).expected).all()
     assert not hazards
     assert shifts_of(one, "auto", ChipEngines(pes=1, instruction_words=256)) is None

@@ -76,8 +76,10 @@ def test_equals_the_golden_model_under_any_timing(
     messages = one.no_messages()
     if begun:
         messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
-    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
+    engines = ChipEngines(
+        columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes, on_chip=True
+    )
+    options = {"engines": engines, "cut": cut, "messages": messages}
     job = bp_job(one, iterations, **options, form=form, sums=True)
     assert right(job, in_bursts(seed, longest), seed=seed)
 
@@ -107,8 +109,10 @@ def test_blocks_equal_the_golden_model_under_any_timing(
     one = problem_of(seed, 2 * width, 2 * height, *shape, "shifts")
     messages = one.no_messages()
     messages[...] = np.random.default_rng(seed).integers(-90, 90, messages.shape)
-    ring = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    options = {"ring": ring, "pes": pes, "cut": cut, "messages": messages}
+    engines = ChipEngines(
+        columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes, on_chip=True
+    )
+    options = {"engines": engines, "cut": cut, "messages": messages}
     job = bp_job(one, iterations, **options, form="shifts", sums=True)
     assert right(job, in_bursts(seed, longest), seed=seed)
 
@@ -119,7 +123,7 @@ def test_short_and_long_vectors_by_shifts(labels: int, bits: int, pes: int) -> N
     """Few and many slots, and schedules that end in the body in which they begin, or two later."""
     for seed, size in enumerate([(1, 1), (2, 5), (9, 8)]):
         one = problem_of(seed, *size, labels, bits, "shifts")
-        job = bp_job(one, 2, pes=pes, form="shifts", sums=True)
+        job = bp_job(one, 2, engines=ChipEngines(pes=pes), form="shifts", sums=True)
         assert right(job, in_bursts(seed, 30), seed=seed)
 
 
@@ -127,7 +131,9 @@ def test_one_shift_leaves_the_bus_as_limit() -> None:
     one = BpProblem(
         np.random.default_rng(1).integers(0, 60, (34, 60, 16)), smoothness_costs(16, "linear:2", 5)
     )
-    outcome = run_on(bp_job(one, pes=4, form="shifts"), tile_preset("vault"), on="model")
+    outcome = run_on(
+        bp_job(one, engines=ChipEngines(pes=4), form="shifts"), tile_preset("vault"), on="model"
+    )
     assert outcome.match
     assert outcome.cycles_per_update is not None
     assert 54.3 < outcome.cycles_per_update < 55
@@ -144,10 +150,10 @@ def test_the_wait_between_visits_is_needed(monkeypatch: pytest.MonkeyPatch) -> N
         run: Callable[..., list[SweepRun[int]]] = share
         return run(self, *words, end, **options)
 
-    job = bp_job(problem_of(2, 7, 6), 1, pes=2, sums=True)
+    job = bp_job(problem_of(2, 7, 6), 1, engines=ChipEngines(pes=2), sums=True)
     assert all(right(job, one_behind(slow, 60)) for slow in range(2))
     monkeypatch.setattr(BpLayout, "_share", hasty)
-    job = bp_job(problem_of(2, 7, 6), 1, pes=2, sums=True)
+    job = bp_job(problem_of(2, 7, 6), 1, engines=ChipEngines(pes=2), sums=True)
     assert not all(right(job, one_behind(slow, 60)) for slow in range(2))
 
 
@@ -167,7 +173,7 @@ def test_cycles_on_the_timing_model(
 ) -> None:
     """The limits are 72 cycles in a first visit and 80 in a second one by the matrix, and on the
     bus of four engines 32 and 64 by shifts."""
-    job = bp_job(motorcycle(*size, 16).problem, iterations, pes=pes, form=form)
+    job = bp_job(motorcycle(*size, 16).problem, iterations, engines=ChipEngines(pes=pes), form=form)
     outcome = run_on(job, tile_preset("vault") if pes > 1 else preset("pe"), on="model")
     assert outcome.match
     assert outcome.cycles_per_update is not None
@@ -225,4 +231,8 @@ def test_sums_are_made_where_they_are_faster_and_fit(
 )
 def test_sums_that_do_not_suit_are_refused(labels: int, words: int, message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        bp_job(problem_of(0, 9, 9, labels), sums=True, instruction_words=words)
+        bp_job(
+            problem_of(0, 9, 9, labels),
+            sums=True,
+            engines=ChipEngines(pes=1, instruction_words=words),
+        )

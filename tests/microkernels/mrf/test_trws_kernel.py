@@ -21,6 +21,7 @@ from microkernels.common.memory import Writable
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Schedule, Together
 from microkernels.runtime.job import simulate
+from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.runtime.schedules import in_bursts, one_behind, right
 
 NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
@@ -48,7 +49,9 @@ def test_messages_equal_the_golden_model(
     width, height, labels, bits, name, pes, block, form, seed
 ) -> None:
     one = problem(width, height, labels, name, bits)
-    outputs, hazards = simulate(trws_job(one, 2, pes=pes, block=block, form=form), seed=seed)
+    outputs, hazards = simulate(
+        trws_job(one, 2, engines=ChipEngines(pes=pes), block=block, form=form), seed=seed
+    )
     field = TrwsField(one)
     field.iterate()
     field.iterate()
@@ -78,7 +81,7 @@ def test_two_levels_equal_the_golden_model(
             rng.integers(0, 4, shape) for shape in ((height, width - 1), (height - 1, width))
         )
         one = replace(one, weights=EdgeWeights(right, down))
-    job = trws_levels_job(one, 2, 1, pes=pes)
+    job = trws_levels_job(one, 2, 1, engines=ChipEngines(pes=pes))
     noise = np.random.default_rng(seed).integers(0, 256, job.end, np.uint8).tobytes()
 
     def prepare(memory: Writable) -> None:
@@ -99,7 +102,7 @@ def test_two_levels_equal_the_golden_model(
 def test_costs_that_are_not_symmetric() -> None:
     rng = np.random.default_rng(3)
     one = BpProblem(rng.integers(0, 40, (5, 6, 7)), rng.integers(0, 20, (7, 7)))
-    outputs, hazards = simulate(trws_job(one, 2, pes=2, block=3))
+    outputs, hazards = simulate(trws_job(one, 2, engines=ChipEngines(pes=2), block=3))
     assert (outputs == trws_job(one, 2).expected).all()
     assert not hazards
 
@@ -115,12 +118,12 @@ def test_many_labels(labels: int) -> None:
 @pytest.mark.parametrize("schedule", [in_bursts(3, 300), one_behind(0, 20), one_behind(2, 20)])
 def test_engines_wait_for_the_row_before(schedule: Schedule) -> None:
     """Whatever their speed."""
-    assert right(trws_job(problem(8, 6, 3), 1, pes=3, block=3), schedule)
+    assert right(trws_job(problem(8, 6, 3), 1, engines=ChipEngines(pes=3), block=3), schedule)
 
 
 def test_a_further_launch_goes_on() -> None:
     one = problem(9, 7, 6)
-    job = trws_job(one, 1, pes=2, block=4)
+    job = trws_job(one, 1, engines=ChipEngines(pes=2), block=4)
     with DramImage(job.end) as memory:
         job.prepare(memory)
         for _ in range(2):
@@ -150,7 +153,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits does not fit"):
         trws_job(problem(3, 3, 128))
     with pytest.raises(KernelError, match="an engine has room for 100"):
-        trws_job(problem(3, 3, 16), instruction_words=100)
+        trws_job(problem(3, 3, 16), engines=ChipEngines(pes=1, instruction_words=100))
     with pytest.raises(KernelError, match="8 bits with 4 fraction bits allow 7"):
         trws_job(problem(3, 3, 4, bits=8))
     with pytest.raises(KernelError, match="convex"):

@@ -63,7 +63,7 @@ def test_messages_are_the_golden_model_s(
     weighted, damping = variant
     one = problem(width, height, labels, bits, name, weighted=weighted)
     try:
-        job = bp_job(one, 2, pes=pes, form=form, damping=damping)
+        job = bp_job(one, 2, engines=ChipEngines(pes=pes), form=form, damping=damping)
     except KernelError:
         # Labels, shifts or instructions that don't fit an engine: another test counts these.
         reject()
@@ -94,7 +94,7 @@ def test_every_number_of_lanes(
     try:
         one = problem(9, 11, labels, weighted=weighted)
         found = shifts_of(one, "shifts", damping=damping)
-        job = bp_job(one, 1, pes=4, form="shifts", damping=damping)
+        job = bp_job(one, 1, engines=ChipEngines(pes=4), form="shifts", damping=damping)
         outputs, hazards = simulate(job)
     finally:
         best.cache_clear()
@@ -120,9 +120,9 @@ def test_they_are_where_sums_saturate(labels: int, bits: int, form: str) -> None
 @pytest.mark.parametrize(("levels", "form"), [(True, "shifts"), (False, "matrix")])
 def test_on_vaults_of_a_chip(levels: bool, form: str) -> None:
     """Lines go on in other vaults, and labels are chosen on the engines."""
-    ring = ChipEngines(columns=2, rows=2, address_bits=22)
+    engines = ChipEngines(columns=2, rows=2, address_bits=22, pes=2)
     one = problem(11, 9, 12)
-    options = {"ring": ring, "pes": 2, "form": form, "damping": 4, "choose": True}
+    options = {"engines": engines, "form": form, "damping": 4, "choose": True}
     job = bp_levels_job(one, 1, 1, **options) if levels else bp_job(one, 2, **options)
     assert execute(job).match
 
@@ -147,7 +147,7 @@ def test_a_matrix_that_is_no_transform() -> None:
     ],
 )
 def test_trws_with_weights(labels: int, name: str, bits: int, pes: int) -> None:
-    job = trws_job(problem(6, 5, labels, bits, name, most=20), 2, pes=pes)
+    job = trws_job(problem(6, 5, labels, bits, name, most=20), 2, engines=ChipEngines(pes=pes))
     outputs, hazards = simulate(job, seed=labels)
     assert not job.differing(outputs)
     assert not hazards

@@ -6,6 +6,7 @@ import pytest
 from microkernels.bp.few import few_cycles
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
@@ -50,7 +51,7 @@ def test_an_engine_takes_the_cycles_that_choose_the_form(labels, bits, limit: fl
 def test_four_engines_of_a_vault(labels, bits, bus: int, limit: float) -> None:
     """Three vectors are read and half a column is written: ``bus`` cycles of the vault's bus."""
     config = tile_preset("vault")
-    job = bp_job(problem(60, 34, labels, bits), pes=config.pes)
+    job = bp_job(problem(60, 34, labels, bits), engines=ChipEngines(pes=config.pes))
     outcome = run_on(job, config, on="model")
     assert outcome.match
     assert bus <= outcome.cycles_per_update <= limit

@@ -8,6 +8,7 @@ import pytest
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.smoothness import smoothness_costs
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
@@ -79,7 +80,7 @@ def test_four_engines_of_a_vault(bits: int, sums: bool | None, bus: int, limit: 
     ``bus`` cycles of the vault's bus."""
     config = tile_preset("vault")
     one = problem(60, 34, 16, bits, "linear:2", 5)
-    job = bp_job(one, 1, pes=config.pes, form="shifts", sums=sums)
+    job = bp_job(one, 1, engines=ChipEngines(pes=config.pes), form="shifts", sums=sums)
     outcome = run_on(job, config, on="model")
     assert outcome.match
     assert bus <= outcome.cycles_per_update <= limit
@@ -90,7 +91,11 @@ def test_four_engines_of_a_vault(bits: int, sums: bool | None, bus: int, limit: 
 def test_labels_on_verilog(width: int, bits: int) -> None:
     config = tile_preset("vault")
     job = bp_job(
-        problem(width, 6, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts", choose=True
+        problem(width, 6, 16, bits, "linear:2", 5),
+        1,
+        engines=ChipEngines(pes=config.pes),
+        form="shifts",
+        choose=True,
     )
     outcome = run_on(job, config)
     assert outcome.match

@@ -29,9 +29,9 @@ def job(
         motorcycle(*size, labels).problem,
         1,
         1,
-        ring=ChipEngines(rows=rows, address_bits=20),
-        pes=pes,
-        scratchpad_bytes=SMALL.pe.scratchpad_bytes,
+        engines=ChipEngines(
+            rows=rows, address_bits=20, pes=pes, scratchpad_bytes=SMALL.pe.scratchpad_bytes
+        ),
     )
 
 
@@ -62,17 +62,18 @@ def test_other_shapes_on_verilog(size: tuple[int, int], labels: int, pes: int) -
 
 
 def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    ring = ChipEngines(columns=2, address_bits=20)
+    engines = ChipEngines(
+        columns=2, address_bits=20, pes=2, scratchpad_bytes=SMALL.pe.scratchpad_bytes
+    )
     odd = motorcycle(13, 9, 8).problem
     with pytest.raises(KernelError, match="13 x 9 pixels: both sides must be even"):
-        bp_between_job(odd, odd.no_messages(), ring=ring)
+        bp_between_job(odd, odd.no_messages(), engines=engines)
     problem = motorcycle(14, 10, 8).problem
     shape = coarse_problem(problem).no_messages().shape
     messages = np.random.default_rng(1).integers(-1000, 1000, shape, np.int16)
 
     def between() -> KernelJob:
-        room = SMALL.pe.scratchpad_bytes
-        return bp_between_job(problem, messages, ring=ring, pes=2, scratchpad_bytes=room)
+        return bp_between_job(problem, messages, engines=engines)
 
     outcome = run_on(between(), SMALL)
     assert outcome.match

@@ -12,6 +12,7 @@ from isa.image import DramImage
 from isa.run import Launch, RunError
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import bp_job_on, run_on
@@ -90,7 +91,7 @@ def test_a_disturbance_that_a_machine_lacks_is_refused(
 def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> None:
     design = PRESETS[preset]
     room = design.pe.scratchpad_bytes
-    job = bp_job(PROBLEM, 1, pes=design.slots, scratchpad_bytes=room)
+    job = bp_job(PROBLEM, 1, engines=ChipEngines(pes=design.slots, scratchpad_bytes=room))
     functional, model, verilog = (run_on(job, design, on=on) for on in ("iss", "model", "rtl"))
     assert functional.match
     assert model.match

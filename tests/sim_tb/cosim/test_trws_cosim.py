@@ -8,6 +8,7 @@ import pytest
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
@@ -59,7 +60,7 @@ def test_an_engine_with_ideal_memory(form, limit: float) -> None:
 def test_the_engines_of_a_vault_share_the_rows(name: str) -> None:
     config = tile_preset(name)
     one = problem(14, 9, 16, 16, "linear:2")
-    job = trws_job(one, 2, pes=config.pes, block=4)
+    job = trws_job(one, 2, engines=ChipEngines(pes=config.pes), block=4)
     outcome = run_on(job, config)
     assert outcome.match
     assert run_on(job, config, on="model").cycles == outcome.cycles
@@ -68,7 +69,7 @@ def test_the_engines_of_a_vault_share_the_rows(name: str) -> None:
 def test_four_engines_of_a_vault() -> None:
     """Four vectors of 32 bytes are read and two written for two messages: 48 cycles of the bus."""
     config = tile_preset("vault")
-    job = trws_job(problem(120, 60, 16, 16, "linear:2"), 1, pes=config.pes)
+    job = trws_job(problem(120, 60, 16, 16, "linear:2"), 1, engines=ChipEngines(pes=config.pes))
     outcome = run_on(job, config, on="model")
     assert outcome.match
     assert 48 <= outcome.cycles_per_update <= 70

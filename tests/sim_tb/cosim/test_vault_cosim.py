@@ -15,6 +15,7 @@ from memory.controller.counters import LAG_CYCLES
 from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError, TooLong
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation
@@ -176,7 +177,9 @@ def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None
 
 @pytest.mark.parametrize(("pes", "limit"), [(1, 110), (2, 150)])
 def test_small_tile_is_exact(pes: int, limit: float) -> None:
-    job = bp_job(motorcycle(8, 6, 16).problem, 2, pes=pes, scratchpad_bytes=ROOM)
+    job = bp_job(
+        motorcycle(8, 6, 16).problem, 2, engines=ChipEngines(pes=pes, scratchpad_bytes=ROOM)
+    )
     outcome = run_on(job, SMALL)
     assert outcome.match
     assert outcome.pes == len(outcome.result.engines) == pes
@@ -185,11 +188,16 @@ def test_small_tile_is_exact(pes: int, limit: float) -> None:
 
 
 def test_tiles_that_do_not_fit_are_refused() -> None:
-    large = bp_job(motorcycle(60, 300, 16).problem, scratchpad_bytes=ROOM)
+    large = bp_job(
+        motorcycle(60, 300, 16).problem, engines=ChipEngines(pes=1, scratchpad_bytes=ROOM)
+    )
     with pytest.raises(CosimError, match=r"bytes, the vault has 1048576$"):
         run_on(large, SMALL)
     with pytest.raises(CosimError, match="3 engines can't work in a vault of 2"):
-        run_on(bp_job(motorcycle(8, 6, 16).problem, pes=3, scratchpad_bytes=ROOM), SMALL)
+        run_on(
+            bp_job(motorcycle(8, 6, 16).problem, engines=ChipEngines(pes=3, scratchpad_bytes=ROOM)),
+            SMALL,
+        )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +247,9 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(("lines", "merges"), [(8, 2), (16, 4), (128, 16)])
 def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
     config = replace(SMALL, line_buffer=lines, line_merges=merges)
-    job = bp_job(motorcycle(9, 7, 8).problem, 2, pes=SMALL.pes, scratchpad_bytes=ROOM)
+    job = bp_job(
+        motorcycle(9, 7, 8).problem, 2, engines=ChipEngines(pes=SMALL.pes, scratchpad_bytes=ROOM)
+    )
     plain = run_on(job, SMALL)
     outcome = run_on(job, config)
     assert outcome.match
@@ -260,7 +270,9 @@ def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
 
 def test_a_vault_without_a_host_has_no_preload_memory() -> None:
     config = replace(SMALL, vault=replace(SMALL.dram, preload_bytes=1024))
-    job = bp_job(motorcycle(9, 7, 8).problem, 1, pes=SMALL.pes, scratchpad_bytes=ROOM)
+    job = bp_job(
+        motorcycle(9, 7, 8).problem, 1, engines=ChipEngines(pes=SMALL.pes, scratchpad_bytes=ROOM)
+    )
     for machine in ("rtl", "model"):
         with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
             run_on(job, config, on=machine)

@@ -17,6 +17,7 @@ from isa.run import EngineEnd, Launch
 from memory.timing import DramTiming
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import ChipEngines
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation, TooLong
 from sim_tb.cosim.kernels import run_on, run_work
@@ -133,8 +134,7 @@ def same_on_vault(config: VaultTileConfig, *, width: int, height: int, iteration
     job = bp_job(
         motorcycle(width, height, 8).problem,
         iterations,
-        pes=config.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
+        engines=ChipEngines(pes=config.pes, scratchpad_bytes=config.pe.scratchpad_bytes),
     )
     found, expected = (run_on(job, config, on=on) for on in ("model", "rtl"))
     assert found.match
