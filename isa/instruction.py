@@ -1,10 +1,16 @@
 """The data model of an instruction: element widths, operations and their encodings, fields,
-operands and their roles, and a row of the table."""
+operands and their roles, a row of the table, and its words.
 
-from collections.abc import Callable
+The pseudo-instruction ``li`` loads any 64-bit constant with instructions on one register
+(:func:`load_constant`).
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+from support.errors import VipError
 
 
 class Width(IntEnum):
@@ -50,9 +56,9 @@ class ReductionOp(IntEnum):
 _M64 = (1 << 64) - 1
 
 
-def _signed64(value: int) -> int:
-    value &= _M64
-    return value - (1 << 64) if value >> 63 else value
+def _signed(value: int, bits: int = 64) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 class ScalarOp(IntEnum):
@@ -87,9 +93,9 @@ class ScalarOp(IntEnum):
         """
         if self is ScalarOp.SRL and b >> 63:
             return None
-        exact = _signed64(b) << (c & 63) if self is ScalarOp.SLL else None
+        exact = _signed(b) << (c & 63) if self is ScalarOp.SLL else None
         result = self.evaluate(b, c)
-        value = _signed64(result) if exact is None else exact
+        value = _signed(result) if exact is None else exact
         return result if fits(value, bits) else None
 
 
@@ -103,7 +109,7 @@ _SCALAR: dict[ScalarOp, Callable[[int, int], int]] = {
     ScalarOp.SUB: lambda b, c: b - c,
     ScalarOp.SLL: lambda b, c: b << (c & 63),
     ScalarOp.SRL: lambda b, c: b >> (c & 63),
-    ScalarOp.SRA: lambda b, c: _signed64(b) >> (c & 63),
+    ScalarOp.SRA: lambda b, c: _signed(b) >> (c & 63),
     ScalarOp.AND: lambda b, c: b & c,
     ScalarOp.OR: lambda b, c: b | c,
     ScalarOp.XOR: lambda b, c: b ^ c,
@@ -121,7 +127,7 @@ class BranchOp(IntEnum):
 
     def taken(self, a: int, b: int) -> bool:
         """Whether the branch is taken for 64-bit patterns ``a`` and ``b``, compared as signed."""
-        return _BRANCH[self](_signed64(a), _signed64(b))
+        return _BRANCH[self](_signed(a), _signed(b))
 
 
 _BRANCH: dict[BranchOp, Callable[[int, int], bool]] = {
@@ -451,3 +457,121 @@ class Instruction:
     def loads(self) -> bool:
         """Whether it reads memory."""
         return self.memory is not None and self.memory.access is Access.READ
+
+
+_SHIFT_AMOUNTS = range(64)
+
+
+class EncodingError(VipError):
+    """Operand values that an instruction can't encode; one line names the operand and its range."""
+
+
+def operand_range(operand: Operand) -> range:
+    """Values that assembly accepts for ``operand``: register numbers, constants or distances.
+
+    An encoded shift amount may be any constant of its field, of which the machine uses the low six
+    bits; assembly takes only 0 to 63.
+    """
+    return _SHIFT_AMOUNTS if operand.role is Role.SHIFT else operand.field.range
+
+
+def encode(instruction: Instruction, values: Sequence[int]) -> int:
+    """The 32-bit word of ``instruction`` with ``values`` as operands.
+
+    Parameters:
+        values: one for each of ``instruction.operands``, in that order: register numbers 0..63,
+            signed constants, or the distance of a branch in words.
+
+    Raises:
+        EncodingError: a wrong number of values, or one that its field can't hold.
+    """
+    if len(values) != len(instruction.operands):
+        raise EncodingError(
+            f"{instruction.key} takes {len(instruction.operands)} operands, not {len(values)}"
+        )
+    word = instruction.match
+    for number, (operand, value) in enumerate(zip(instruction.operands, values, strict=True), 1):
+        allowed = operand.field.range
+        if value not in allowed:
+            raise EncodingError(
+                f"operand {number} of {instruction.key} must be from {allowed[0]} to "
+                f"{allowed[-1]}, not {value}"
+            )
+        word |= operand.field.insert(value)
+    return word
+
+
+#: The pseudo-instruction that loads any 64-bit constant.
+LOAD_IMMEDIATE = "li"
+#: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
+CONSTANT_RANGE = range(-(1 << 63), 1 << 64)
+
+_BITS = 64
+#: ``mov.imm`` gives 20 bits, each shift with an addition 14 more: 20 + 4 * 14 >= 64.
+_MOST_STEPS = 9
+
+_MOV, _ADD, _SLL, _SRL = "mov.imm", "add.imm", "sll.imm", "srl.imm"
+
+_Steps = tuple[tuple[str, int], ...]
+
+
+def _search(value: int, bits: int, steps: int) -> _Steps | None:
+    """At most ``steps`` steps to a number whose low ``bits`` bits are those of ``value``.
+
+    Bits above those are free, because a later shift drops them.
+    """
+    value = _signed(value, bits)
+    if value in IMM20.range:
+        return ((_MOV, value),)
+    if steps < 2:
+        return None
+    zeros = (value & -value).bit_length() - 1
+    if zeros:
+        before = _search(value >> zeros, bits - zeros, steps - 1)
+        if before is not None:
+            return (*before, (_SLL, zeros))
+    # Of all numbers that can be added, these two leave the most zeros in the low bits.
+    half = -IMM14.range[0]
+    for added in (value % half, value % half - half):
+        if added:
+            before = _search(value - added, bits, steps - 1)
+            if before is not None:
+                return (*before, (_ADD, added))
+    # Just beyond what mov.imm can load.
+    for nearest in (IMM20.range[0], IMM20.range[-1]):
+        if value - nearest in IMM14.range:
+            return ((_MOV, nearest), (_ADD, value - nearest))
+    return None
+
+
+@lru_cache(maxsize=1024)
+def load_constant(value: int) -> tuple[tuple[str, int], ...]:
+    """The 1 to 9 instructions that load ``value`` into a register.
+
+    Parameters:
+        value: one of :data:`CONSTANT_RANGE`.
+
+    Returns:
+        For each instruction its key (:attr:`Instruction.key`) and its constant. The
+        register is the destination of each and, where it has one, its source.
+
+    Raises:
+        ValueError: ``value`` is outside :data:`CONSTANT_RANGE`.
+    """
+    if value not in CONSTANT_RANGE:
+        raise ValueError(
+            f"a 64-bit constant is from {CONSTANT_RANGE[0]} to {CONSTANT_RANGE[-1]}, not {value}"
+        )
+    pattern = value % (1 << _BITS)
+    top_zeros = _BITS - pattern.bit_length()
+    for steps in range(1, _MOST_STEPS + 1):
+        sequence = _search(pattern, _BITS, steps)
+        if sequence is not None:
+            return sequence
+        if 0 < top_zeros < _BITS:
+            # Shifted to the top, with ones below: masks are -1 shifted right.
+            shifted = (pattern << top_zeros) | ((1 << top_zeros) - 1)
+            before = _search(shifted, _BITS, steps - 1)
+            if before is not None:
+                return (*before, (_SRL, top_zeros))
+    raise AssertionError(f"no sequence for {value:#x}")

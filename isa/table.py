@@ -8,23 +8,18 @@ Encoding: 32 bits; opcode in 31:26, register fields A 25:20, B 19:14 and C 13:8,
 (width 1:0, vertical operation 4:2, reduction 6:5, pairs 7), a 14-bit signed immediate in 13:0 or a
 20-bit signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 is always
 illegal, so cleared memory faults. :func:`encode` and :func:`decode` translate to words and back.
-
-The pseudo-instruction ``li`` loads any 64-bit constant with instructions on one register
-(:func:`load_constant`).
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
-
 from isa.rows import load_store_rows, scalar_rows, vector_rows
-from support.errors import VipError
 
 from .instruction import (
+    CONSTANT_RANGE,
     FIELD_A,
     FIELD_B,
     FIELD_C,
     IMM14,
     IMM20,
+    LOAD_IMMEDIATE,
     OPCODE,
     PAIRS,
     REDUCTION,
@@ -33,6 +28,7 @@ from .instruction import (
     Access,
     BitField,
     BranchOp,
+    EncodingError,
     Extent,
     Format,
     Instruction,
@@ -45,6 +41,9 @@ from .instruction import (
     Unit,
     VerticalOp,
     Width,
+    encode,
+    load_constant,
+    operand_range,
 )
 from .limits import (
     ISA_VERSION,
@@ -124,48 +123,6 @@ def find(word: int) -> Instruction | None:
     return None
 
 
-_SHIFT_AMOUNTS = range(64)
-
-
-class EncodingError(VipError):
-    """Operand values that an instruction can't encode; one line names the operand and its range."""
-
-
-def operand_range(operand: Operand) -> range:
-    """Values that assembly accepts for ``operand``: register numbers, constants or distances.
-
-    An encoded shift amount may be any constant of its field, of which the machine uses the low six
-    bits; assembly takes only 0 to 63.
-    """
-    return _SHIFT_AMOUNTS if operand.role is Role.SHIFT else operand.field.range
-
-
-def encode(instruction: Instruction, values: Sequence[int]) -> int:
-    """The 32-bit word of ``instruction`` with ``values`` as operands.
-
-    Parameters:
-        values: one for each of ``instruction.operands``, in that order: register numbers 0..63,
-            signed constants, or the distance of a branch in words.
-
-    Raises:
-        EncodingError: a wrong number of values, or one that its field can't hold.
-    """
-    if len(values) != len(instruction.operands):
-        raise EncodingError(
-            f"{instruction.key} takes {len(instruction.operands)} operands, not {len(values)}"
-        )
-    word = instruction.match
-    for number, (operand, value) in enumerate(zip(instruction.operands, values, strict=True), 1):
-        allowed = operand.field.range
-        if value not in allowed:
-            raise EncodingError(
-                f"operand {number} of {instruction.key} must be from {allowed[0]} to "
-                f"{allowed[-1]}, not {value}"
-            )
-        word |= operand.field.insert(value)
-    return word
-
-
 def decode(word: int) -> tuple[Instruction, tuple[int, ...]] | None:
     """The instruction that ``word`` (32 bits) encodes and its operand values, or None if illegal.
 
@@ -175,87 +132,3 @@ def decode(word: int) -> tuple[Instruction, tuple[int, ...]] | None:
     if row is None:
         return None
     return row, tuple(operand.field.extract(word) for operand in row.operands)
-
-
-#: The pseudo-instruction that loads any 64-bit constant.
-LOAD_IMMEDIATE = "li"
-#: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
-CONSTANT_RANGE = range(-(1 << 63), 1 << 64)
-
-_BITS = 64
-#: ``mov.imm`` gives 20 bits, each shift with an addition 14 more: 20 + 4 * 14 >= 64.
-_MOST_STEPS = 9
-
-_MOV = BY_KEY["mov.imm"].key
-_ADD = BY_KEY["add.imm"].key
-_SLL = BY_KEY["sll.imm"].key
-_SRL = BY_KEY["srl.imm"].key
-
-_Steps = tuple[tuple[str, int], ...]
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def _search(value: int, bits: int, steps: int) -> _Steps | None:
-    """At most ``steps`` steps to a number whose low ``bits`` bits are those of ``value``.
-
-    Bits above those are free, because a later shift drops them.
-    """
-    value = _signed(value, bits)
-    if value in IMM20.range:
-        return ((_MOV, value),)
-    if steps < 2:
-        return None
-    zeros = (value & -value).bit_length() - 1
-    if zeros:
-        before = _search(value >> zeros, bits - zeros, steps - 1)
-        if before is not None:
-            return (*before, (_SLL, zeros))
-    # Of all numbers that can be added, these two leave the most zeros in the low bits.
-    half = -IMM14.range[0]
-    for added in (value % half, value % half - half):
-        if added:
-            before = _search(value - added, bits, steps - 1)
-            if before is not None:
-                return (*before, (_ADD, added))
-    # Just beyond what mov.imm can load.
-    for nearest in (IMM20.range[0], IMM20.range[-1]):
-        if value - nearest in IMM14.range:
-            return ((_MOV, nearest), (_ADD, value - nearest))
-    return None
-
-
-@lru_cache(maxsize=1024)
-def load_constant(value: int) -> tuple[tuple[str, int], ...]:
-    """The 1 to 9 instructions that load ``value`` into a register.
-
-    Parameters:
-        value: one of :data:`CONSTANT_RANGE`.
-
-    Returns:
-        For each instruction its key (:attr:`Instruction.key`) and its constant. The
-        register is the destination of each and, where it has one, its source.
-
-    Raises:
-        ValueError: ``value`` is outside :data:`CONSTANT_RANGE`.
-    """
-    if value not in CONSTANT_RANGE:
-        raise ValueError(
-            f"a 64-bit constant is from {CONSTANT_RANGE[0]} to {CONSTANT_RANGE[-1]}, not {value}"
-        )
-    pattern = value % (1 << _BITS)
-    top_zeros = _BITS - pattern.bit_length()
-    for steps in range(1, _MOST_STEPS + 1):
-        sequence = _search(pattern, _BITS, steps)
-        if sequence is not None:
-            return sequence
-        if 0 < top_zeros < _BITS:
-            # Shifted to the top, with ones below: masks are -1 shifted right.
-            shifted = (pattern << top_zeros) | ((1 << top_zeros) - 1)
-            before = _search(shifted, _BITS, steps - 1)
-            if before is not None:
-                return (*before, (_SRL, top_zeros))
-    raise AssertionError(f"no sequence for {value:#x}")
