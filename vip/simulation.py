@@ -9,11 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from isa.compiled.simulator import CheckingSimulator
-from isa.hazards import Hazard, HazardLog
+from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator, SimulatorError, every
 from isa.program import Program
 from isa.run import EngineEnd
+from isa.timing import Hazard
 from soc.generate.presets import Design, advised, engine
 from support.errors import Shown
 from synth.analysis.facts import Facts

@@ -111,7 +111,7 @@ class Engine(Record):
 
 
 class FoundHazard(Record):
-    """A use that comes too early, as :class:`isa.hazards.Hazard`; ``distance`` and ``needed`` say
+    """A use that comes too early, as :class:`isa.timing.Hazard`; ``distance`` and ``needed`` say
     nothing where an instruction overlaps its own operand."""
 
     pc: Signed

@@ -7,7 +7,6 @@ named in ``semantics.h``. The compiler reports an operation that lacks a structu
 from collections.abc import Callable
 
 from isa.faults import FaultCause
-from isa.hazards import HazardKind
 from isa.image import PAGE_BYTES
 from isa.instruction import Extent
 from isa.limits import SCRATCHPAD_BYTES
@@ -22,7 +21,7 @@ from isa.table import (
     Unit,
     Width,
 )
-from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES, HazardKind
 from isa.workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
 #: Rows that special units execute: their results come from tables.

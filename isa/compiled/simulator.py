@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.faults import FaultCause
-from isa.hazards import Hazard, HazardKind
 from isa.image import ImageError
 from isa.iss.simulator import Observer, Simulator, SimulatorError
 from isa.run import EngineEnd
 from isa.table import BY_KEY, IMM14, IMM20, INSTRUCTIONS, Instruction, Role
+from isa.timing import Hazard, HazardKind
 from isa.units import SPECIAL_UNITS
 
 from .library import Engine, Evaluate, FoundHazard, Operation, library

@@ -2,7 +2,7 @@
 
 :class:`HazardCheck` follows a kernel's text from start to end. It knows the values of registers
 that depend only on constants, and assumes that all others are addresses far apart. A hazard
-reported by :class:`isa.hazards.HazardModel` on this path is real if the program can take the path.
+reported by :class:`isa.timing.HazardModel` on this path is real if the program can take the path.
 Hazards that depend on registers with unknown values are missed;
 :class:`isa.hazards.HazardLog` checks every executed instruction.
 """
@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.program import Span
 from isa.table import (
     BY_KEY,
@@ -25,7 +24,7 @@ from isa.table import (
     Unit,
     load_constant,
 )
-from isa.timing import VectorOperation
+from isa.timing import DOES, Hazard, HazardKind, HazardModel, VectorOperation, own_operand
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of branches and of instructions that write their first operand.

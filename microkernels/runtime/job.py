@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
-from isa.hazards import Hazard
 from isa.image import DramImage
 from isa.program import NOTHING_DECLARED, Declared, Program
 from isa.run import Launch, RunResult
 from isa.table import INSTRUCTIONS, find
+from isa.timing import Hazard
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable

@@ -16,13 +16,14 @@ import numpy as np
 from isa.accesses import Access, Space, accesses
 from isa.assembly.disassembler import instruction_text
 from isa.compiled.simulator import CompiledSimulator
-from isa.hazards import Hazard, HazardLog
+from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Simulator
 from isa.program import Program, SourceLine
 from isa.run import EngineEnd, Launch
 from isa.table import Instruction, decode
+from isa.timing import Hazard
 from pe.config import PeConfig
 from sim_tb.random.reference import differences, expected_end
 from sim_tb.waves.pipeline import TracedInstruction

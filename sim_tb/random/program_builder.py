@@ -2,11 +2,11 @@
 
 from random import Random
 
-from isa.hazards import HazardModel
 from isa.instruction import fits
 from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Span
 from isa.table import BY_KEY, IMM14, IMM20, Instruction
+from isa.timing import HazardModel
 from isa.workspace import Workspace
 from pe.config import PeConfig
 

@@ -9,12 +9,12 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.compiled.simulator import CheckingSimulator
-from isa.hazards import Hazard, HazardKind, HazardLog
+from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Opcode, Unit, encode
-from isa.timing import VECTOR_LATENCY
+from isa.timing import VECTOR_LATENCY, Hazard, HazardKind
 from microkernels.suite import Application, suite
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.random.programs import random_config, random_program

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.hazards import Hazard, HazardKind, HazardLog, HazardModel
+from isa.hazards import HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Span
 from isa.table import BY_KEY
-from isa.timing import VECTOR_LATENCY, VectorOperation
+from isa.timing import VECTOR_LATENCY, Hazard, HazardKind, HazardModel, VectorOperation
 
 LOAD, STORE = BY_KEY["ld.sram[8]"], BY_KEY["st.sram[8]"]
 

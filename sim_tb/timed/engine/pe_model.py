@@ -64,7 +64,8 @@ class PeModel(Machine):
 
     A run takes as many cycles as the Verilog, with the same counters and the same final state.
     However, results of the vector unit are available at once, so a program with hazards
-    (:mod:`isa.hazards`) takes the cycles of the Verilog and computes the simulator's results.
+    (:class:`isa.timing.Hazard`) takes the cycles of the Verilog and computes the simulator's
+    results.
 
     Parameters:
         config: of the engine; with registers of 64 bits.

@@ -298,7 +298,7 @@ def test_an_engine_may_fill_a_scratchpad_that_nothing_reads() -> None:
 
 def test_breaking_a_rule_of_the_machine_makes_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that place vector instructions too close together are found to misbehave."""
-    monkeypatch.setattr("isa.hazards.VECTOR_LATENCY", 1)
+    monkeypatch.setattr("isa.timing.VECTOR_LATENCY", 1)
     report = check_programs(CONFIG, programs=2000, seed=1)
     assert len(report.different) == 10
     first = report.different[0]

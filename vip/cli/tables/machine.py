@@ -9,7 +9,7 @@ from support.errors import counted
 from vip.cli.console import console, table, warn
 
 if TYPE_CHECKING:
-    from isa.hazards import Hazard
+    from isa.timing import Hazard
     from vip.programs import Dump
 
 #: Where a run is, in words.
