@@ -14,8 +14,9 @@ from microkernels.data.models.collection import inputs_of, light_names, make
 from microkernels.data.models.layers import CONVOLUTIONS, mnist
 from microkernels.data.models.small import SMALL
 from sim_tb.cosim.machine import Place
+from soc.generate.presets import design
 from support.files import write_file
-from vip.models.check import check_model, model_engines
+from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
 from vip.models.run import ModelRun, run_model
@@ -167,7 +168,7 @@ def layers(only: NamesOption = None) -> Iterator[Measurement]:
 
     Example: vip bench layers --only dilation_4 --only mnist
     """
-    engines = model_engines(_VAULT).pes
+    engines = design(_VAULT).slots
     names = chosen(only, [*CONVOLUTIONS, *_MNIST])
     for name in sorted(CONVOLUTIONS.keys() & names):
         shape = CONVOLUTIONS[name]

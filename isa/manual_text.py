@@ -6,7 +6,7 @@ from isa.assembly.assembler import assemble
 from isa.iss.simulator import Simulator
 
 from .faults import FaultCause
-from .hazards import Hazard, HazardLog
+from .hazards import HazardLog
 from .image import DramImage
 from .table import (
     CONSTANT_RANGE,
@@ -20,7 +20,7 @@ from .table import (
     REGISTER_WIDTH,
     REGISTERS,
 )
-from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES, Hazard
 from .workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
 #: Doubles 16 elements.

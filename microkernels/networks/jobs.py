@@ -314,6 +314,26 @@ class NetworkLayout:
         """All launches, in order."""
         return tuple(map(_launch, self.steps))
 
+    def long_program(self, machine: str) -> str:
+        """Which layer's program does not fit the instruction buffer of the engines of ``machine``;
+        "": all fit.
+
+        Programs grow with the window of a convolution and with the pieces of a curve, of which
+        there are as many as there may be before calibration; those of small windows are not
+        written.
+        """
+        room = self.plan.engines.instruction_words
+        for layer in self.plan.network.layers:
+            if layer.long_program is None or layer.long_program[1] <= room:
+                continue
+            words = max(len(launch.program.words) for launch in self.launches_of(layer.name))
+            if words > room:
+                return (
+                    f"{layer.name}: {layer.long_program[0]} needs a program of {words} words, but "
+                    f"the engines of {machine} have an instruction buffer of {room}"
+                )
+        return ""
+
     @property
     def results(self) -> Mapping[str, StoredMaps]:
         """Maps that remain at the end, by layer name: all outputs, or those that no layer uses; not

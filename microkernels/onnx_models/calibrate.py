@@ -4,7 +4,9 @@ A map has as many fraction bits as the largest magnitude on the data allows. A l
 then tries fewer on the golden model, which also shows saturating partial sums, and chooses those
 with the least squared error. If another layer of the group saturates, the group tries one bit less,
 and the error of the outputs decides. Weights have as many bits as fit, with one fraction for all
-filters of a layer, since the shift is a setting of the whole vector unit.
+filters of a layer, since the shift is a setting of the whole vector unit. A convolution shifts its
+sums right by the fraction of its input plus that of its weights minus that of its output, which
+must be 0 to 15.
 """
 
 from collections.abc import Mapping
@@ -14,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from microkernels.common.fixed_point import (
+    FRACTION_LIMIT,
+    HIGHEST,
     NUMBERS,
     Elements,
     Reals,
@@ -21,6 +25,7 @@ from microkernels.common.fixed_point import (
     count_saturation,
     real_of,
 )
+from microkernels.networks.curves import has_pole
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
 from microkernels.networks.parameters import Fractions, Weights
@@ -28,17 +33,22 @@ from microkernels.networks.plan import activation
 from microkernels.networks.rows import NORMAL_BITS
 
 from .errors import ModelError
-from .magnitudes import (
-    Formats,
-    balanced,
-    fraction_for,
-    groups,
-    magnitudes,
-    with_fractions,
+from .model import (
+    LOGISTIC_LIMIT,
+    MappedModel,
+    check_integers,
+    harmless,
+    logistic_operands,
+    of_images,
+    real_layers,
     with_norms,
 )
-from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_images, real_layers
+from .rewrite import Formats, balanced, groups
 
+#: Range of fractions of maps; beyond it, numbers are too small or too large for any scale.
+_LEAST, _MOST = -64, 64
+#: Maximum magnitude of a map's numbers.
+MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
 #: Maximum bits that a layer tries to drop, maximum times that groups lose a bit, and number of
 #: images for the search.
 _TRIED = 3
@@ -46,6 +56,117 @@ _ROUNDS = 4
 _SEARCH_IMAGES = 16
 #: Maximum fraction of a layer's weights that may be clipped.
 _MOST_LIMITED = 1e-3
+
+
+def fraction_for(magnitude: float, bits: int) -> int:
+    """The maximum fraction bits with which numbers of this magnitude fit ``bits``."""
+    if magnitude == 0:
+        return FRACTION_LIMIT
+    if not np.isfinite(magnitude):
+        raise ModelError("a map has infinite numbers on the calibration data")
+    # Clipping 32767.5 loses half a unit, like rounding.
+    most = np.iinfo(NUMBERS[bits]).max + 0.5
+    return int(np.clip(np.floor(np.log2(most / magnitude)), _LEAST, _MOST))
+
+
+def with_fractions(
+    model: MappedModel, formats: Formats, layer: Layer
+) -> tuple[Layer, Weights | None]:
+    """A layer with its fraction bits and constants, and its weights as elements.
+
+    Raises:
+        ModelError: products need a shift by more bits than an engine has.
+    """
+    fractions = formats[layer.name]
+    shift = layer.shift(fractions)
+    if layer.shifts and not 0 <= shift <= layer.most_shift:
+        raise ModelError(f"{layer.name}: products can't be shifted right by {shift} bits")
+    return layer.scaled(fractions, model)
+
+
+class Magnitudes(NamedTuple):
+    """Results for the calibration data.
+
+    Attributes:
+        largest: magnitude of each map, and of intermediate values computed from it.
+        factors: largest row factor of each layer that normalises rows, except for softmax.
+        ranges: smallest and largest argument of each layer that is a curve.
+    """
+
+    largest: dict[str, float]
+    factors: dict[str, float]
+    ranges: dict[str, tuple[float, float]]
+
+
+def _ends(values: Reals) -> tuple[float, float]:
+    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+
+
+def _range(
+    model: MappedModel, name: str, ends: tuple[float, float], real: Reals
+) -> tuple[float, float]:
+    """The range of arguments of a curve, whose values are ``real``."""
+    if not np.isfinite(real).all():
+        raise ModelError(
+            f"node {model.origins.get(name, name)}: {model.curves[name].title} is undefined for "
+            f"some of the calibration data, which range from {ends[0]:g} to {ends[1]:g}"
+        )
+    if has_pole(model.curves[name], *ends):
+        raise ModelError(
+            f"node {model.origins.get(name, name)}: {model.curves[name].title} has a pole "
+            f"within the range of the calibration data, {ends[0]:g} to {ends[1]:g}"
+        )
+    return ends
+
+
+def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
+    """Magnitudes of a model's numbers on data.
+
+    Parameters:
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
+
+    Raises:
+        ModelError: a function is undefined for some of the numbers, or they are too large.
+    """
+    network = model.network
+    logistic = logistic_operands(network)
+    peaks = {name: float(np.abs(values).max(initial=0.0)) for name, values in inputs.items()}
+    sources_needed = {
+        source
+        for layer in network.layers
+        if layer.needs_source
+        for source in network.sources[layer.name]
+    }
+    maps = dict(inputs)
+    ends = {name: _ends(values) for name, values in inputs.items()}
+    ranges: dict[str, tuple[float, float]] = {}
+    factors: dict[str, float] = {}
+    for layer, real in real_layers(model, inputs):
+        name, source = layer.name, network.sources[layer.name][0]
+        ends[name] = _ends(real)
+        if name in model.curves:
+            ranges[name] = _range(model, name, ends[source], real)
+        sources = [maps[each] for each in network.sources[name]] if layer.needs_source else []
+        within = layer.peaks(sources, peaks[source], network.sizes[name], model)
+        peaks[source] = max(peaks[source], within.source)
+        peaks[name] = max(float(np.abs(real).max()), within.inner)
+        if within.factor is not None:
+            factors[name] = within.factor
+        if name in sources_needed:
+            maps[name] = real
+    for name, peak in peaks.items():
+        if not peak <= MOST_MAGNITUDE:
+            raise ModelError(
+                f"node {model.origins.get(name, name)}: numbers on the calibration data reach "
+                f"{peak:.3g}; at most {MOST_MAGNITUDE:.3g} have a scale"
+            )
+    check_integers(model, ends, peaks)
+    limited = {
+        name: min(peak, LOGISTIC_LIMIT) if name in logistic else peak
+        for name, peak in peaks.items()
+    }
+    return Magnitudes(limited, factors, ranges)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,15 @@
 inputs and outputs, of which some may carry numbers from one image to the next."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.fixed_point import ELEMENT, Elements, Reals, as_elements, real_of
+from microkernels.common.fixed_point import ELEMENT, HIGHEST, Elements, Reals, as_elements, real_of
+from microkernels.networks.curves import Function
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
 from microkernels.networks.parameters import RealParameters
@@ -168,6 +169,69 @@ def real_layers(
                 maps.pop(source, None)
 
 
+def with_norms(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
+    """The model with the bounds of layers that limit magnitudes for norms.
+
+    Parameters:
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
+    """
+    if not model.norms:
+        return model
+    bounds, curves = dict(model.bounds), dict(model.curves)
+    bounded = replace(model, bounds=bounds, curves=curves)
+
+    def bind(source: str, values: Reals) -> None:
+        largest = float(np.abs(values).max(initial=0.0))
+        for name, norm in model.norms.items():
+            if source in model.network.sources[name]:
+                bounds[name] = (0.0, norm.share * largest)
+                least = bounds[name][1] ** norm.power / norm.pixels
+                curves[norm.above] = Function("root_from", (norm.power, least))
+
+    for name, values in inputs.items():
+        bind(name, values)
+    # Each layer is computed after its bounds are known.
+    for layer, real in real_layers(bounded, inputs):
+        bind(layer.name, real)
+    return bounded
+
+
+def integer_limits(kind: str) -> tuple[int, int]:
+    """The smallest and the largest integer of a type, by its name; truth values are 0 and 1."""
+    if kind == "bool":
+        return 0, 1
+    limits = np.iinfo(kind)
+    return int(limits.min), int(limits.max)
+
+
+def check_integers(
+    model: MappedModel, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
+) -> None:
+    """Refuse integers that must be exact but exceed their type, or elements.
+
+    Parameters:
+        ends: smallest and largest number of each layer and input. largest: magnitude, including
+            intermediate values.
+
+    Raises:
+        ModelError: there are such integers.
+    """
+    for layer, (tensor, kind) in model.exact.items():
+        low, high = ends[layer]
+        least, most = integer_limits(kind)
+        if low < least or high > most:
+            raise ModelError(
+                f"tensor {tensor}: on the calibration data its integers are from {low:,.0f} to "
+                f"{high:,.0f}, which does not fit {kind}"
+            )
+        if largest[layer] > HIGHEST:
+            raise ModelError(
+                f"tensor {tensor}: on the calibration data its integers need {largest[layer]:,.0f}"
+                f"; elements hold up to {HIGHEST:,}: end the model in real numbers, by Cast"
+            )
+
+
 def logistic_operands(network: Network) -> set[str]:
     """Maps read only by logistic functions, directly or after moves."""
     layers = {layer.name: layer for layer in network.layers}
@@ -249,6 +313,75 @@ class Ports(Protocol):
     def inputs(self) -> tuple[Value, ...]: ...
     @property
     def outputs(self) -> tuple[Value, ...]: ...
+
+
+def images_of(
+    model: Ports,
+    arrays: Mapping[str, NDArray[Any]],
+    label: str,
+    carried: Collection[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """Images x their shape of each input, by tensor, as the arrays have them.
+
+    Parameters:
+        model: with the inputs. arrays: by tensor; "" or ``x`` is the only input's. The array of an
+            input of a model without a batch may be a single image.
+        label: the data are, for messages.
+        carried: inputs that are left out.
+
+    Raises:
+        ModelError: an array is missing, or of another shape or number of images, or an input of
+            integers has other numbers.
+    """
+    images: dict[str, NDArray[Any]] = {}
+    count = 0
+    for port in model.inputs:
+        if port.tensor in carried:
+            continue
+        values = arrays.get(port.tensor)
+        if values is None and len(model.inputs) - len(carried) == 1:
+            values = arrays.get("", arrays.get("x"))
+        if values is None:
+            names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
+            raise ModelError(f"{label}: there is no array {port.tensor!r}, only {names}")
+        shape = values.shape
+        if shape == port.inner == port.shape:
+            values = values[np.newaxis]
+        if not values.ndim or values.shape[1:] != port.inner or not len(values):
+            raise ModelError(
+                f"{label}: input {port.tensor} needs the shape "
+                f"{' x '.join(map(str, ('images', *port.inner)))}, not "
+                f"{' x '.join(map(str, shape)) or 'a number'}"
+            )
+        if port.integers and values.dtype.kind == "f" and (values != np.rint(values)).any():
+            raise ModelError(f"{label}: input {port.tensor} needs integers")
+        if count and len(values) != count:
+            raise ModelError(f"{label}: inputs of {count} and of {len(values)} images")
+        count = len(values)
+        images[port.tensor] = values
+    return images
+
+
+def spread(
+    model: Ports,
+    arrays: Mapping[str, NDArray[Any]],
+    label: str,
+    carried: Collection[str] = (),
+) -> dict[str, Reals]:
+    """Arrays as images x height x width x channels real numbers of each input, by its layer.
+
+    Parameters:
+        model, arrays, label, carried: as of :func:`images_of`.
+
+    Raises:
+        ModelError: as of :func:`images_of`, or numbers that are not finite.
+    """
+    images = images_of(model, arrays, label, carried)
+    return {
+        port.layer: port.maps(values, len(values), f"{label}, input {port.tensor}")
+        for port in model.inputs
+        if (values := images.get(port.tensor)) is not None
+    }
 
 
 def _pairs(model: Ports, carry: Mapping[str, str]) -> list[tuple[Value, Value]]:

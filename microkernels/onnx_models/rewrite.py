@@ -13,7 +13,7 @@ A map that the model rounds to steps of a signed byte around 0 is counted in the
 its bytes are the model's: limiting to bytes, which the kernels do, is the model's limit. Weights
 are multiplied by the step of their source and divided by that of their output. They stay the
 model's integers if this factor is a power of two, and are rounded to bytes again otherwise. Maps
-that have the same fraction (:func:`microkernels.onnx_models.magnitudes.groups`) have one step, the
+that have the same fraction (:func:`groups`) have one step, the
 largest. Other zero points do not keep integers: a map's step is then the smallest with which bytes
 have the model's range, and a range that begins at 0 is a ReLU.
 """
@@ -25,13 +25,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microkernels.common.fixed_point import Reals
 from microkernels.networks.curves import ARGUMENT, STEPS, UNFITTED, Function
+from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.maps import BYTE_BITS
 from microkernels.networks.network import INPUT, ElementWise, Layer, Network, Pool, Rearrange
-from microkernels.networks.parameters import Weights
+from microkernels.networks.parameters import Fractions, Weights
 
-from .magnitudes import Formats, groups
-from .model import MappedModel
+from .model import MappedModel, real_layers
+
+#: Fraction bits by layer; for :data:`microkernels.networks.network.INPUT` those of the map alone.
+Formats = Mapping[str, Fractions]
+#: Key of the instruction that multiplies pairs of bytes.
+_PAIRS = "m.v.dot.add[16]"
 
 
 class _Chain(NamedTuple):
@@ -102,6 +108,20 @@ def _gate_of(function: Function) -> _Gate | None:
     if len(plain) != 1 or len(gates) != 1:
         return None
     return gates[0].times(plain[0].factor)
+
+
+def groups(network: Network) -> Mapping[str, str]:
+    """Name of each map -> a name shared by all maps that must have the same fraction: those of
+    layers that only select, add or limit elements."""
+    group = {name: name for name in network.sizes}
+    for layer in network.layers:
+        tied = layer.tied(network.sources[layer.name])
+        if tied:
+            same = {group[source] for source in tied}
+            same.add(group[layer.name])
+            into = group[layer.name]
+            group = {name: into if of in same else of for name, of in group.items()}
+    return group
 
 
 def in_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
@@ -399,3 +419,94 @@ def requantised(before: MappedModel, after: MappedModel, formats: Formats) -> tu
                 "their scale times the input's is not the output's times a power of two"
             )
     return tuple(lines)
+
+
+def _weighted_pairs(model: MappedModel) -> list[tuple[str, str]]:
+    """Pairs of a layer with weights and the only reader of its outputs, which also has weights."""
+    network = model.network
+    layers = {layer.name: layer for layer in network.layers}
+    outputs = {port.layer for port in model.outputs}
+    pairs = []
+    for layer in network.layers:
+        users = network.users(layer.name)
+        if not layer.mixes_channels or len(users) != 1 or layer.name in outputs | model.rounded:
+            continue
+        if not layers[users[0].name].mixes_channels:
+            continue
+        weights = model.real[users[0].name].weights
+        if weights.ndim == 2 or weights.shape[-1] == network.sizes[layer.name].channels:
+            pairs.append((layer.name, users[0].name))
+    return pairs
+
+
+def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
+    """Weights of a layer as outputs x pixels x channels of its source."""
+    (source,) = network.sources[name]
+    size = network.sizes[source]
+    if weights.ndim == 2:
+        # Flattened channel by channel.
+        return weights.reshape(len(weights), size.channels, -1).swapaxes(1, 2)
+    return weights.reshape(len(weights), -1, size.channels)
+
+
+def balanced(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
+    """The model with balanced weights.
+
+    A channel is scaled up only while neither its elements on the data nor its weights exceed those
+    of the layer's other channels, and only while this reduces the largest weight of the second
+    layer.
+
+    Parameters:
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
+    """
+    pairs = _weighted_pairs(model)
+    if not pairs:
+        return model
+    largest = {
+        layer.name: np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
+        for layer, values in real_layers(model, inputs)
+    }
+    real = dict(model.real)
+    for first, second in pairs:
+        writer, reader = real[first], real[second]
+        rows = np.abs(writer.weights).reshape(len(writer.bias), -1).max(axis=1)
+        elements = np.maximum(largest[first], np.abs(writer.bias))
+        by_channel = _by_channel(model.network, second, reader.weights)
+        columns = np.abs(by_channel).max(axis=(0, 1))
+        with np.errstate(divide="ignore"):
+            room = np.minimum(
+                np.log2(np.maximum(elements.max(), 1e-30) / np.maximum(elements, 1e-30)),
+                np.log2(np.maximum(rows.max(), 1e-30) / np.maximum(rows, 1e-30)),
+            )
+            room = np.floor(room)
+            # The largest weight that must remain, and the factor that brings each channel below it.
+            least = (columns * np.exp2(-room)).max()
+            if least <= 0:
+                continue
+            exponents = np.ceil(np.log2(np.maximum(columns, 1e-30) / least))
+        factors = np.exp2(np.clip(exponents, 0, room))
+        real[first] = Weights(
+            weights=writer.weights * factors.reshape(-1, *(1,) * (writer.weights.ndim - 1)),
+            bias=writer.bias * factors,
+        )
+        scaled = by_channel / factors
+        if reader.weights.ndim == 2:
+            scaled = scaled.swapaxes(1, 2)
+        real[second] = Weights(weights=scaled.reshape(reader.weights.shape), bias=reader.bias)
+        largest[first] = largest[first] * factors
+    return replace(model, real=real)
+
+
+def for_engines(
+    model: MappedModel, instructions: Collection[str], wide: Collection[str] = ()
+) -> MappedModel:
+    """The model as engines with these instructions (keys) can run it: with functions as curves,
+    logistic ones where the unit is lacking, and with maps and weights of bytes, but for integers
+    and the maps ``wide``, where engines multiply bytes and layers have them."""
+    model = in_curves(model, [name for name in LOGISTIC if f"v.{name}[16]" not in instructions])
+    if _PAIRS not in instructions:
+        return model
+    wide = {*model.integers, *model.rounded, *wide}
+    model = in_steps(model, model.network.in_bytes(wide).bits)
+    return replace(model, network=model.network.in_bytes(wide))

@@ -18,7 +18,7 @@ from typing import Any
 
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import ROW_BYTES
+from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES
 
 #: Address bits of the whole chip (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
@@ -69,6 +69,8 @@ class ChipEngines:
             instruction_words=design.pe.instruction_words,
             lines=design.lines,
             on_chip=design.kind == "chip",
+            # The memory of an engine alone, such as a board's, has no banks with rows.
+            alignment=COLUMN_BYTES if design.kind == "engine" else cls.alignment,
         )
 
     def __post_init__(self) -> None:

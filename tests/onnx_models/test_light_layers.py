@@ -33,11 +33,11 @@ from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
-from vip.models.check import model_engines
 
-ENGINES = model_engines("vault")
+ENGINES = ChipEngines.of(design("vault"))
 #: Pixels of a tile's side on the Verilog, and predicted cycles of a layer, at most.
 _SIDE, _MOST = 13, 1e7
 #: What layers of random elements need in place of what calibration finds.

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 import vip
-from microkernels.onnx_models.magnitudes import balanced
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.elements import MAGNITUDE_ERROR
+from microkernels.onnx_models.rewrite import balanced
 from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 from tests.onnx_models.test_mapping import check, mapped

@@ -19,13 +19,13 @@ from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.network import INPUT, Source
 from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibration
+from microkernels.onnx_models.calibrate import Calibration, fraction_for
 from microkernels.onnx_models.importer import map_graph
-from microkernels.onnx_models.magnitudes import fraction_for
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from vip.models.check import model_engines
+from microkernels.runtime.ring import ChipEngines
+from soc.generate.presets import design
 
 WAYS = ("layer", "filter", "exact")
 #: Images of the calibration, and of the error.
@@ -77,7 +77,7 @@ def errors(name: str) -> dict[str, float]:
         (held,) = inputs_of(name, made, seed=seed).values()
         return port.maps(held[:count], count)
 
-    engines = model_engines("vault")
+    engines = ChipEngines.of(design("vault"))
     layout = NetworkLayout(plan_network(model.network, batch=1, engines=engines))
     done = Calibration(model, layout, {INPUT: images(2, _CALIBRATED)})
     x = images(9, _IMAGES)

@@ -26,9 +26,9 @@ from microkernels.networks.parameters import Weights
 from microkernels.networks.recurrent import Recurrent
 from microkernels.nn.element_shape import FUNCTIONS, OPERATIONS
 from microkernels.runtime.compiled import execute
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
-from vip.models.check import model_engines
 from vip.models.layers import _pace
 
 SIZE = MapSize(7, 6, 20)
@@ -102,7 +102,7 @@ def job() -> NetworkJob:
         network,
         weights,
         random.integers(-4000, 4000, (1, 6, 7, 3)),
-        engines=model_engines("vault-logistic"),
+        engines=ChipEngines.of(design("vault-logistic")),
         further={"given": random.integers(-4000, 4000, (1, 6, 7, 20))},
     )
 

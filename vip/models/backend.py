@@ -20,15 +20,13 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibration
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import map_graph
-from microkernels.onnx_models.magnitudes import integer_limits
-from microkernels.onnx_models.model import MappedModel
+from microkernels.onnx_models.model import MappedModel, integer_limits
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import design
-
-from .check import model_engines
 
 _PRESET = "vault-logistic"
 
@@ -59,7 +57,7 @@ class VipRep(BackendRep):
         if not all(array.dtype.kind in "biufV" for array in tensors.values()):
             raise ModelError("inputs must be tensors of numbers")
         model = self._mapped(tensors)
-        engines = model_engines(_PRESET)
+        engines = ChipEngines.of(design(_PRESET))
         maps = {port.layer: port.maps(tensors[port.tensor], model.batch) for port in model.inputs}
         plan = plan_network(model.network, batch=model.batch, engines=engines)
         done = Calibration(model, NetworkLayout(plan), maps)

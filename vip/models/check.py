@@ -1,28 +1,22 @@
 """The verb ``check`` of models: what is supported, and predicted cycles and memory."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.jobs import NetworkLayout
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import RefusedError
-from microkernels.onnx_models.importer import Importer, map_graph
-from microkernels.onnx_models.model import MappedModel
-from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import load_proto, part_of, read_graph
-from microkernels.onnx_models.rewrite import in_curves, in_steps
+from microkernels.onnx_models.read import part_of
+from microkernels.onnx_models.rewrite import for_engines
 from microkernels.runtime.ring import ChipEngines
-from pe.config import PAIRS, PeConfig
 from soc.generate.presets import design
 from support.errors import Shown, VipError
 from vip.progress import Progress, silent
 
 from .layers import LayerFigures, planned_layers
-from .reference import OnnxModel, check_mapping, mixed_images
+from .reference import check_mapping, read_model
 
 #: Clock of the thesis's machine, in GHz.
 _CLOCK_GHZ = 1.25
@@ -80,79 +74,6 @@ class ModelCheck(Shown):
         }
 
 
-def model_engines(preset: str) -> ChipEngines:
-    """The engines of a preset, as planners of models know them.
-
-    Raises:
-        ConfigurationError: no such preset.
-    """
-    config = design(preset)
-    engines = ChipEngines.of(config)
-    if isinstance(config, PeConfig):
-        # The memory of an engine alone, such as a board's, has no banks with rows.
-        engines = replace(engines, alignment=COLUMN_BYTES)
-    return engines
-
-
-def read_model(path: Path | bytes, batch: int | None) -> tuple[Importer, OnnxModel | None]:
-    """What of a model is supported, and the model in onnxruntime, if all of it is.
-
-    Parameters:
-        path: ONNX file, or its contents.
-        batch: as of :func:`vip.models.compile.compile_model`.
-
-    Raises:
-        ModelError: the file holds no model, or one of unknown sizes or that can't be run.
-        OSError: it can't be read.
-    """
-    graph = read_graph(load_proto(path), batch=batch)
-    importer = map_graph(graph, OPERATORS)
-    if importer.model is None:
-        return importer, None
-    session = OnnxModel(path)
-    if mixed := mixed_images(path, session, graph):
-        importer.refused, importer.model = [mixed], None
-        return importer, None
-    return importer, session
-
-
-def for_machine(preset: str, model: MappedModel, wide: Collection[str] = ()) -> MappedModel:
-    """The model as a machine can run it: with functions as curves, logistic ones where its engines
-    lack the unit, and with maps and weights of bytes, but for integers and the maps ``wide``, where
-    they multiply bytes and layers have them."""
-    keys = {name: f"v.{name}[16]" for name in LOGISTIC}
-    instructions = design(preset).pe.instructions
-    lacking = [name for name, key in keys.items() if key not in instructions]
-    model = in_curves(model, lacking)
-    if PAIRS not in instructions:
-        return model
-    wide = {*model.integers, *model.rounded, *wide}
-    model = in_steps(model, model.network.in_bytes(wide).bits)
-    return replace(model, network=model.network.in_bytes(wide))
-
-
-def long_program(preset: str, layout: NetworkLayout) -> str:
-    """Which layer's program does not fit the engines' instruction buffer; "": all fit.
-
-    Programs grow with the window of a convolution and with the pieces of a curve, of which there
-    are as many as there may be before calibration; those of small windows are not written.
-    """
-    room = design(preset).pe.instruction_words
-    for layer in layout.plan.network.layers:
-        if layer.long_program is None:
-            continue
-        cause, estimate = layer.long_program
-        if estimate <= room:
-            continue
-        words = max(len(launch.program.words) for launch in layout.launches_of(layer.name))
-        if words > room:
-            return (
-                f"{layer.name}: {cause} needs a program of {words} words, but "
-                f"the engines of {preset} have an instruction buffer of {room}"
-            )
-    return ""
-
-
 def check_model(
     model: Path | str,
     *,
@@ -175,7 +96,8 @@ def check_model(
         VipError: no model, sizes that are not known, or no such machine.
         OSError: the file can't be read.
     """
-    engines = model_engines(preset)
+    config = design(preset)
+    engines = ChipEngines.of(config)
     model = Path(model)
     progress("reading the model")
     content = part_of(model, outputs, shapes or {})
@@ -187,13 +109,13 @@ def check_model(
     if mapped is not None and session is not None:
         progress("comparing with onnxruntime")
         check_mapping(content, session, mapped)
-        mapped = for_machine(preset, mapped)
+        mapped = for_engines(mapped, config.pe.instructions)
         progress("planning")
         try:
             plan = plan_network(mapped.network, batch=images, engines=engines)
             layout = NetworkLayout(plan, keep=False)
             layers = planned_layers(layout, mapped.origins)
-            problem = long_program(preset, layout)
+            problem = layout.long_program(preset)
             used = layout.end
         except VipError as error:
             problem = str(error)

@@ -23,19 +23,32 @@ from microkernels.networks.network import Network
 from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.calibrate import Calibration, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import MappedModel, Ports, carried_inputs, check_carry
+from microkernels.onnx_models.model import (
+    MappedModel,
+    carried_inputs,
+    check_carry,
+    images_of,
+    spread,
+)
 from microkernels.onnx_models.read import part_of
-from microkernels.onnx_models.rewrite import requantised
+from microkernels.onnx_models.rewrite import for_engines, requantised
+from microkernels.runtime.ring import ChipEngines
 from pe.config import PAIRS
 from soc.generate.presets import design
 from support.errors import Shown
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
-from .check import for_machine, long_program, model_engines, read_model
 from .folder import CompiledModel, check_new, save_folder
 from .layers import LayerFigures, planned_layers
-from .reference import OnnxModel, OutputDeviation, check_mapping, onnx_outputs, output_error
+from .reference import (
+    OnnxModel,
+    OutputDeviation,
+    check_mapping,
+    onnx_outputs,
+    output_error,
+    read_model,
+)
 
 #: Images of each input by its name, those of a single input, or a file of either.
 Images = Mapping[str, NDArray[Any]] | NDArray[Any] | Path | str
@@ -142,75 +155,6 @@ def _arrays_in(path: Path) -> dict[str, NDArray[Any]]:
         raise
     except Exception as error:  # NumPy has no exception of its own for broken files.
         raise ModelError(f"{path}: not a file of NumPy arrays: {one_line(error)}") from error
-
-
-def images_of(
-    model: Ports,
-    arrays: Mapping[str, NDArray[Any]],
-    label: str,
-    carried: Collection[str] = (),
-) -> dict[str, NDArray[Any]]:
-    """Images x their shape of each input, by tensor, as the arrays have them.
-
-    Parameters:
-        model: with the inputs. arrays: by tensor; "" or ``x`` is the only input's. The array of an
-            input of a model without a batch may be a single image.
-        label: the data are, for messages.
-        carried: inputs that are left out.
-
-    Raises:
-        ModelError: an array is missing, or of another shape or number of images, or an input of
-            integers has other numbers.
-    """
-    images: dict[str, NDArray[Any]] = {}
-    count = 0
-    for port in model.inputs:
-        if port.tensor in carried:
-            continue
-        values = arrays.get(port.tensor)
-        if values is None and len(model.inputs) - len(carried) == 1:
-            values = arrays.get("", arrays.get("x"))
-        if values is None:
-            names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
-            raise ModelError(f"{label}: there is no array {port.tensor!r}, only {names}")
-        shape = values.shape
-        if shape == port.inner == port.shape:
-            values = values[np.newaxis]
-        if not values.ndim or values.shape[1:] != port.inner or not len(values):
-            raise ModelError(
-                f"{label}: input {port.tensor} needs the shape "
-                f"{' x '.join(map(str, ('images', *port.inner)))}, not "
-                f"{' x '.join(map(str, shape)) or 'a number'}"
-            )
-        if port.integers and values.dtype.kind == "f" and (values != np.rint(values)).any():
-            raise ModelError(f"{label}: input {port.tensor} needs integers")
-        if count and len(values) != count:
-            raise ModelError(f"{label}: inputs of {count} and of {len(values)} images")
-        count = len(values)
-        images[port.tensor] = values
-    return images
-
-
-def spread(
-    model: Ports,
-    arrays: Mapping[str, NDArray[Any]],
-    label: str,
-    carried: Collection[str] = (),
-) -> dict[str, Reals]:
-    """Arrays as images x height x width x channels real numbers of each input, by its layer.
-
-    Parameters:
-        model, arrays, label, carried: as of :func:`images_of`.
-
-    Raises:
-        ModelError: as of :func:`images_of`, or numbers that are not finite.
-    """
-    images = images_of(model, arrays, label, carried)
-    return {
-        port.layer: port.maps(values, len(values), f"{label}, input {port.tensor}")
-        for port in model.inputs
-        if (values := images.get(port.tensor)) is not None
-    }
 
 
 class Trial(NamedTuple):
@@ -401,9 +345,11 @@ class _Compiler:
         progress: Progress,
     ) -> None:
         self.preset = preset
+        config = design(preset)
+        self.engines, self.instructions = ChipEngines.of(config), config.pe.instructions
         self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
         self.read, self.session = _supported(model, batch)
-        self.mapped = for_machine(preset, self.read)
+        self.mapped = for_engines(self.read, self.instructions)
         self.data = data
         self.progress = progress
         check_carry(self.mapped, data.carry)
@@ -414,13 +360,13 @@ class _Compiler:
     def trial(self, wide: Collection[str]) -> Trial:
         """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
-        model = for_machine(self.preset, self.read, wide)
+        model = for_engines(self.read, self.instructions, wide)
         images = self.data.inputs(model)
         self.progress("planning")
-        plan = plan_network(model.network, batch=model.batch, engines=model_engines(self.preset))
+        plan = plan_network(model.network, batch=model.batch, engines=self.engines)
         keep = any(model.network.users(port.layer) for port in model.outputs)
         layout = NetworkLayout(plan, keep=keep)
-        if why := long_program(self.preset, layout):
+        if why := layout.long_program(self.preset):
             raise ModelError(why)
         self.progress("calibrating")
         calibrated = Calibration(model, layout, images)
@@ -430,8 +376,8 @@ class _Compiler:
     def write(self, folder: Path, chosen: Trial, error_in_bytes: float) -> CompileReport:
         """Write the folder of a trial."""
         _, keep, calibrated, compared = chosen
-        model, engines = calibrated.model, model_engines(self.preset)
-        plan = plan_network(calibrated.network, batch=model.batch, engines=engines)
+        model = calibrated.model
+        plan = plan_network(calibrated.network, batch=model.batch, engines=self.engines)
         layout = NetworkLayout(plan, keep=keep)
         compiled = CompiledModel(
             folder=folder,

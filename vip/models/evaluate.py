@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Reals
 from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.model import images_of, spread
 from microkernels.onnx_models.read import load_proto
 from support.errors import Shown, counted
 from support.extras import need
 from vip.progress import Progress, silent
 
-from .compile import Images, images_of, input_arrays, spread
+from .compile import Images, input_arrays
 from .folder import load_folder
 from .reference import onnx_outputs, output_error
 from .run import golden_outputs

@@ -36,7 +36,6 @@ from microkernels.onnx_models.model import Value
 from support.checks import shown
 from support.errors import VipError
 from support.files import naming, read_bytes, write_file
-from vip.output import provenance
 
 
 def network_to_json(network: Network) -> dict[str, Any]:
@@ -274,7 +273,6 @@ def _fill(work: Path, compiled: CompiledModel, model: bytes, layout: NetworkLayo
             path.relative_to(work).as_posix(): sha256(path.read_bytes()).hexdigest()
             for path in files
         },
-        "provenance": provenance(),
     }
     write_file(work / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
 

@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.errors import ModelError, RefusedError, one_line
-from microkernels.onnx_models.magnitudes import with_norms
-from microkernels.onnx_models.model import MappedModel, Value, of_images, real_layers
-from microkernels.onnx_models.read import OnnxGraph, load_proto
+from microkernels.onnx_models.importer import Importer, map_graph
+from microkernels.onnx_models.model import MappedModel, Value, of_images, real_layers, with_norms
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import OnnxGraph, load_proto, read_graph
 from support.extras import need
 from vip.progress import Progress, silent
 
@@ -264,6 +265,28 @@ def mixed_images(model: Path | bytes, session: OnnxModel, graph: OnnxGraph) -> R
         "not that of each; --batch 1 takes one image at a time"
     )
     return RefusedError(op, node, why)
+
+
+def read_model(path: Path | bytes, batch: int | None) -> tuple[Importer, OnnxModel | None]:
+    """What of a model is supported, and the model in onnxruntime, if all of it is.
+
+    Parameters:
+        path: ONNX file, or its contents.
+        batch: as of :func:`vip.models.compile.compile_model`.
+
+    Raises:
+        ModelError: the file holds no model, or one of unknown sizes or that can't be run.
+        OSError: it can't be read.
+    """
+    graph = read_graph(load_proto(path), batch=batch)
+    importer = map_graph(graph, OPERATORS)
+    if importer.model is None:
+        return importer, None
+    session = OnnxModel(path)
+    if mixed := mixed_images(path, session, graph):
+        importer.refused, importer.model = [mixed], None
+        return importer, None
+    return importer, session
 
 
 def _mixed(

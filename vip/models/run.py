@@ -27,9 +27,11 @@ from microkernels.onnx_models.model import (
     harmless,
     logistic_operands,
     of_images,
+    spread,
     zero_state,
 )
 from microkernels.runtime.job import KernelOutcome
+from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import On, Place
@@ -39,8 +41,7 @@ from support.errors import Shown, counted
 from vip.energy import costs_of, work
 from vip.progress import Progress, counting, naming, silent
 
-from .check import model_engines
-from .compile import Images, input_arrays, spread
+from .compile import Images, input_arrays
 from .folder import CompiledModel, load_folder
 from .layers import LayerFigures, counted_layers, planned_layers
 
@@ -129,7 +130,7 @@ def golden_outputs(
         progress: called with the images so far.
     """
     plan = plan_network(
-        compiled.network, batch=compiled.batch, engines=model_engines(compiled.preset)
+        compiled.network, batch=compiled.batch, engines=ChipEngines.of(design(compiled.preset))
     )
     plan = NetworkLayout(plan, keep=compiled.keep).plan
     elements = elements_of(compiled, inputs)
@@ -242,7 +243,7 @@ def compiled_job(
         compiled.network,
         compiled.weights,
         images,
-        engines=model_engines(compiled.preset),
+        engines=ChipEngines.of(design(compiled.preset)),
         keep=compiled.keep,
         further={**elements, **compiled.constants},
         again=again,

@@ -17,7 +17,7 @@ from microkernels.common.fixed_point import ELEMENT, Elements
 from microkernels.common.memory import Readable
 from microkernels.networks.jobs import NetworkJob
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import zero_state
+from microkernels.onnx_models.model import spread, zero_state
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.suite import Application, suite
 from pe.config import PeConfig
@@ -38,7 +38,7 @@ from support.files import read_bytes
 from support.scratch import scratch_folder
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
-from vip.models.compile import Images, compile_model, input_arrays, spread
+from vip.models.compile import Images, compile_model, input_arrays
 from vip.models.folder import CompiledModel, load_folder, manifest_of
 from vip.models.run import compiled_job, elements_of, model_jobs
 from vip.programs import load_program
