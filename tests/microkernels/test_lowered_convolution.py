@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isa.workspace import WorkspaceError
-from microkernels.apps.lowered_convolution import lowered, lowered_convolution_job
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
+from tests.microkernels.lowered_convolution import lowered, lowered_convolution_job
 
 from .test_suite_kernels import SEEDS, SOME, values
 

@@ -9,13 +9,13 @@ import pytest
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch
-from microkernels.apps.lowered_convolution import lowered_convolution_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.programs import random_program
+from tests.microkernels.lowered_convolution import lowered_convolution_job
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
 
 KEYS = CONFIG.instructions | {"set.ws"}

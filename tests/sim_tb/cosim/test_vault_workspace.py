@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microkernels.apps.lowered_convolution import lowered_convolution_job
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
+from tests.microkernels.lowered_convolution import lowered_convolution_job
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ Apart from ``set.ws`` the program is that of any product.
 import numpy as np
 
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
+from microkernels.apps.array_job import addresses, array_job
+from microkernels.apps.matrix_multiply import matrix_multiply_program
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
@@ -17,9 +19,6 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.nn.product import ProductShape
 from microkernels.runtime.job import KernelJob
-
-from .array_job import addresses, array_job
-from .matrix_multiply import matrix_multiply_program
 
 
 def _workspace(image: Elements, kernel: int, stride: int, padding: int) -> Workspace:
