@@ -2,7 +2,7 @@
 
 import gzip
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,14 +12,16 @@ from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from pe.config import PeConfig
 from soc.generate.generate import verilog as emitted
+from support.cache import ResultCache, content_key
 from support.errors import unknown
 from support.processes import workers
 from synth.errors import SynthesisError
 from synth.netlist import Netlist, join, read_module
-from synth.timing.cell_library import parse_library
+from synth.sram import SramTimes
+from synth.timing.cell_library import CellLibrary, parse_library
+from synth.timing.timer import Timer
 
 from .cell_models import fpga_models, library_models
-from .choice import choose
 from .targets import Target, find_target
 from .units import OPENED, OTHER, EngineUnit, closure, units
 from .yosys import CellCount, Run, run
@@ -103,6 +105,60 @@ def each_unit(
         return tuple(future.result() for future in futures)
 
 
+#: Part of every key: changes with the way of choosing.
+_FORMAT = "2"
+
+#: Maps a module by a recipe.
+Mapped = Callable[[str, int], CellCount]
+#: Joins these results, of one module or of all.
+Joined = Callable[[Mapping[str, CellCount]], Netlist]
+
+
+def choose(
+    keys: Mapping[str, Sequence[str]],
+    mapped: Mapped,
+    joined: Joined,
+    library: CellLibrary,
+    aim_ns: float,
+    glue: Collection[str],
+) -> Mapping[str, int]:
+    """The recipe of each module, cached by content: a unit mapped for speed is up to a half larger
+    than one mapped for area, and most units are not on the longest path.
+
+    The netlist of all starts with the last recipe of each, that for speed. The first that is
+    smaller takes its place if the longest path, with the library's wires, then takes ``aim_ns`` at
+    most, or does not get longer; larger modules come first. Those after it are not mapped.
+
+    Parameters:
+        keys: module -> a hash of what each recipe depends on.
+        glue: modules that contain the others, timed with these only.
+    """
+    cache, key = ResultCache("synthesis/recipes"), content_key(_FORMAT, keys, aim_ns)
+    cached: dict[str, int] | None = cache.known(key)
+    if cached is not None:
+        return cached
+
+    def ns(chosen: Mapping[str, CellCount]) -> float:
+        timer = Timer(joined(chosen), library, SramTimes(library.node_nm), library.wires)
+        return float(timer.end_ns.max(initial=0.0))
+
+    recipes = {module: len(of) - 1 for module, of in keys.items()}
+    chosen = {module: mapped(module, last) for module, last in recipes.items()}
+    limit = max(aim_ns, ns(chosen))
+    for module in sorted(chosen, key=lambda name: -chosen[name].area):
+        for recipe in range(recipes[module]):
+            one = mapped(module, recipe)
+            if one.area >= chosen[module].area or (
+                module not in glue and len(chosen) > 1 and ns({module: one}) > limit
+            ):
+                continue
+            if ns({**chosen, module: one}) <= limit:
+                chosen[module], recipes[module] = one, recipe
+                break
+    cache.keep(key, recipes)
+    return recipes
+
+
 def choose_recipes(
     chosen: Sequence[EngineUnit],
     target: Target,
@@ -111,7 +167,7 @@ def choose_recipes(
     jobs: int | None = None,
 ) -> Mapping[str, int]:
     """The recipe of ``target`` for each module of units: of all units of an engine, the best for
-    their netlist (:func:`synth.physical.choice.choose`); of some, the best for each alone.
+    their netlist (:func:`choose`); of some, the best for each alone.
 
     Nothing is mapped if the target has one recipe.
 

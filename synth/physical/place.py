@@ -1,5 +1,5 @@
 """Placing and routing an engine, one of its units, or the memory of a vault on an FPGA, in steps of
-which :mod:`vip.synthesis.placement` does several at a time."""
+which :mod:`vip.synthesis.area` does several at a time."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synth.netlist import Gate, Netlist
-from synth.physical.choice import choose
+from synth.physical.mapping import choose
 from synth.physical.yosys import CellCount
 from synth.timing.cell_library import parse_library
 from tests.synth.small_library import LIBRARY
@@ -62,7 +62,7 @@ def test_units_are_as_small_as_the_path_across_them_allows(
     assert ("front", 1) not in tried
     assert recipes(2.0) == (0, 0)
     # Not chosen again.
-    monkeypatch.setattr("synth.physical.choice.Timer", None)
+    monkeypatch.setattr("synth.physical.mapping.Timer", None)
     assert recipes(1.45) == (0, 2)
     with pytest.raises(TypeError):
         recipes(1.46)

@@ -6,10 +6,9 @@ from hdl.emission import emit
 from hdl.sram import Sram
 from hdl.sram_macro import SramGeometry
 from synth.physical.mapping import map_module
-from synth.physical.targets import find_target
+from synth.physical.targets import CELLS, GATE_EQUIVALENT_UM2, find_target, liberty_text
 from synth.physical.units import EngineUnit
 from synth.sram import sram_um2
-from synth.timing.liberty import CELLS, GATE_EQUIVALENT_UM2, liberty_text
 
 
 @pytest.mark.parametrize(
