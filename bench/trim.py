@@ -18,8 +18,7 @@ from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ChipEngines
-from microkernels.suite import Application
-from sim_tb.cosim.applications import choose
+from microkernels.suite import Application, choose
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset

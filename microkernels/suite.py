@@ -7,13 +7,14 @@ scikit-learn's digits), otherwise random numbers from a fixed seed. Sizes are ch
 engine finishes within roughly ten thousand cycles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from isa.program import Program
+from isa.run import Launch
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image_job
 from microkernels.apps.digits import (
@@ -42,6 +43,7 @@ from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
+from support.errors import VipError, unknown
 
 _SEED = 1
 _FRACTION = 10
@@ -52,6 +54,9 @@ _WHITE = 255
 _HIGHEST_PIXEL = 16
 #: Fraction of pixels that are wrongly black or white.
 _NOISE = 0.05
+
+#: A launch that takes more cycles is an error.
+_MAX_CYCLES = 100_000_000
 
 _Make = Callable[..., tuple[KernelJob, ...]]
 
@@ -92,6 +97,17 @@ class Application:
         """Its launches, in order. The initial memory of each follows from the golden models of the
         launches before it; the expected outputs follow from its own golden model."""
         return self.make()
+
+    @property
+    def workloads(self) -> tuple[tuple[Launch, bytes], ...]:
+        """Its launches on a simulated engine, each with the memory before it, from address 0 on."""
+        return tuple(
+            (
+                Launch(program=job.program, parameters=job.parameters, max_cycles=_MAX_CYCLES),
+                job.memory,
+            )
+            for job in self.jobs
+        )
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -315,3 +331,19 @@ def lstm() -> tuple[KernelJob, ...]:
     weights = usual_weights(shape, values)
     inputs = values(1.0, 1, shape.batch, shape.inputs)
     return (lstm_job(shape, weights, inputs, fraction=_LSTM_FRACTION, engines=ONE_ENGINE),)
+
+
+class ApplicationError(VipError):
+    """An unknown application; the message names the known ones."""
+
+
+def choose(names: Sequence[str]) -> tuple[Application, ...]:
+    """The applications called ``names`` in the suite's order; all of them if ``names`` is empty.
+
+    Raises:
+        ApplicationError: no application has one of the names.
+    """
+    for name in names:
+        if name not in suite():
+            raise ApplicationError(unknown("application", name, suite()))
+    return tuple(item for item in suite().values() if not names or item.name in names)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.program import Program
-from microkernels.suite import suite
+from microkernels.suite import ApplicationError, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import ApplicationError
 from soc.generate.presets import Design, engine, preset
 from support.errors import Shown, unknown
 from support.processes import workers

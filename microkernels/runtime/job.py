@@ -23,12 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from isa.assembly.disassembler import disassemble
+from isa.compiled.machine import TURN, SimulatedMachine
 from isa.image import DramImage
 from isa.program import NOTHING_DECLARED, Declared, Program
-from isa.run import Launch, RunResult
+from isa.run import Launch, RunError, RunResult
 from isa.table import INSTRUCTIONS, find
 from isa.timing import Hazard
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable
 from support.errors import Shown
@@ -167,6 +168,13 @@ class KernelJob(Shown):
                         f"{place}: the program needs {row.key} (word {address}), which the PEs lack"
                     )
 
+    @property
+    def memory(self) -> bytes:
+        """The memory before the first launch, from address 0 on."""
+        with DramImage(self.end) as memory:
+            self.prepare(memory)
+            return memory.read(0, self.end)
+
     def segments(self) -> list[tuple[int, bytes]]:
         """Address and bytes of each segment that must be in memory before the first launch."""
         written = _Written()
@@ -304,3 +312,49 @@ def simulate(
                     raise KernelError(f"{job.name}: PE {slot}: {why}")
             hazards += [hazard for log in together.hazards for hazard in log.hazards]
         return job.outputs(memory), hazards
+
+
+def execute(
+    job: KernelJob,
+    *,
+    instructions: frozenset[str] = STANDARD,
+    turn: int = TURN,
+) -> KernelOutcome:
+    """Run ``job`` with all its engines and vaults on compiled simulators, without timing.
+
+    The engines take turns on one memory, executing the same number of instructions each. A kernel
+    with correct synchronisation leaves the same values in any order;
+    :mod:`microkernels.runtime.interleave` tries hostile orders and checks hazards.
+
+    Parameters:
+        instructions: keys of the instructions that the engines have.
+        turn: instructions an engine executes per turn, at least 1.
+
+    Raises:
+        KernelError: a program has an instruction that the engines lack, an engine faulted, or the
+            engines are in a deadlock.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    CHECK.at_least("turn", turn, 1)
+    job.check_instructions(instructions)
+    results: dict[str, RunResult] = {}
+    with DramImage(_bytes(job)) as memory:
+        settings = {
+            "address_bits": max(12, (memory.size - 1).bit_length()),
+            "instructions": instructions,
+        }
+        machine = SimulatedMachine(settings, vaults=job.vaults, slots=job.pes, turn=turn)
+        job.prepare(memory)
+        for launch in job.launches:
+            try:
+                results[launch.name] = result = machine.run(launch, memory)
+            except RunError as error:
+                raise KernelError(f"{job.name}: {error}") from None
+            for end in result.faults:
+                place = f"{job.name}: engine {end.slot} of vault {end.vault}"
+                raise KernelError(f"{place}: {end.fault}")
+        return KernelOutcome(job=job, outputs=job.outputs(memory), results=results)
+
+
+def _bytes(job: KernelJob) -> int:
+    return job.end if job.vaults == 1 else job.vaults << job.ring.address_bits

@@ -11,9 +11,8 @@ import pytest
 from PIL import Image
 
 from bench.trim import draw_trims
-from microkernels.suite import Application, suite
+from microkernels.suite import Application, choose, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import choose, workloads
 from soc.generate.presets import preset
 from synth.analysis.contents import Subject
 from synth.errors import TrimError
@@ -75,7 +74,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     (application,) = choose(["bp-copy"])
     counted = preset(application.preset)
     assert counted.counters
-    ((launch, memory),) = workloads(application)
+    ((launch, memory),) = application.workloads
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run: Any = SimpleNamespace(
         launch=launch,
@@ -143,7 +142,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
 
 
 def _unknown(members: Sequence[Application], full: PeConfig) -> list[Subject]:
-    return [Subject(name="one", program=launch.program) for launch, _ in workloads(members[0])]
+    return [Subject(name="one", program=launch.program) for launch, _ in members[0].workloads]
 
 
 def test_rows_are_kept_as_json() -> None:

@@ -10,8 +10,7 @@ from isa.run import Launch
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.job import Golden, KernelJob, execute
 from microkernels.runtime.ring import ChipEngines
 
 ENGINES = [

@@ -32,7 +32,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

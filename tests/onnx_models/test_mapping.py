@@ -16,7 +16,7 @@ from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.model import MappedModel, real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from microkernels.runtime.ring import ChipEngines
 from tests.onnx_models.graphs import model, reference
 

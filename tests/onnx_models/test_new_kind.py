@@ -23,7 +23,7 @@ from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.arrange import straight
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import GraphNode, read_graph
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, calibrated
 from vip.models.folder import network_from_json, network_to_json

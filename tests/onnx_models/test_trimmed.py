@@ -10,7 +10,7 @@ from onnx import helper
 import vip
 from isa.image import DramImage
 from microkernels.networks.jobs import NetworkJob
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
 from support.errors import VipError

@@ -25,7 +25,7 @@ from microkernels.networks.network import (
 from microkernels.networks.parameters import Weights
 from microkernels.networks.recurrent import Recurrent
 from microkernels.nn.element_shape import FUNCTIONS, OPERATIONS
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

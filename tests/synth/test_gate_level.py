@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import vip
-from sim_tb.cosim.applications import choose
+from microkernels.suite import choose
 from sim_tb.cosim.board import simulated_pll
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import run_work
@@ -18,10 +18,9 @@ from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.cell_models import fpga_models, library_models
 from synth.physical.mapping import mapped_verilog
-from synth.physical.targets import find_target
+from synth.physical.targets import CELLS, FLIP_FLOP, find_target, liberty_text
 from synth.timing.cell_library import parse_library
 from synth.timing.gate_function import FunctionError, truth_table, verilog_expression
-from synth.timing.liberty import CELLS, FLIP_FLOP, liberty_text
 from tests.soc.four_states.icarus import icarus
 
 LIBRARY = parse_library(liberty_text())

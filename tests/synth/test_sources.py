@@ -7,8 +7,8 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.program import Declared, Numbers, Span
+from microkernels.suite import choose
 from pe.config import PeConfig
-from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import report

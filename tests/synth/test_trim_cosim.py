@@ -9,7 +9,7 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import Launch
-from sim_tb.cosim.applications import choose, workloads
+from microkernels.suite import choose
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
@@ -134,7 +134,7 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
 def test_an_application_with_its_program_in_rom() -> None:
     (application,) = choose(["k-means"])
     full = preset(application.preset)
-    runs = [measure(*work, full) for work in workloads(application)]
+    runs = [measure(*work, full) for work in application.workloads]
     profiles = [
         profile_memory(launch, launch.memories[0], full) for launch in subjects_of(application)
     ]

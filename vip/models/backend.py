@@ -23,7 +23,7 @@ from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.model import MappedModel, integer_limits
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.engine import CosimError
 from soc.generate.presets import design

@@ -6,7 +6,6 @@ from typing import Any
 
 from microkernels.suite import Application
 from pe.config import PeConfig
-from sim_tb.cosim.applications import workloads
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.trim_check import Measured, measure
 from sim_tb.runner.cache import fingerprint
@@ -179,7 +178,7 @@ def fit_application(application: Application, device: Device, step: Step) -> Fil
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
-    runs = [measure(*work, counted, slower=SLOWER) for work in workloads(application)]
+    runs = [measure(*work, counted, slower=SLOWER) for work in application.workloads]
     cut = proved_cut(known_launches([application], full), full, runs)
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), device, runs, step)
 

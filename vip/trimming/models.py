@@ -19,9 +19,8 @@ from microkernels.networks.jobs import NetworkJob
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import spread, zero_state
 from microkernels.runtime.job import Golden, KernelJob, simulate
-from microkernels.suite import Application, suite
+from microkernels.suite import Application, ApplicationError, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import ApplicationError
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import (

@@ -14,7 +14,6 @@ from isa.run import Launch
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import Application, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import memory_of
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck, check_trimmed, measure
 from soc.tile.config import VaultTileConfig
@@ -79,7 +78,7 @@ def subjects_of(application: Application) -> list[Subject]:
     return [
         Subject(
             program=job.program,
-            memories=(memory_of(job),),
+            memories=(job.memory,),
             name=application.name if len(jobs) == 1 else f"{application.name}, launch {number}",
             declared=job.declared,
             parameters=job.parameters,

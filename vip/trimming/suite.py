@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from microkernels.suite import Application, suite
+from microkernels.suite import Application, choose, suite
 from pe.config import PeConfig
-from sim_tb.cosim.applications import choose, workloads
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.recorded import record_again
@@ -63,7 +62,7 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
     # Only the profiled launches have counters, which give the number of bytes moved.
     counted = preset(members[0].preset)
     full = replace(counted, counters=False)
-    works = [work for item in members for work in workloads(item)]
+    works = [work for item in members for work in item.workloads]
     runs = [measure(*work, counted, slower=SLOWER) for work in works]
     before = [measure(*work, full, watched=False) for work in works]
     cut = proved_cut(known_launches(members, full), full, runs)

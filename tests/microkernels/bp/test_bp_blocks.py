@@ -18,8 +18,7 @@ from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_VECTORS, block_fit
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 
 COLUMN = 32

@@ -12,8 +12,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
 from microkernels.bp.smoothness import smoothness_costs
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 
 

@@ -11,8 +11,7 @@ from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 
 

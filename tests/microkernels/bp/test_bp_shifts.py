@@ -15,8 +15,7 @@ from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.shifts.wide import WideShifts
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.common.errors import KernelError
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset

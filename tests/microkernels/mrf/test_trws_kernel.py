@@ -18,9 +18,8 @@ from microkernels.bp.trws.kernel import trws_builder
 from microkernels.bp.trws.order import TrwsShape
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Writable
-from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Schedule, Together
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.runtime.schedules import in_bursts, one_behind, right
 

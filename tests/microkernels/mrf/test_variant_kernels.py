@@ -12,8 +12,7 @@ from microkernels.bp.shifts.wide import WideShifts
 from microkernels.bp.smoothness import smoothness_costs
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
 
 NAMES = ("potts", "linear:2", "quadratic:7", "linear")

@@ -22,7 +22,7 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.nn.element_shape import OPERATIONS
-from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import execute
 from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
 
 #: Of an engine with the logistic unit.

@@ -29,8 +29,7 @@ from microkernels.networks.network import (
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.recurrent import CELLS
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import STANDARD, simulate
+from microkernels.runtime.job import STANDARD, execute, simulate
 from microkernels.runtime.ring import ChipEngines
 
 LITTLE = Network(

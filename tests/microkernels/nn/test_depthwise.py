@@ -18,8 +18,7 @@ from microkernels.nn.depthwise import DepthwiseLayout
 from microkernels.nn.depthwise_plan import DepthwiseShape, depthwise
 from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Golden, KernelJob, simulate
+from microkernels.runtime.job import Golden, KernelJob, execute, simulate
 from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design

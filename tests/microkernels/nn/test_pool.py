@@ -17,8 +17,7 @@ from microkernels.nn.jobs import pool_job
 from microkernels.nn.line import line_program
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.window_shape import PoolShape, pool
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import simulate
+from microkernels.runtime.job import execute, simulate
 
 #: Columns up to which a window takes little time on the simulator in Python.
 _SIMULATED = 500

@@ -9,8 +9,7 @@ from microkernels.apps.digits import CLASSES, load_digits
 from microkernels.apps.kmeans import FRACTION, kmeans_job, moved_centres
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob, simulate
-from microkernels.suite import Application, suite
-from sim_tb.cosim.applications import ApplicationError, choose, workloads
+from microkernels.suite import Application, ApplicationError, choose, suite
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
 from soc.generate.presets import preset
@@ -69,10 +68,10 @@ def test_golden_model_simulator_and_verilog_agree(
 
 def test_applications_have_workloads_of_their_own() -> None:
     for item in suite().values():
-        assert [launch.program for launch, _ in workloads(item)] == [
+        assert [launch.program for launch, _ in item.workloads] == [
             job.program for job in item.jobs
         ]
-        assert all(any(memory) for _, memory in workloads(item))
+        assert all(any(memory) for _, memory in item.workloads)
         assert len(set(item.programs)) == len(item.programs)
 
 

@@ -8,7 +8,7 @@ from bench.clocks import clocks_chip
 from isa.image import DramImage
 from memory.controller.counters import VaultCounter
 from memory.crossing import CounterMirror
-from sim_tb.cosim.applications import choose
+from microkernels.suite import choose
 from sim_tb.cosim.chip import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on

@@ -7,8 +7,7 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.run import Launch
-from microkernels.suite import suite
-from sim_tb.cosim.applications import choose, workloads
+from microkernels.suite import choose, suite
 from soc.generate.generate import generate
 from soc.generate.presets import configuration_text, preset, read_configuration
 from synth.errors import TrimError
@@ -166,7 +165,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
 
 
 def test_windows_hold_the_data_of_every_application():
-    most = max(len(memory) for item in suite().values() for _, memory in workloads(item))
+    most = max(len(memory) for item in suite().values() for _, memory in item.workloads)
     assert (1 << (WINDOW_BITS - 1)) < most <= 1 << WINDOW_BITS
 
 
