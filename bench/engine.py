@@ -26,9 +26,9 @@ from synth.power.power import THESIS_MHZ
 from synth.sram import GATE_UM2
 from vip.energy import MEASURED_ENGINE, STATES
 from vip.preset_list import MEASURED, figure_name
+from vip.synthesis.area import place
 from vip.synthesis.clocks import timing
 from vip.synthesis.layout import layout
-from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, engine_power, record
 
 from .harness.experiment import (

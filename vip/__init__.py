@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from .preset_list import PresetList, presets
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
-    from .reports.collect import Report
-    from .reports.page import report
+    from .reports.page import Report, report
     from .reports.run.page import report_run
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
@@ -145,8 +144,7 @@ _MODULES = {
     "vip.proofs": ("ProofReport", "prove"),
     "vip.output": ("WrittenPage",),
     "vip.reports.run.page": ("report_run",),
-    "vip.reports.collect": ("Report",),
-    "vip.reports.page": ("report",),
+    "vip.reports.page": ("Report", "report"),
     "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),

@@ -2,17 +2,19 @@
 
 import json
 import math
+import random
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hdl.config import ConfigurationError
 from soc.generate.designs import Configuration
 from soc.generate.presets import configuration_json, configuration_of, design
+from support.extras import need
 from support.files import read_bytes
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, find_target
@@ -242,3 +244,84 @@ def _check_value(specification: Specification, path: str, value: Any) -> None:
         else:
             return
     raise SweepError(f"vary.{path}: no configuration allows {value!r}: {problem}")
+
+
+class Search(Protocol):
+    """Batches of choices; :meth:`learn` follows each."""
+
+    def __iter__(self) -> Iterator[list[Choice]]: ...
+
+    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
+        """Take the objectives of the last batch, in its order; None: the configuration failed."""
+
+
+class _Listed:
+    """Choices that are known in advance, as one batch."""
+
+    def __init__(self, choices: list[Choice]) -> None:
+        self._choices = choices
+
+    def __iter__(self) -> Iterator[list[Choice]]:
+        yield self._choices
+
+    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
+        """Do nothing: the choices are fixed."""
+
+
+class _Sampled:
+    """Choices of one of Optuna's samplers, which learn from the objectives."""
+
+    def __init__(self, specification: Specification) -> None:
+        need("optuna", "searches other than grid and random")
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._spec = specification
+        samplers = {"tpe": optuna.samplers.TPESampler, "nsga2": optuna.samplers.NSGAIISampler}
+        self._study = optuna.create_study(
+            directions=["minimize"] * len(specification.objectives),
+            sampler=samplers[specification.method](seed=specification.seed),
+        )
+        self._failed = optuna.trial.TrialState.FAIL
+        self._trials: list[optuna.trial.Trial] = []
+
+    def __iter__(self) -> Iterator[list[Choice]]:
+        left = self._spec.configurations
+        while left > 0:
+            self._trials = [self._study.ask() for _ in range(min(left, self._spec.batch))]
+            left -= len(self._trials)
+            yield [self._choice(trial) for trial in self._trials]
+
+    def _choice(self, trial: Any) -> Choice:
+        # By index, as values may be lists, which Optuna does not take. Indices of numbers have an
+        # order.
+        return {
+            path: values[
+                trial.suggest_int(path, 0, len(values) - 1)
+                if all(type(value) in (int, float) for value in values)
+                else trial.suggest_categorical(path, range(len(values)))
+            ]
+            for path, values in self._spec.vary.items()
+        }
+
+    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
+        for trial, values in zip(self._trials, objectives, strict=True):
+            if values is None:
+                self._study.tell(trial, state=self._failed)
+            else:
+                self._study.tell(trial, list(values))
+
+
+def search(specification: Specification) -> Search:
+    """The search of a specification.
+
+    Raises:
+        MissingExtraError: Optuna is needed but not installed.
+    """
+    if specification.method in ("tpe", "nsga2"):
+        return _Sampled(specification)
+    choices = specification.choices()
+    if specification.method == "random":
+        count = min(specification.configurations, len(choices))
+        choices = random.Random(specification.seed).sample(choices, count)
+    return _Listed(choices)

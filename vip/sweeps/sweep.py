@@ -22,8 +22,7 @@ from vip.executor.work import Task
 from vip.progress import Progress, silent
 
 from .kernels import SweepError
-from .search import search
-from .specification import Choice, Specification, configuration, read_specification
+from .specification import Choice, Specification, configuration, read_specification, search
 from .table import Row, Summary, pareto, summaries, winner, write_page, write_parquet
 from .tasks import WORK, code_version, task_key
 

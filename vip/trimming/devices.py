@@ -12,7 +12,7 @@ from synth.physical.devices import Device
 from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
 from vip.progress import Progress, naming, silent
-from vip.synthesis.placement import place
+from vip.synthesis.area import place
 
 from .filling import CLOCK_MHZ
 from .trim import TrimResult

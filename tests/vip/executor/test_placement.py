@@ -13,7 +13,7 @@ from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.nextpnr import Placement
 from tests.vip.here import here
-from vip.synthesis.placement import place
+from vip.synthesis.area import place
 
 SMALL = preset("pe-small")
 
@@ -55,7 +55,7 @@ def mapped(monkeypatch: pytest.MonkeyPatch) -> Mapped:
         return found
 
     monkeypatch.setattr("vip.executor.executor.local", here)
-    monkeypatch.setattr("vip.synthesis.placement.map_design", map_design)
+    monkeypatch.setattr("vip.synthesis.area.map_design", map_design)
     return found
 
 

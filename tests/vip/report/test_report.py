@@ -12,8 +12,7 @@ from synth.physical.corners import CornerTiming
 from synth.physical.devices import PLACED
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
-from vip.reports.collect import Report
-from vip.reports.page import FIGURES, page
+from vip.reports.page import FIGURES, Report, page
 from vip.synthesis.clocks import TimedNetlist
 from vip.synthesis.power import KERNELS
 

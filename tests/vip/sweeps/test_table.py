@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vip.sweeps.search import search
-from vip.sweeps.specification import Specification
+from vip.sweeps.specification import Specification, search
 from vip.sweeps.table import Summary, pareto, summaries, winner, write_parquet
 
 NAMES = ("time_us", "luts")
