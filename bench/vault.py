@@ -93,7 +93,7 @@ def _figure_7_2(only: list[str] | None) -> list[Variant]:
         later = replace(timing, tcl_ns=timing.tcl_ns + ns, tcwl_ns=timing.tcwl_ns + ns)
         config = replace(base, timing=later)
         beyond.append(Variant(name=f"beyond-{ns}-ns", text=f"{ns} ns farther", config=config))
-    every = {each.name: each for each in (*VARIANTS, *beyond) if not each.requesters}
+    every = {variant.name: variant for variant in (*VARIANTS, *beyond) if not variant.requesters}
     return [every[name] for name in chosen(only, every)]
 
 
@@ -258,14 +258,14 @@ def vgg16_layers() -> Iterator[Measurement]:
                 ms += run.cycles * run.tck_ns / 1e6
                 mib += _VAULTS * run.bytes_moved / (1 << 20)
             twice += ms if layer.name in _TWICE else 0.0
-            for each in _BATCHES if alone else (batch,):
-                images = each if alone else 1
+            for size in _BATCHES if alone else (batch,):
+                images = size if alone else 1
                 name = layer.name.replace("pool", "conv").partition("_")[0]
-                key = f"{name}_batch_{each}"
+                key = f"{name}_batch_{size}"
                 before = groups.get(key, (0.0, 0.0))
                 groups[key] = (before[0] + images * ms, before[1] + images * mib)
-                total = totals[each]
-                totals[each] = (total[0] + images * ms, total[1] + images * mib)
+                total = totals[size]
+                totals[size] = (total[0] + images * ms, total[1] + images * mib)
     for key, (ms, mib) in groups.items():
         yield Measurement(f"{key}_ms", ms, "ms", 0.01)
         yield Measurement(f"{key}_mib", mib, "MiB", 0.01)

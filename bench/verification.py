@@ -92,13 +92,13 @@ class _Line:
 def guarded_lines(file: Path) -> tuple[_Line, ...]:
     """Lines of ``file`` that describe hardware under a condition: ``with m.If`` and its like, each
     assignment, and each ``m.next``."""
-    found: dict[int, _Line] = {}
+    lines: dict[int, _Line] = {}
 
     def visit(node: ast.AST, guard: int, inner: int) -> None:
         """Add what is in ``node``: under the condition of line ``guard``, and of line ``inner`` if
         no Python statement chooses between them."""
         if isinstance(node, ast.With) and (opened := _condition(node)):
-            found[opened.lineno] = _Line(opened.lineno, opened.end_lineno or opened.lineno)
+            lines[opened.lineno] = _Line(opened.lineno, opened.end_lineno or opened.lineno)
             guard = inner = opened.lineno
         elif isinstance(node, ast.If | ast.For | ast.While | ast.Match | ast.FunctionDef):
             inner = 0
@@ -106,14 +106,14 @@ def guarded_lines(file: Path) -> tuple[_Line, ...]:
                 guard = 0
         elif guard and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "eq":
             line = _Line(node.lineno, node.end_lineno or node.lineno, inner)
-            found.setdefault(line.first, line)
+            lines.setdefault(line.first, line)
         elif guard and isinstance(node, ast.Assign) and _is_next(node):
-            found[node.lineno] = _Line(node.lineno, node.end_lineno or node.lineno, inner)
+            lines[node.lineno] = _Line(node.lineno, node.end_lineno or node.lineno, inner)
         for child in ast.iter_child_nodes(node):
             visit(child, guard, inner)
 
     visit(ast.parse(file.read_text()), 0, 0)
-    return tuple(found[line] for line in sorted(found))
+    return tuple(lines[line] for line in sorted(lines))
 
 
 def _condition(node: ast.With) -> ast.expr | None:

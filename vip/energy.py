@@ -67,7 +67,7 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
         name: sum(end.counters[name] for end in result.engines)
         for name in ("CYCLES", "VECTOR_BUSY", "STALL_REGISTER", "BYTES_LOADED", "BYTES_STORED")
     }
-    whole = max(result.elapsed_cycles, result.host_cycles) + (result.loading or loading)
+    cycles = max(result.elapsed_cycles, result.host_cycles) + (result.loading or loading)
     running, busy, waiting = (engines[n] for n in ("CYCLES", "VECTOR_BUSY", "STALL_REGISTER"))
     # A cycle may count as both.
     waiting = min(waiting, running - busy)
@@ -81,7 +81,7 @@ def work(config: Configuration, result: RunResult, *, loading: int = 0) -> dict[
         products: busy,
         "waiting": waiting,
         "moving": running - busy - waiting,
-        "halted": whole * config.engines - running,
+        "halted": cycles * config.engines - running,
     }
     if config.lines:
         lines = {

@@ -70,8 +70,8 @@ def prove(
     proofs: dict[str, Proof] = {}
     with workers() as pool:
         tasks = {
-            pool.submit(_proof, _full_for(name, full), each): name
-            for name, each in launches.items()
+            pool.submit(_proof, _full_for(name, full), subjects): name
+            for name, subjects in launches.items()
         }
         progress("proofs", 0, len(tasks))
         for task in as_completed(tasks):
@@ -94,16 +94,16 @@ def _proof(full: PeConfig, launches: Sequence[Subject], progress: Steps | None =
     return prove_trimmed(full, trimmed, progress)
 
 
-def _launches(what: Sequence[Program | Path | str], full: PeConfig) -> dict[str, list[Subject]]:
+def _launches(programs: Sequence[Program | Path | str], full: PeConfig) -> dict[str, list[Subject]]:
     """The programs of each application or file, with what is declared about them."""
     subjects: dict[str, list[Subject]] = {}
-    for number, each in enumerate(what):
-        name = f"program {number}" if isinstance(each, Program) else str(each)
+    for number, program in enumerate(programs):
+        name = f"program {number}" if isinstance(program, Program) else str(program)
         if name in suite():
             subjects[name] = known_launches([suite()[name]], full)
-        elif isinstance(each, Program) or Path(each).is_file():
-            program = load_program(each, full.instruction_words)
-            subjects[name] = [Subject(program=program)]
+        elif isinstance(program, Program) or Path(program).is_file():
+            loaded = load_program(program, full.instruction_words)
+            subjects[name] = [Subject(program=loaded)]
         else:
             raise ApplicationError(f"no such file, and {unknown('application', name, suite())}")
     return subjects

@@ -84,7 +84,7 @@ class Graph:
                 raise KernelError(
                     f"variable {number}: costs of 1 to {MOST_LABELS} labels, not {costs.shape}"
                 )
-        most = [int(abs(costs.astype(np.int64)).max()) for costs in self.costs]
+        largest_costs = [int(abs(costs.astype(np.int64)).max()) for costs in self.costs]
         largest = 0
         for number, edge in enumerate(self.edges):
             ends = edge[:2]
@@ -102,11 +102,11 @@ class Graph:
                 )
             costs = edge.costs.astype(np.int64)
             # A message is a minimum minus another, so within the largest difference.
-            most[ends[0]] += int(abs(costs - costs[:1]).max())
-            most[ends[1]] += int(abs(costs - costs[:, :1]).max())
+            largest_costs[ends[0]] += int(abs(costs - costs[:1]).max())
+            largest_costs[ends[1]] += int(abs(costs - costs[:, :1]).max())
             largest = max(largest, int(abs(costs).max()))
         # A total lacks one message, which is within the bound of the belief.
-        if (bound := max(most, default=0) + largest + room) > HIGHEST:
+        if (bound := max(largest_costs, default=0) + largest + room) > HIGHEST:
             raise KernelError(f"values may reach {bound}, more than 16 bits hold; divide the costs")
 
     def ends(self, step: Step) -> tuple[int, int]:
@@ -123,8 +123,8 @@ class Graph:
     def steps(self) -> tuple[Step, ...]:
         """All messages once: over all edges in order, then back in the opposite order."""
         count = len(self.edges)
-        there = [Step(edge, False) for edge in range(count)]
-        return (*there, *(Step(edge, True) for edge in reversed(range(count))))
+        forwards = [Step(edge, False) for edge in range(count)]
+        return (*forwards, *(Step(edge, True) for edge in reversed(range(count))))
 
 
 def propagate(
@@ -193,8 +193,8 @@ def _next(
 
 def energy(graph: Graph, labels: Sequence[int]) -> int:
     """Costs of a label for each variable, and of those of all edges."""
-    own = sum(int(costs[label]) for costs, label in zip(graph.costs, labels, strict=True))
-    return own + sum(int(edge.costs[labels[edge[0]], labels[edge[1]]]) for edge in graph.edges)
+    alone = sum(int(costs[label]) for costs, label in zip(graph.costs, labels, strict=True))
+    return alone + sum(int(edge.costs[labels[edge[0]], labels[edge[1]]]) for edge in graph.edges)
 
 
 _ARRAYS = {"labels": 1, "costs": 1, "edges": 2, "pairs": 1}
@@ -247,10 +247,10 @@ def _graph(
     ):
         if len(array) != size:
             raise KernelError(f"{name} must be {size} numbers, not {len(array)}")
-    own = np.split(costs, np.cumsum(labels)[:-1])
+    of_variables = np.split(costs, np.cumsum(labels)[:-1])
     of_edges = np.split(pairs, np.cumsum(sizes[:, 0] * sizes[:, 1])[:-1])
     return Graph(
-        tuple(own),
+        tuple(of_variables),
         tuple(
             Edge(first, second, part.reshape(labels[first], labels[second]))
             for (first, second), part in zip(edges.tolist(), of_edges, strict=False)

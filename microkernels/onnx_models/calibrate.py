@@ -65,8 +65,8 @@ def fraction_for(magnitude: float, bits: int) -> int:
     if not np.isfinite(magnitude):
         raise ModelError("a map has infinite numbers on the calibration data")
     # Clipping 32767.5 loses half a unit, like rounding.
-    most = np.iinfo(NUMBERS[bits]).max + 0.5
-    return int(np.clip(np.floor(np.log2(most / magnitude)), _LEAST, _MOST))
+    limit = np.iinfo(NUMBERS[bits]).max + 0.5
+    return int(np.clip(np.floor(np.log2(limit / magnitude)), _LEAST, _MOST))
 
 
 def with_fractions(
@@ -147,7 +147,7 @@ def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
         ends[name] = _ends(real)
         if name in model.curves:
             ranges[name] = _range(model, name, ends[source], real)
-        sources = [maps[each] for each in network.sources[name]] if layer.needs_source else []
+        sources = [maps[one] for one in network.sources[name]] if layer.needs_source else []
         within = layer.peaks(sources, peaks[source], network.sizes[name], model)
         peaks[source] = max(peaks[source], within.source)
         peaks[name] = max(float(np.abs(real).max()), within.inner)
@@ -542,8 +542,8 @@ class Calibration:
         error = self._made_error(layer, sources, formats, real)
         while True:
             start = self._weight_limits[layer.name]
-            most = np.iinfo(NUMBERS[layer.bits]).max + 0.5
-            limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > most))
+            limit = np.iinfo(NUMBERS[layer.bits]).max + 0.5
+            limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > limit))
             if limited > absolute.size * _MOST_LIMITED:
                 return formats
             self._weight_limits[layer.name] = start + 1

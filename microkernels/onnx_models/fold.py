@@ -169,8 +169,8 @@ def _measured(node: "NodeProto", shape: tuple[int, ...]) -> Array:
 def _is_bounded(node: "NodeProto", shapes: Mapping[str, tuple[int, ...] | None]) -> bool:
     """Whether the size of a node's results is known before they are computed."""
     graphs = any(item.HasField("g") or item.graphs for item in node.attribute)
-    known = all(shapes.get(name) is not None for name in node.output if name)
-    return not graphs and (known or node.op_type in _BOUNDED)
+    sized = all(shapes.get(name) is not None for name in node.output if name)
+    return not graphs and (sized or node.op_type in _BOUNDED)
 
 
 def _growth(

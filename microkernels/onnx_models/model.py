@@ -150,8 +150,8 @@ def real_layers(
             return rounded
         if name not in model.rounded:
             return values
-        whole: Reals = np.rint(values)
-        return whole if bits[name] > BYTE_BITS else np.clip(whole, _BYTES.min, _BYTES.max)
+        integers: Reals = np.rint(values)
+        return integers if bits[name] > BYTE_BITS else np.clip(integers, _BYTES.min, _BYTES.max)
 
     maps = {name: stepped(name, values) for name, values in inputs.items()}
     last = {
@@ -219,8 +219,8 @@ def check_integers(
     """
     for layer, (tensor, kind) in model.exact.items():
         low, high = ends[layer]
-        least, most = integer_limits(kind)
-        if low < least or high > most:
+        lowest, highest = integer_limits(kind)
+        if low < lowest or high > highest:
             raise ModelError(
                 f"tensor {tensor}: on the calibration data its integers are from {low:,.0f} to "
                 f"{high:,.0f}, which does not fit {kind}"

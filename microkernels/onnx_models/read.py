@@ -294,9 +294,9 @@ def _replaced(model: "ModelProto") -> "ModelProto":
     # A definition may have operators that are replaced themselves.
     while (names := sorted(set(map(_expanded, model.graph.node)) - {""})) != before:
         # An expansion may depend on the types of tensors; those of constants are known as inputs'.
-        known = {item.name for item in model.graph.input}
+        described = {item.name for item in model.graph.input}
         for tensor in model.graph.initializer:
-            if tensor.name not in known:
+            if tensor.name not in described:
                 kind, dims = tensor.data_type, list(tensor.dims)
                 model.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
         try:
@@ -531,13 +531,13 @@ def _keep(proto: "ModelProto", outputs: Sequence[str]) -> None:
             nodes.append(node)
             needed.update(node.input)
             needed.update(_inside(node))
-    kept: list[tuple[Any, list[Any]]] = [
+    parts: list[tuple[Any, list[Any]]] = [
         (graph.node, nodes[::-1]),
         (graph.output, chosen),
         (graph.input, [item for item in graph.input if item.name in needed]),
         (graph.initializer, [item for item in graph.initializer if item.name in needed]),
     ]
-    for field, items in kept:
+    for field, items in parts:
         copies = [type(item).FromString(item.SerializeToString()) for item in items]
         del field[:]
         field.extend(copies)

@@ -53,12 +53,12 @@ def tally(points: Iterator[Point]) -> Campaign:
     """The outcome of a campaign."""
     number = hung = lost = 0
     first = ""
-    for number, (what, wrong) in enumerate(points, 1):
+    for number, (point, wrong) in enumerate(points, 1):
         if wrong is not None:
             late = isinstance(wrong, TooLong | HostTimeout)
             hung += late
             lost += not late
-            first = first or f"point {number}: {what}: {wrong}"
+            first = first or f"point {number}: {point}: {wrong}"
     return Campaign(points=number, hung=hung, lost=lost, first=first)
 
 
@@ -214,12 +214,12 @@ def line_damage(
         run(host.write(_RUNS, bytes(8)))
         runs = 0
         for _ in range(points):
-            what = "damaged bytes"
+            event = "damaged bytes"
             if rng.random() < _PULLED:
-                what = "the cable pulled"
+                event = "the cable pulled"
                 line.pull(1.0)
             elif rng.random() < _KILLED:
-                what = "the host killed"
+                event = "the host killed"
                 line.frames_left = rng.randrange(12)
             try:
                 wrong = error_of(_count, host, runs, rng)
@@ -231,7 +231,7 @@ def line_damage(
                     None if count in (runs, runs + 1) else CosimError(f"{count} runs, not {runs}")
                 )
                 runs = count
-            yield what, wrong
+            yield event, wrong
         if not line.damage.number:
             yield "the line", CosimError("no byte was damaged")
 

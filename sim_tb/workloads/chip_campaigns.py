@@ -153,13 +153,13 @@ def chip_stalls(config: ChipConfig, job: KernelJob, points: int, seed: int) -> I
             if misuse is Misuse.NOT_READY and rng.random() < 0.5:
                 reads = Kind.READ_REGISTER if registers else Kind.READ_MEMORY
                 operation = replace(operation, kind=reads, data=b"")
-            what = f"{misuse.name} in {operation.kind.name}"
+            event = f"{misuse.name} in {operation.kind.name}"
             wrong = error_of(_stall, chip, operation, job, host)
             chip.reset()
             if wrong is None:
-                what += ", after the reset"
+                event += ", after the reset"
                 wrong = error_of(_check_outputs, job, chip)
-            yield what, wrong
+            yield event, wrong
 
 
 def _stall(chip: ChipSession, operation: Operation, job: KernelJob, host: Host) -> None:
@@ -239,13 +239,13 @@ def chip_errors(
             if rng.random() < _HEALTHY:
                 failing = range(0)
             chip.fail(failing.start, failing.stop)
-            what = str(failing)
+            event = str(failing)
             wrong = error_of(_check_copies, chip, moves, before, failing)
             if wrong is None:
-                what += ", launched again"
+                event += ", launched again"
                 chip.fail(0, 0)
                 wrong = error_of(_check_copies, chip, moves, before, range(0))
-            yield what, wrong
+            yield event, wrong
 
 
 def _moves(rng: random.Random, config: ChipConfig) -> list[_Move]:

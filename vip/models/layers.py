@@ -248,13 +248,13 @@ def _effort(
     launches = int(part.layer.step is not None)
     rounds = part.rounds(batch) * launches
     columns = rounds * -(-tile.width * -(-tile.channels // part.out_depth) // pes)
-    each = part.layer.operations(part) / part.output.elements
+    per_element = part.layer.operations(part) / part.output.elements
     effort = {
         "launches": launches,
         "work": max(0.0, part.cycles - launches * LAUNCH_CYCLES),
         "pixels": rounds * tile.width * tile.height,
         "columns": columns,
-        "chain": columns * each,
+        "chain": columns * per_element,
         "weights": rounds * prod(weights) / layout.plan.engines.vaults,
         **bounds,
     }

@@ -469,9 +469,9 @@ def _differing(
         both[port.tensor] = np.concatenate([values, values * (1 + nudge * signs)])
     exact = onnx_outputs(session, both, inputs=mapped.inputs, outputs=ports, batch=mapped.batch)
     floats = _float_outputs(mapped, numbers, ports, steps=True)
-    whole = replace(mapped, rounded=mapped.rounded & mapped.integers)
-    rounds = bool(mapped.steps) or whole.rounded < mapped.rounded
-    plain = _float_outputs(whole, numbers, ports, steps=False) if rounds else floats
+    unrounded = replace(mapped, rounded=mapped.rounded & mapped.integers)
+    rounds = bool(mapped.steps) or unrounded.rounded < mapped.rounded
+    plain = _float_outputs(unrounded, numbers, ports, steps=False) if rounds else floats
     share = _TOLERANCE + _ENLARGED * mapped.approximation
     logistic = any(layer.transcendental for layer in mapped.network.layers)
     least = _LOGISTIC_ERROR if logistic else 0.0

@@ -98,7 +98,7 @@ def sweep(
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
-    _need_tools(specification, here=scheduler is None)
+    _need_tools(specification, local=scheduler is None)
     searched = search(specification)
     rows: list[Row] = []
     counts = Counter(measured=0, kept=0)
@@ -149,12 +149,12 @@ def _results(
     return [by_key[key] for key in keys]
 
 
-def _need_tools(spec: Specification, *, here: bool) -> None:
+def _need_tools(spec: Specification, *, local: bool) -> None:
     """Check that all packages are installed and, if its tasks run ``here``, their tools."""
     with together():
         for package in ("pyarrow", "plotly"):
             need(package, "sweeps")
-        if not here:
+        if not local:
             return
         if spec.rtl or spec.power:
             need_simulator()

@@ -73,7 +73,7 @@ def fit(
     Example: vip fit bp --no-check
     """
     devices = [find_device(name) for name in device or DEVICES]
-    made = trimmed_to(
+    trimmed = trimmed_to(
         context,
         programs,
         preset_name,
@@ -84,11 +84,11 @@ def fit(
         model={},
         steps={"check": check, "area": False, "prove": False},
     )
-    if made.failure:
-        raise UserError(made.failure)
+    if trimmed.failure:
+        raise UserError(trimmed.failure)
     with shown() as progress:
         fits = fit_devices(
-            made,
+            trimmed,
             devices,
             placements=placements if device or is_given(context, "placements") else 0,
             jobs=jobs,
@@ -96,14 +96,14 @@ def fit(
         )
     _show(", ".join(programs), fits)
     report = {one.device.name: one.to_json() for one in fits}
-    write_json(json, {"devices": report, "trimmed": made.to_json()})
+    write_json(json, {"devices": report, "trimmed": trimmed.to_json()})
 
 
-def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
+def _show(work: str, fits: tuple[DeviceFit, ...]) -> None:
     """Print a row per device, and what each number means."""
     measures = list(dict.fromkeys(name for one in fits for name in one.device.capacity))
     head = ("device", "engines", "limit", *measures, "MHz")
-    rows = table(*head, left=("device", "limit"), title=f"Engines for {what}")
+    rows = table(*head, left=("device", "limit"), title=f"Engines for {work}")
     for one in fits:
         cells = [
             f"{one.needed.get(name, 0):,.10g}" if name in one.device.capacity else ""
@@ -112,9 +112,9 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
         mhz = "?" if one.mhz is None else f"{one.mhz:.1f}" if one.placed else f"{one.mhz:.0f}*"
         rows.add_row(one.device.name, f"{one.engines:,}", one.limit, *cells, mhz)
     console.print(rows)
-    each = max(one.engines_each for one in fits)
-    design = f"vault of {each} engines, whose units are mapped alone"
-    if each == 1:
+    engines = max(one.engines_each for one in fits)
+    design = f"vault of {engines} engines, whose units are mapped alone"
+    if engines == 1:
         design = "engine, mapped as one netlist; vip trim adds up units, each mapped alone"
     console.print(f"{', '.join(measures)}: per {design}", style="dim")
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())

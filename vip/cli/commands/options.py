@@ -157,26 +157,26 @@ def output_option(text: str, callback: Callable[..., Any], metavar: str = "FILE"
     return typer.Option("-o", "--output", metavar=metavar, help=text, callback=callback)
 
 
-def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[str]:
-    """The files in ``given``: neither in ``names`` (each a ``what``) nor similar to one of them.
+def files_beside(kind: str, names: Iterable[str], texts: Iterable[str]) -> list[str]:
+    """The files in ``texts``: neither in ``names`` (each a ``kind``) nor similar to one of them.
 
     Raises:
         UserError: one looks like a name but is neither a name nor a file.
     """
     known, files = list(names), []
-    for name in given:
+    for name in texts:
         if name in known:
             continue
         if not (Path(name).suffix or Path(name).parent.name or Path(name).exists()):
-            raise UserError(f"no such file, and {unknown(what, name, known)}")
+            raise UserError(f"no such file, and {unknown(kind, name, known)}")
         files.append(name)
     return files
 
 
 def liberty_files(value: str | list[str] | None) -> list[Path]:
     """The Liberty files that targets name, as ``liberty:PATH``; for :func:`reading`."""
-    given = [value] if isinstance(value, str) else value or []
-    names = [name.removeprefix(_FLOPS) for name in given]
+    texts = [value] if isinstance(value, str) else value or []
+    names = [name.removeprefix(_FLOPS) for name in texts]
     return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
 
 

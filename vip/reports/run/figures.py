@@ -130,12 +130,12 @@ def layers(content: _Content) -> str:
         fewest = f"{layer['name']}: at least {layer['bound']:,.0f} cycles"
         title = f"{layer['name']} {layer['kind']} {layer['taken']:,} ({layer['use']:.0%})"
         rows.append(Bar(title, parts, (layer["bound"], fewest)))
-    taken = sum(layer["taken"] for layer in every)
-    use = sum(layer["computing"] for layer in every) / taken
+    cycles = sum(layer["taken"] for layer in every)
+    use = sum(layer["computing"] for layer in every) / cycles
     used = {name: colours[name] for name in names.values() if _any_part(rows, name)}
     longest = max(max(layer["taken"], layer["bound"]) for layer in every)
     note = (
-        f"Cycles of each layer with the moves before it, {taken:,} in all, and in brackets the "
+        f"Cycles of each layer with the moves before it, {cycles:,} in all, and in brackets the "
         f"share of the lanes' cycles that multiply and add usefully, {use:.0%} in all. The black "
         "mark is the bound: the fewest cycles by lanes and memory."
     )
@@ -158,7 +158,7 @@ def energy(content: _Content) -> str:
     sums = [sum(layer["costs"][kind] for kind in kinds) for layer in every]
     scale, unit = (1000, "mJ") if sum(sums) >= 1000 else (1, "µJ")
     rows = []
-    for layer, whole in zip(every, sums, strict=True):
+    for layer, total in zip(every, sums, strict=True):
         parts = {
             names[kind]: (
                 layer["costs"][kind],
@@ -166,7 +166,7 @@ def energy(content: _Content) -> str:
             )
             for kind in kinds
         }
-        rows.append(Bar(f"{layer['name']} {whole / scale:.3g} {unit}", parts))
+        rows.append(Bar(f"{layer['name']} {total / scale:.3g} {unit}", parts))
     note = f"{sum(sums) / scale:.4g} {unit} in all, at 28 nm and 0.9 V."
     return figure("Energy by layer", legend(colours) + bars(rows, colours, max(sums)), note)
 
