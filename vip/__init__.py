@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from microkernels.common.builder import KernelBuilder
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
-    from sim_tb.workloads.certificate import ModelCertificate
+    from sim_tb.workloads.certificate import ModelCertificate, certify
     from soc.generate.generate import Generated
     from synth.analysis.contents import Subject
     from synth.power.power import PowerReport
 
     from .browser.build import browser_page
     from .built_models import build_model
-    from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
@@ -118,8 +117,7 @@ __all__ = [
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
     "vip.browser.build": ("browser_page",),
-    "sim_tb.workloads.certificate": ("ModelCertificate",),
-    "vip.cosimulation.certificate": ("certify",),
+    "sim_tb.workloads.certificate": ("ModelCertificate", "certify"),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),

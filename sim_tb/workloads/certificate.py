@@ -15,6 +15,7 @@ from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import bp_job_on, run_on
 from sim_tb.cosim.machine import MachineOptions, Timed
+from sim_tb.runner.build import need_simulator
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
 from sim_tb.workloads.tiles import (
@@ -35,7 +36,7 @@ from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, Variant, run_variant
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 from soc.tile.config import VaultTileConfig
-from support.errors import Shown
+from support.errors import Shown, VipError, unknown
 
 Kind = Literal["memory", "engine", "vault", "chip"]
 
@@ -305,19 +306,31 @@ def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def certify(
-    runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
+    kinds: Sequence[str] = KINDS,
+    *,
+    progress: Callable[[str, float, float | None, str], None] = lambda *_: None,
 ) -> ModelCertificate:
-    """Run each of ``runs`` on the model and on the Verilog; raises the errors of
-    :func:`run_certified`.
+    """Run a fixed set of programs on the timing model and on the Verilog, and compare cycles and
+    counters. ``certify(["engine"]).holds`` does so for the suite's applications.
 
     Parameters:
-        runs: at least one of :func:`certified_runs`.
-        progress: called with the name of each run before it begins.
+        kinds: of machines: "memory", "engine", "vault", "chip".
+        progress: called with the name of each run (:class:`vip.progress.Progress`).
+
+    Raises:
+        VipError: an unknown kind, a run that differs from its golden model, or a model or simulator
+            that can't be built.
     """
+    if not kinds:
+        raise VipError(f"no machine is named; there are: {', '.join(KINDS)}")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise VipError(unknown("machine", kind, KINDS))
+    need_simulator()
+    runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=False))
     rows = []
-    for run in runs:
-        if progress is not None:
-            progress(f"{run.kind} {run.name}")
+    for number, run in enumerate(runs):
+        progress("timing model and Verilog", number, len(runs), f"{run.kind} {run.name}")
         (model, ours), (verilog, theirs) = (run_certified(run, on) for on in ("model", "rtl"))
         differing = {name: ours[name] - theirs[name] for name in ours if ours[name] != theirs[name]}
         rows.append(
@@ -326,5 +339,5 @@ def certify(
             )
         )
     texts = (_COMMENT.sub("", path.read_text(encoding="utf-8")) for path in sources())
-    number = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
-    return ModelCertificate(number=number[:12], rows=tuple(rows))
+    digest = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
+    return ModelCertificate(number=digest[:12], rows=tuple(rows))

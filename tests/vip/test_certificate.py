@@ -11,7 +11,6 @@ from sim_tb.workloads import certificate
 from sim_tb.workloads.certificate import KINDS, certified_runs, run_certified
 from support.errors import VipError
 from vip.cli.app import main
-from vip.cosimulation import certificate as verb
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -25,7 +24,7 @@ def test_equal_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     first = next(certified_runs(["chip"]))
-    monkeypatch.setattr(verb, "certified_runs", lambda *_, **__: [first])
+    monkeypatch.setattr(certificate, "certified_runs", lambda *_, **__: [first])
     report = tmp_path / "c.json"
     assert call(monkeypatch, "--only", "chip", "--json", str(report)) == 0
     assert "1 of 1 runs are equal" in capsys.readouterr().out
