@@ -25,8 +25,7 @@ from microkernels.nn.lstm_shape import (
     usual_weights,
 )
 from microkernels.runtime.barrier import FLAG_GROUP, FlagCode
-from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import KernelJob, simulate
+from microkernels.runtime.job import KernelJob, execute, simulate
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 from noc.routing import route
 from soc.generate.presets import chip_preset
