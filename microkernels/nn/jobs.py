@@ -461,7 +461,7 @@ def lstm_job(
         golden=Golden(model, lazy=alone is None),
         end=layout.end,
         pes=machine.pes,
-        ring=machine if machine.vaults > 1 else None,
+        ring=machine,
         operations=len(x) * shape.operations // (vaults or 1),
         declared=layout.declared,
     )
