@@ -234,12 +234,6 @@ void PeModel::give(MemoryPort& port) {
 }
 
 void PeModel::cycle(MemoryPort& port) {
-    if (m_ports.on) {
-        m_ports.begin(m_load_store.load_mask(), m_load_store.store_mask());
-        m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
-        if (m_load_store.error || !m_usual) return step<false>(port);
-        return step<true>(port);
-    }
     if (!m_slack && m_behind) {
         catch_up();
         m_slack = slack();

@@ -226,7 +226,6 @@ void PeModel::launch() {
 
 EngineResult PeModel::result() {
     catch_up();
-    if (!running()) m_ports.report();
     EngineResult found = {.counters = {},
                           .cycles = m_cycles,
                           .pc = m_fault_pc,

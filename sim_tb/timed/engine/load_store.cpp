@@ -51,11 +51,10 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
         loaded_index = m_result_index;
         loaded_value = m_result;
         m_response_go = !m_loads_register || !m_result_valid || loaded;
-        if (ports->on && m_loads && !ports->load(load_mask(), load_address(), load_bytes())) m_response_go = false;
         port.response_ready = !m_response_valid || m_response_go;
         m_freed = m_response_valid && m_response_go && m_response.last;
-        error = m_response_valid && m_response.last && m_response.error && m_response_go;
-        arrived = m_loads && m_response.last && m_response_go;
+        error = m_response_valid && m_response.last && m_response.error;
+        arrived = m_loads && m_response.last;
         arrived_entry = m_target.entry;
     }
 
@@ -68,8 +67,6 @@ void LoadStore::look_at_requests(bool request_ready) {
     m_space = !m_formed_valid | m_move;
     m_go = m_working & m_space & (m_opened | m_tag_ready);
     m_taken = m_done = released = grown = false;
-    if (m_go && ports->on)
-        if (const uint64_t m = store_mask()) m_go = ports->store(m, m_now.scratchpad, kWordBytes);
     if (!m_go) return;
     const bool final = m_now.columns == 1;
     m_end = final ? m_now.last : kColumnBytes - 1;
@@ -209,7 +206,6 @@ bool LoadStore::absorb(const ResponseBeat& response) {
 
 bool LoadStore::absorb_early(const ResponseBeat& response) {
     const Target& target = m_targets[response.tag];
-    if (ports->on) return false;
     if (m_response_valid | m_special | m_remembers | response.last | target.store |
         target.is_register)
         return false;

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "history.h"
-#include "scratchpad_ports.h"
 #include "lowering.h"
 #include "timed.inc"
 
@@ -47,23 +46,6 @@ class LoadStore {
           m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1),
           m_history(std::move(history)) {}
 
-    ScratchpadPorts* ports = nullptr;
-    uint64_t load_mask() const {
-        if (!(m_response_valid && !m_target.is_register && !m_target.store)) return 0;
-        const uint32_t address = m_following ? m_behind : m_target.scratchpad;
-        const uint32_t first = m_following ? 0 : m_target.first;
-        const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
-        return ports->mask(address + first, last - first + 1);
-    }
-    uint64_t load_address() const {
-        return (m_following ? m_behind : m_target.scratchpad) + (m_following ? 0 : m_target.first);
-    }
-    uint64_t load_bytes() const {
-        return (m_response.last ? m_target.last : kWordBytes - 1) - (m_following ? 0 : m_target.first) + 1;
-    }
-    uint64_t store_mask() const {
-        return m_working && m_now.store && !m_now.is_register ? ports->mask(m_now.scratchpad, 8) : 0;
-    }
     // Whether it has no requests to make and no register to load: then `respond` does a cycle.
     bool only_responds() const { return !(m_active | m_unlike | m_remembers); }
     // Does a cycle, which takes the response, if any.

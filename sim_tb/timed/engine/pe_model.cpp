@@ -31,8 +31,6 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
       m_sizes(sizes),
       m_vector(engine) {
     m_dispatched.word = &kNothing;
-    m_ports.size = sizes.scratchpad_bytes;
-    m_load_store.ports = &m_ports;
 }
 
 const Step* PeModel::word_at(int64_t pc) const {
@@ -195,16 +193,6 @@ void PeModel::receive() {
 void PeModel::vector_edge(bool handed_on) {
     if (handed_on) execute_vector();
     const uint64_t beats = handed_on ? m_dispatched.beats : 0;
-    if (m_ports.on) {
-        m_waits.vector_busy = handed_on || m_waits.vector_running || m_unwritten > 1;
-        if (m_waits.vector_running) m_unwritten = kVectorLatency - 1;
-        else if (m_unwritten) --m_unwritten;
-        m_ports.end(handed_on, command());
-        m_waits.vector_running = m_ports.running;
-        m_waits.vector_waits = m_ports.waits;
-        m_beats = m_ports.running ? m_ports.cmd[0].beats : 0;
-        return;
-    }
     m_waits.vector_busy = handed_on || m_waits.vector_running || m_unwritten > 1;
     if (m_waits.vector_running) {
         m_unwritten = kVectorLatency - 1;
@@ -378,7 +366,6 @@ void PeModel::step(MemoryPort& port) {
     m_seen = m_load_store.seen();
     m_still = m_load_store.steady();
     m_slack = slack();
-    if (m_ports.on) m_slack = m_frozen = 0, m_still = false;
 }
 
 template <bool kUsual>

@@ -205,22 +205,6 @@ class PeModel {
     uint32_t m_entry = 0;
     Dispatched m_dispatched = {};
 
-    ScratchpadPorts m_ports;
-    PortCommand command() const {
-        const Step& w = *m_dispatched.word;
-        PortCommand c;
-        c.result = m_dispatched.values[0], c.first = m_dispatched.values[1], c.second = m_dispatched.values[2];
-        c.row_bytes = m_dispatched.vl << w.width;
-        c.words = (c.row_bytes + 7) / 8;
-        c.rows = w.matrix ? m_dispatched.mr : 1;
-        c.passes = w.passes;
-        c.beats = m_dispatched.beats;
-        c.width = w.width;
-        c.matrix = w.matrix;
-        c.unary = w.extents[2] == kNoExtent;
-        c.scalar = w.extents[2] == kExtentElement;
-        return c;
-    }
     uint64_t m_counters[kCounters + 1] = {};  // the last one counts cycles without an event
     LoadStore m_load_store;
     Arc m_arc;
