@@ -20,11 +20,11 @@ the group, vector and element of the block; the cells' peepholes and intermediat
 place of chunks of inputs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from math import gcd
-from typing import Protocol
 
 import numpy as np
 
@@ -124,15 +124,14 @@ class LstmWeights:
         )
 
 
-class Draw(Protocol):
-    """Draws elements of the given size around 0 with the standard deviation ``scale``."""
-
-    def __call__(self, scale: float, *size: int) -> Elements: ...
-
-
-def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
+def usual_weights(shape: LstmShape, draw: Callable[..., Elements]) -> LstmWeights:
     """Random weights, scaled so that the functions of a layer of ``shape`` are neither nearly
-    linear nor flat: a sum of products of inputs around 1 is as large as 1.5."""
+    linear nor flat: a sum of products of inputs around 1 is as large as 1.5.
+
+    Parameters:
+        draw: draws elements around 0 with the standard deviation of its first argument, of the size
+            of the others.
+    """
     width = shape.outputs + shape.inputs
     return LstmWeights(
         gates=draw(1.5 / np.sqrt(width), GATES, shape.cells, width),
@@ -144,27 +143,27 @@ def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmState:
-    """State after a step: ``c``, batch x cells; ``y``, batch x outputs, the next step's inputs; and
-    ``m``, batch x cells, from which ``y`` was computed."""
+    """State after a step: ``c``, batch x cells, and ``y``, batch x outputs, the next step's
+    inputs."""
 
     c: Elements
     y: Elements
-    m: Elements
 
     @classmethod
     def start(cls, shape: LstmShape) -> "LstmState":
         """All 0, before the first step."""
-        cells = np.zeros((shape.batch, shape.cells), np.int16)
-        return cls(c=cells, y=np.zeros((shape.batch, shape.outputs), np.int16), m=cells)
+        return cls(
+            c=np.zeros((shape.batch, shape.cells), np.int16),
+            y=np.zeros((shape.batch, shape.outputs), np.int16),
+        )
 
     def checked(self, shape: LstmShape) -> "LstmState":
-        """The same c and y, checked to fit a layer of ``shape``.
+        """The same state, checked to fit a layer of ``shape``.
 
         Raises:
             KernelError: an array of another shape, or values beyond 16 bits.
         """
-        return replace(
-            self,
+        return LstmState(
             c=check_elements("c of the state", self.c, (shape.batch, shape.cells)),
             y=check_elements("y of the state", self.y, (shape.batch, shape.outputs)),
         )
@@ -387,8 +386,9 @@ def lstm_step(
     *,
     fraction: int,
     weight_fraction: int | None = None,
-) -> LstmState:
-    """Golden model of a time step.
+) -> tuple[LstmState, Elements]:
+    """Golden model of a time step: the state after it, and the inputs of the projection, batch x
+    cells.
 
     Parameters:
         plan: how the layer is divided.
@@ -424,7 +424,7 @@ def lstm_step(
         cells.append((math.values["c"], math.values["o"]))
     new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
     if not shape.projected:
-        return LstmState(c=new, y=m, m=m)
+        return LstmState(c=new, y=m), m
     cell_inputs = plan.cell_inputs(m)
     projection = plan.cell_inputs(weights.projection)
     outputs = []
@@ -433,7 +433,7 @@ def lstm_step(
         order = plan.order(number, plan.cell_chunks)
         start = np.zeros(1, np.int16)
         outputs.append(_sums(start, cell_inputs, projection[part], order, of_weights))
-    return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
+    return LstmState(c=new, y=np.concatenate(outputs, axis=1)), m
 
 
 #: Fractions of the scratchpad for the sums and for the inputs.

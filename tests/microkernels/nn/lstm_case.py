@@ -1,7 +1,6 @@
 """Layers of LSTM with drawn elements."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
@@ -11,10 +10,6 @@ def lstm_case(
     shape: LstmShape, values: Callable[..., Elements], *, steps: int = 1
 ) -> tuple[LstmWeights, Elements, LstmState]:
     """Weights, inputs of the steps, and the state before; ``values`` draws elements of a size."""
-    state = replace(
-        LstmState.start(shape),
-        c=values(shape.batch, shape.cells),
-        y=values(shape.batch, shape.outputs),
-    )
+    c, y = values(shape.batch, shape.cells), values(shape.batch, shape.outputs)
     weights = usual_weights(shape, lambda _, *size: values(*size))
-    return weights, values(steps, shape.batch, shape.inputs), state
+    return weights, values(steps, shape.batch, shape.inputs), LstmState(c=c, y=y)
