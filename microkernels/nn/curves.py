@@ -57,8 +57,7 @@ POLYNOMIALS = ("gelu", "erf")
 
 def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
     """Elements that a kernel needs: -1; limit of the magnitude, its offset and factor; 1 as an
-    element; for gelu 1 and 0, for erf the element below 1 as an element; coefficients by descending
-    power.
+    element; for gelu 1 and 0; coefficients by descending power.
 
     Parameters:
         name: one of :data:`COEFFICIENTS`.
@@ -67,7 +66,7 @@ def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
     one, halves = 1 << fraction, _LIMITS[name]
     limit = max(min((halves * one >> 1) - 1, HIGHEST), 1)
     factor = round((1 << UNIT_FRACTION + 2) / halves)
-    further = {"gelu": (1, 0), "erf": (one - 1,)}.get(name, ())
+    further = (1, 0) if name == "gelu" else ()
     return (-1, limit, -(halves * one >> 2), factor, one, *further, *reversed(COEFFICIENTS[name]))
 
 
@@ -106,9 +105,9 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     # The magnitude of tanh is below that of its operand.
     beyond = image
     if name == "erf":
-        # The slope is below 2, so twice the operand exceeds the magnitude.
-        below = numbers[0]
-        near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
+        # The slope is below 2, so twice the operand exceeds the magnitude. The kernel's saturates,
+        # which makes no difference and must not count here.
+        near = np.clip(image, LOWEST // 2, HIGHEST // 2)
         beyond = add(near, near)
     return np.minimum(np.maximum(beyond, multiply(bound, minus, 0)), bound)
 

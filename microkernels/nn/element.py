@@ -472,15 +472,10 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             w.vector("v.s.max", slot, slot, zero)
             w.vector("v.v.sub", result, slot, result)
             return
-        below = places[0]
         w.vector("v.s.mul", result, result, minus)
         w.vector("v.s.add", result, result, magnitude, note="magnitude of the result")
         self._set("fx", 0)
         w.vector("v.s.mul", unit, result, minus)
-        w.vector("v.s.min", slot, slot, below)
-        w.vector("v.s.mul", slot, slot, minus)
-        w.vector("v.s.min", slot, slot, below)
-        w.vector("v.s.mul", slot, slot, minus, note="limited to both sides")
-        w.vector("v.v.add", slot, slot, slot)
+        w.vector("v.v.add", slot, slot, slot, note="beyond the result, whose slope is below 2")
         w.vector("v.v.max", slot, slot, unit)
         w.vector("v.v.min", result, slot, result)

@@ -15,7 +15,7 @@ from tests.microkernels.nn.element_jobs import element_job
 ALL = np.arange(-(1 << 15), 1 << 15).astype(np.int16)
 
 
-@pytest.mark.parametrize("fraction", [2, 6, 11, 12, 13, 14])
+@pytest.mark.parametrize("fraction", [0, 2, 6, 11, 12, 13, 14])
 @pytest.mark.parametrize("name", ["gelu", "erf"])
 def test_every_element_is_within_the_bound(name: str, fraction: int) -> None:
     real = ALL[::7] / 2.0**fraction
