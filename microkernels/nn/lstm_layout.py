@@ -197,19 +197,15 @@ class LstmPart(NamedTuple):
         self._write(memory, self.weights, np.concatenate([stream, again]))
 
     def cells(self, memory: Readable) -> Elements:
-        """The part of c without padding: batch x cells elements."""
-        plan, shape = self.plan, self.plan.shape
+        """The part of c, with padding: vectors x cells of a part."""
+        plan = self.plan
         parts = []
         for member in range(plan.sharers):
             elements = np.frombuffer(
                 memory.read(self.state_of(member), plan.groups * plan.group_bytes), ELEMENT
             ).reshape(plan.groups, plan.group_blocks, plan.vectors, plan.block)
             parts.append(elements.transpose(2, 0, 1, 3).reshape(plan.vectors, plan.cells))
-        return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, plan.cells)]
-
-    def _real(self, total: int, size: int) -> int:
-        """Number of the part's cells or outputs that belong to the layer."""
-        return max(0, min(size, total - self.number * size))
+        return np.concatenate(parts)
 
     @staticmethod
     def _write(memory: Writable, address: int, values: Elements) -> None:
@@ -535,11 +531,12 @@ class LstmLayout:
         pieces = np.frombuffer(b"".join(values), ELEMENT)
         by_chunk = pieces.reshape(self.steps, plan.sharers, plan.y_chunks, plan.vectors, plan.chunk)
         y = by_chunk.transpose(0, 1, 3, 2, 4).reshape(self.steps, self._vectors, -1)
-        c = np.zeros((plan.shape.batch, plan.shape.cells), ELEMENT)
+        c = np.zeros((self._vectors, plan.parts * plan.cells), ELEMENT)
         for number in self._numbers:
             part = slice(number * plan.cells, (number + 1) * plan.cells)
             c[:, part] = self.part(number).cells(memory)
-        return self.results(y[:, : plan.shape.batch, : plan.shape.outputs], c)
+        shape, batch = plan.shape, slice(plan.shape.batch)
+        return self.results(y[:, batch, : shape.outputs], c[batch, : shape.cells])
 
     def _marks(self, flags: ChunkFlags, number: int, member: int) -> list[int]:
         """Addresses of the flags that an engine of a part marks."""
