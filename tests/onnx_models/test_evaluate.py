@@ -176,7 +176,7 @@ def test_a_model_without_a_batch_gets_an_image_at_a_time(tmp_path: Path) -> None
     report = compiled(tmp_path, made, {"x": x})
     evaluation = vip.evaluate_model(tmp_path / "m", {"x": x})
     assert evaluation.images == 5
-    assert evaluation.error < 1e-3
+    assert evaluation.error < 2e-3
     assert report.outputs[0].error == evaluation.error
 
 
