@@ -151,8 +151,8 @@ def measure(
     Parameters:
         contents: the memory from address 0 on. config: of the engine.
         behaviour: of the memory; None: the default.
-        watched: also determine how many transfers it needs in flight; the engine must then have
-            loads and stores of the scratchpad.
+        watched: also determine how many transfers it needs in flight, unless the engine has none
+            with the scratchpad.
         slower: cycles that fewer transfers in flight may add, as a fraction of the run's.
         progress: called periodically with the cycles so far.
 
@@ -160,7 +160,8 @@ def measure(
         CosimError: the program faults or does not end.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    with PeSimulation(config, watched=watched) as simulation:
+    moves = any(BY_KEY[key].mnemonic in ("ld.sram", "st.sram") for key in config.instructions)
+    with PeSimulation(config, watched=watched and moves) as simulation:
         measured = _run(
             simulation,
             launch,
