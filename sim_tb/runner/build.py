@@ -117,6 +117,8 @@ _SECONDS_PER_MB = 20
 #: Compilation of the simulator: code that runs each cycle or once, and Verilator's library.
 #: -O2 and -O3 take longer to build and gain nothing: Verilator has already optimised.
 _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
+#: The same for code that runs once, if it is in one translation unit with the other.
+_SLOW = f'#pragma GCC optimize ("{_OPTIMISATION["OPT_SLOW"][1:]}")\n'
 
 #: Most Verilog for one translation unit. Up to there, one unit without precompiled headers takes
 #: two thirds of the processor time of many units, and no longer on two processors.
@@ -431,6 +433,9 @@ def _compile(design: Design, work: Path) -> None:
     shares: list[SharedObjects] = []
 
     def lend() -> None:
+        # One unit has these files last.
+        for path in work.rglob("*__Slow.cpp"):
+            write_file(path, _SLOW + path.read_text())
         shared = SharedObjects(work, [*models, main], _compiler(), [*options, *versions])
         shares.append(shared)
         shared.lend()
