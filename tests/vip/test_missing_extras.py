@@ -124,6 +124,7 @@ EXTRAS = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
+    "bench vault",
     "board run ulx3s-85f kernel.s --port none",
     "bench kernels --only fc8 --on model --picture a.png",
     "model certify",

@@ -30,7 +30,8 @@ def free(monkeypatch: pytest.MonkeyPatch):
 
 
 def bp(design: str, **options: object) -> list[RunResult]:
-    scene = api.stereo_pair(config=design, width=16 if design == "tiny" else 6, height=4)
+    width, height = {"pe": (4, 3), "vault": (6, 4), "tiny": (16, 4)}[design]
+    scene = api.stereo_pair(config=design, width=width, height=height)
     outcome = api.cosim_bp(design, scene, iterations=1, **options).outcome
     return list(outcome.results.values())
 

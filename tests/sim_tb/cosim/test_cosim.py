@@ -244,7 +244,7 @@ def test_speed(simulation: PeSimulation, image: DramImage) -> None:
     assert result.cycles_per_second >= 100_000
 
 
-@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 600), (SMALL, 350), (NARROW, 350)])
+@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 300), (SMALL, 200), (NARROW, 200)])
 def test_random_programs(config: PeConfig, programs: int) -> None:
     report = check_programs(config, programs=programs, seed=1)
     assert report.different == ()
@@ -253,9 +253,9 @@ def test_random_programs(config: PeConfig, programs: int) -> None:
 
 
 def test_programs_that_compute_all_the_time() -> None:
-    report = check_programs(SMALL, programs=300, seed=1, make=computing_program)
+    report = check_programs(SMALL, programs=150, seed=1, make=computing_program)
     assert report.different == ()
-    assert report.programs == 300
+    assert report.programs == 150
 
 
 def check_all(programs: Sequence[RandomProgram]) -> RandomReport:

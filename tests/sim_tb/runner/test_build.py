@@ -161,6 +161,10 @@ async def starts(dut):
 """
 
 
+#: A comment that makes a design one of many units.
+LONG = "//" + " " * 1_100_000 + "\n"
+
+
 def compiles(design: Design) -> bool:
     """Whether building ``design`` compiles the runtime library."""
     return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
@@ -170,14 +174,17 @@ def test_the_runtime_library_is_compiled_once(plain: Design) -> None:
     # Here, or for an earlier test.
     build(plain)
     # In one unit or in many.
-    large = replace(plain, verilog={"blocks.sv": BLOCKS + "//" + " " * 1_100_000 + "\n"})
+    large = replace(plain, verilog={"blocks.sv": BLOCKS + LONG})
     assert large.parallel
     assert not plain.parallel
     assert not compiles(large)
-    # And once for designs with blocks.
+
+
+@pytest.mark.slow
+def test_the_runtime_library_is_compiled_once_for_designs_with_blocks(plain: Design) -> None:
     blocks = replace(plain, blocks=("block",))
     build(blocks)
-    assert not compiles(replace(blocks, verilog=large.verilog))
+    assert not compiles(replace(blocks, verilog={"blocks.sv": BLOCKS + LONG}))
 
 
 def test_objects_of_models_are_shared_by_designs_with_equal_headers(
