@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from vip.synthesis.area import place
 from vip.synthesis.clocks import TimedNetlist, timing
 from vip.synthesis.power import KERNELS, engine_power, record
 
-from .run.charts import figure, table
+from .run.charts import Bar, bars, figure, legend, table
 from .run.page import html_page
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _scaling(
         yield label, (chosen, tuple(points))
 
 
-_LOGIC, _MEMORIES, _LONGEST = COLOURS[0], COLOURS[1], COLOURS[3]
+_LOGIC, _MEMORIES = COLOURS[:2]
 _PARTS = {
     "memories": _MEMORIES,
     "clock": COLOURS[4],
@@ -149,8 +150,6 @@ _PARTS = {
 _THESIS_MW = {"bp": 27.0, "conv": 38.0}
 #: Room for the labels at the ends of bars, as a fraction of the axis.
 _ROOM = 0.1
-#: The engine's target clock in MHz.
-_GOAL_MHZ = 1000
 
 
 def area(report: Report, path: Path) -> None:
@@ -181,29 +180,6 @@ def area(report: Report, path: Path) -> None:
         axes.legend(loc="best")
 
 
-def clock(report: Report, path: Path) -> None:
-    """Clock of each unit alone and of the engine in standard cells."""
-    rows = [row for row in report.cells.rows if "fmax_mhz" in row.values]
-    rows.sort(key=lambda row: -row.values["fmax_mhz"])
-    names = [*(row.unit for row in rows), "whole engine"]
-    clocks = [row.values["fmax_mhz"] for row in (*rows, report.cells.total)]
-    with picture(8, 4.8, path) as figure:
-        axes = figure.add_subplot()
-        bars = axes.barh(names, clocks, color=[_LOGIC] * len(rows) + [_LONGEST])
-        axes.bar_label(bars, [f"{value:,.0f}" for value in clocks], padding=3, fontsize=8)
-        axes.margins(x=_ROOM)
-        axes.axvline(
-            _GOAL_MHZ,
-            color="black",
-            linewidth=0.8,
-            linestyle="--",
-            label=f"goal: {_GOAL_MHZ:,} MHz",
-        )
-        axes.set_xlabel("MHz")
-        axes.set_title("Clock by the longest path in Nangate 45 nm, before layout")
-        figure.legend(loc="outside lower center")
-
-
 def power(report: Report, path: Path) -> None:
     """Power by unit for each kernel, at the thesis's node and clock."""
     with picture(9, 5, path) as figure:
@@ -231,35 +207,10 @@ def _power_of(axes: "Axes", kernel: str, report: PowerReport) -> None:
     axes.set_xlabel("mW")
 
 
-def scaling(report: Report, path: Path) -> None:
-    """Area over each parameter that can be chosen."""
-    with picture(9, 5.5, path) as figure:
-        for axes, (label, (present, points)) in zip(
-            figure.subplots(2, 2, sharey=True).flat, report.scaling.items(), strict=True
-        ):
-            names = [f"{value:,}" for value, _, _ in points]
-            memories = [um2 / 1000 for _, _, um2 in points]
-            logic = [um2 / 1000 for _, um2, _ in points]
-            axes.bar(names, memories, 0.6, color=_MEMORIES, label="memories")
-            bars = axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
-            sums = [f"{(one + other) / 1000:.0f}" for _, one, other in points]
-            axes.bar_label(bars, sums, padding=2)
-            chosen = [number for number, point in enumerate(points) if point[0] == present]
-            totals = [memories[number] + logic[number] for number in chosen]
-            axes.bar(chosen, totals, 0.6, fill=False, edgecolor="black", linewidth=1.5)
-            axes.margins(y=_ROOM)
-            axes.set_xlabel(label)
-            axes.set_ylabel("1000 µm²")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        figure.suptitle("Area at 28 nm over one parameter at a time (framed: as chosen)")
-
-
 #: Name of each figure's file, without its ending -> function that draws it, as PNG or SVG.
 FIGURES: Mapping[str, Callable[[Report, Path], None]] = {
     "area": area,
-    "clock": clock,
     "power": power,
-    "scaling": scaling,
 }
 
 
@@ -341,6 +292,24 @@ def _devices(report: Report) -> str:
     return table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
 
 
+def _scaling(report: Report) -> str:
+    """Area over each parameter that can be chosen."""
+    colours = {"memories": _MEMORIES, "logic": _LOGIC}
+    every = [sum(point[1:]) for _, points in report.scaling.values() for point in points]
+    body = legend(colours)
+    for label, (present, points) in report.scaling.items():
+        rows = []
+        for value, *areas in points:
+            chosen = ", as chosen" if value == present else ""
+            parts = {
+                name: (um2, f"{label} {value:,}{chosen}, {name}: {um2:,.0f} µm²")
+                for name, um2 in zip(colours, reversed(areas), strict=True)
+            }
+            rows.append(Bar(f"{value:,}{chosen}", parts))
+        body += f"<h3>{escape(label)}</h3>" + bars(rows, colours, max(every))
+    return body
+
+
 def page(report: Report, figures: Mapping[str, bytes]) -> str:
     """The page's HTML.
 
@@ -357,12 +326,12 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     )
     sections = (
         figure("Area", drawn["area"] + _area(report), f"{MEASURES['area_um2']}."),
-        figure(
-            "Clock in standard cells", _netlists(report) + drawn["clock"] + _clock(report), apart
-        ),
+        figure("Clock in standard cells", _netlists(report) + _clock(report), apart),
         figure("Power", drawn["power"] + _power(report)),
         figure(
-            "Area over parameters", drawn["scaling"], "The datapath's 64 bits are not a parameter."
+            "Area over parameters",
+            _scaling(report),
+            "One parameter at a time, at 28 nm. The datapath's 64 bits are not a parameter.",
         ),
         figure("On FPGAs", _devices(report)),
     )
@@ -385,7 +354,7 @@ def report(
 ) -> Report:
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
-    ``report("pe", "build/report").page`` needs no other file; the figures are beside it as PNG
+    ``report("pe", "build/report").page`` needs no other file; area and power are beside it as PNG
     and SVG. The first call takes about ten minutes; finished units are cached.
 
     Parameters:

@@ -90,6 +90,7 @@ def test_page_holds_everything(report: Report, tmp_path: Path) -> None:
     assert "&lt;pe&gt;" in text
     for words in ("Table 7.4", "LFE5U-85F", "not placed", "issue 1.11 ns", "pJ a step"):
         assert words in text
+    assert "2, as chosen" in text
     rows = [findall("<t[dh]>([^<]*)", row) for row in text.split("<tr>")]
     assert ["generic", "8.2", "none", "none"] in rows
     assert ["nangate45", "82.6", "1,090", "990"] in rows

@@ -86,7 +86,7 @@ def report(
     DRAM bandwidth, links, area before and after trimming, power. It is a single file.
 
     A page about an engine (--preset), DIR/index.html, compares its area with the thesis's and shows
-    clock, power, scaling and devices; the figures are also written as PNG and SVG. The first run
+    clock, power, scaling and devices; area and power are also pictures, PNG and SVG. The first run
     takes about ten minutes; finished units are cached.
 
     Example: vip report bp.json -o bp.html
