@@ -309,24 +309,11 @@ def compile_model(
     progress("reading the model")
     part = part_of(Path(model), outputs, shapes or {})
     data, label = input_arrays(calibration, "the calibration data")
-    compiler = _Compiler(preset, part, batch, _Data(data, label, carry or {}), progress)
+    compiler = _Compiler(preset, part, batch, data, label, carry or {}, progress)
     in_bytes = compiler.trial(())
     chosen = in_bytes if budget is None else within_budget(budget, in_bytes, compiler.trial)
     progress("writing")
     return compiler.write(folder, chosen, in_bytes.error)
-
-
-class _Data(NamedTuple):
-    """Arrays by tensor, what messages call them, and outputs that are inputs of the next image."""
-
-    arrays: Mapping[str, NDArray[Any]]
-    label: str
-    carry: Mapping[str, str]
-
-    def inputs(self, model: MappedModel) -> dict[str, Reals]:
-        """Images of all inputs, by layer."""
-        images = spread(model, self.arrays, self.label, self.carry.values())
-        return images | carried_inputs(model, images, self.carry)
 
 
 class _Compiler:
@@ -341,7 +328,9 @@ class _Compiler:
         preset: str,
         model: Path | bytes,
         batch: int | None,
-        data: _Data,
+        data: Mapping[str, NDArray[Any]],
+        label: str,
+        carry: Mapping[str, str],
         progress: Progress,
     ) -> None:
         self.preset = preset
@@ -350,18 +339,22 @@ class _Compiler:
         self.content = model if isinstance(model, bytes) else read_bytes(model, _MOST_BYTES)
         self.read, self.session = _supported(model, batch)
         self.mapped = for_engines(self.read, self.instructions)
-        self.data = data
-        self.progress = progress
-        check_carry(self.mapped, data.carry)
-        self.arrays = images_of(self.mapped, data.arrays, data.label, data.carry.values())
+        self.label, self.carry, self.progress = label, carry, progress
+        check_carry(self.mapped, carry)
+        self.arrays = images_of(self.mapped, data, label, carry.values())
         progress("comparing with onnxruntime")
-        check_mapping(model, self.session, self.mapped, data.inputs(self.mapped))
+        check_mapping(model, self.session, self.mapped, self._inputs(self.mapped))
+
+    def _inputs(self, model: MappedModel) -> dict[str, Reals]:
+        """Images of all inputs, by layer."""
+        images = spread(model, self.arrays, self.label, self.carry.values())
+        return images | carried_inputs(model, images, self.carry)
 
     def trial(self, wide: Collection[str]) -> Trial:
         """The model with 16 bits in the maps ``wide``."""
         # The model's own steps count where its maps are bytes.
         model = for_engines(self.read, self.instructions, wide)
-        images = self.data.inputs(model)
+        images = self._inputs(model)
         self.progress("planning")
         plan = plan_network(model.network, batch=model.batch, engines=self.engines)
         keep = any(model.network.users(port.layer) for port in model.outputs)
@@ -391,7 +384,7 @@ class _Compiler:
             outputs=model.outputs,
             maps=calibrated.maps,
             keep=keep,
-            carry=self.data.carry,
+            carry=self.carry,
             launches=layout.launches,
         )
         save_folder(compiled, self.content, layout)

@@ -22,7 +22,7 @@ domain of a function.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -380,13 +380,6 @@ _SMALL = 1 / 8
 _MOST_PRODUCTS = 1 << 30
 
 
-class _Difference(NamedTuple):
-    """How far a tensor is from onnxruntime's: difference, and its largest magnitude."""
-
-    error: float
-    largest: float
-
-
 def check_mapping(
     model: Path | bytes,
     session: OnnxModel,
@@ -458,8 +451,9 @@ def _differing(
     mapped: MappedModel,
     numbers: Mapping[str, Reals],
     ports: Sequence[Value],
-) -> dict[str, _Difference]:
-    """The tensors of ``ports`` that differ, in their order."""
+) -> dict[str, tuple[float, float]]:
+    """The tensors of ``ports`` that differ, in their order: by how much, and their largest
+    magnitude in onnxruntime."""
     random = np.random.default_rng(1)
     both: dict[str, Reals] = {}
     for port in mapped.inputs:
@@ -487,7 +481,7 @@ def _differing(
         allowed = share * largest + least + 2 * float(by_steps)
         wrong = finite & (error > allowed + _ENLARGED * change)
         if wrong.any():
-            differing[port.tensor] = _Difference(float(error[wrong].max()), largest)
+            differing[port.tensor] = float(error[wrong].max()), largest
     return differing
 
 
