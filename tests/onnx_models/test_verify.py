@@ -78,7 +78,7 @@ def test_wrong_mappings_are_refused_by_the_first_tensor(
     wrong: Operator,
     first: str,
 ) -> None:
-    monkeypatch.setattr("vip.models.check.OPERATORS", {**OPERATORS, op: wrong})
+    monkeypatch.setattr("vip.models.reference.OPERATORS", {**OPERATORS, op: wrong})
     onnx.save(network(), tmp_path / "m.onnx")
     x = RANDOM.uniform(-1, 1, (3, 2, 6, 6)).astype(np.float32)
     message = (
@@ -175,6 +175,6 @@ def test_coarse_steps_of_a_model_are_its_own(tmp_path: Path, preset: str) -> Non
     report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", preset=preset)
     assert 0.01 < report.outputs[0].error < 0.3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vip.models.check.OPERATORS", {**OPERATORS, "Neg": OPERATORS["Identity"]})
+        patch.setattr("vip.models.reference.OPERATORS", {**OPERATORS, "Neg": OPERATORS["Identity"]})
         with pytest.raises(VipError, match="one of both is wrong"):
             vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "n", preset=preset)
