@@ -292,7 +292,7 @@ def _devices(report: Report) -> str:
     return table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
 
 
-def _scaling(report: Report) -> str:
+def _area_bars(report: Report) -> str:
     """Area over each parameter that can be chosen."""
     colours = {"memories": _MEMORIES, "logic": _LOGIC}
     every = [sum(point[1:]) for _, points in report.scaling.values() for point in points]
@@ -330,7 +330,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
         figure("Power", drawn["power"] + _power(report)),
         figure(
             "Area over parameters",
-            _scaling(report),
+            _area_bars(report),
             "One parameter at a time, at 28 nm. The datapath's 64 bits are not a parameter.",
         ),
         figure("On FPGAs", _devices(report)),
