@@ -57,7 +57,7 @@ def simulate() -> Simulate:
     ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with simulator_of(with_checks(dut)) as simulator:
+            with simulator_of(dut, with_checks) as simulator:
                 if not combinational:
                     simulator.add_clock(1e-9)
                 for domain, period in clocks.items():

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from amaranth.hdl import Elaboratable, Fragment
@@ -11,19 +12,39 @@ from amaranth.sim import Simulator
 from hdl.lines import mark_lines
 from support.coverage import coverage_folder
 from support.files import write_file
+from tests.quick_simulator import renew
+
+Design = TypeVar("Design")
+
+
+@lru_cache(4)
+def design_of(kind: Callable[..., Design], *arguments: Any, **options: Any) -> Design:
+    """``kind(*arguments, **options)``, the same for several simulations: see
+    :func:`simulator_of`."""
+    return kind(*arguments, **options)
 
 
 @contextmanager
-def simulator_of(design: Elaboratable | Fragment) -> Iterator[Simulator]:
-    """A simulator of ``design``. If coverage is measured, its lines are noted at the end.
+def simulator_of(
+    design: Elaboratable, prepare: Callable[[Any], Any] = lambda design: design
+) -> Iterator[Simulator]:
+    """A simulator of what ``prepare`` makes of ``design``. If coverage is measured, its lines are
+    noted at the end.
 
     A line is executed if its condition holds at an edge of a clock, or ever if there is none.
+    Otherwise ``design`` keeps the simulator, which begins anew the next time: it takes longer to
+    make one of an engine than to run a short program on it.
     """
     folder = coverage_folder()
     if not folder:
-        yield Simulator(design)
+        known = vars(design)
+        if "_simulator" in known:
+            renew(known["_simulator"])
+        else:
+            known["_simulator"] = Simulator(prepare(design))
+        yield known["_simulator"]
         return
-    fragment = Fragment.get(design, None)
+    fragment = Fragment.get(prepare(design), None)
     marks = mark_lines(fragment)
     simulator: Any = Simulator(fragment)
     state = simulator._engine._state

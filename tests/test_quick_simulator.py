@@ -1,62 +1,120 @@
 """Amaranth's simulator with quick processes."""
 
+import subprocess
+import sys
+
 import pytest
 from amaranth.hdl import Cat, Const, DriverConflict, Module, Signal, signed
 from amaranth.lib import data
 from amaranth.lib.enum import Enum
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, Signature, flipped
-from amaranth.sim import Simulator, _async, _pyrtl
-from amaranth.sim.pysim import PySimEngine, _PySignalState
+from amaranth.sim import Simulator, _async
+from amaranth.sim.pysim import PySimEngine
 
 from tests import quick_simulator
-from tests.quick_simulator import _CONST, _FLUSH, quick
+from tests.executed_lines import simulator_of
+from tests.quick_processes import quick
+from tests.quick_simulator import _CONST
+
+HEAD = "def run(slot_7=slots[7], slot_12=slots[12], slot_3=slots[3]):\n"
 
 
 def test_what_stays_is_compared_and_slots_are_local() -> None:
     code = (
         "def run():\n    next_7 = slots[7].next\n    next_7 = slots[12].curr\n"
-        "    slots[7].update(next_7, 255)\n    slots[3].write(0, 1, 2)\n"
+        "    slots[3].write(0, 1, en_2)\n    slots[7].update(next_7, 255)\n"
     )
-    assert quick(code) == (
-        "def run(slot_7=slots[7], slot_12=slots[12], slot_3=slots[3]):\n"
-        "    next_7 = slot_7.next\n    next_7 = slot_12.curr\n"
-        "    if slot_7.next != next_7: slot_7.update(next_7, 255)\n    slot_3.write(0, 1, 2)\n"
+    registers = "    next_7 = slot_7.next\n    next_7 = slot_12.curr\n"
+    memory = "    if en_2: slot_3.write(0, 1, en_2)\n"
+    ends = {
+        True: "    if slot_7.next != next_7: slot_7.update(next_7, 255)\n\n",
+        False: "    if slot_7.next != next_7: slot_7.next = next_7; slot_7.pending.add(slot_7)\n\n",
+    }
+    for part, end in ends.items():
+        assert quick(code, lambda number, mask, part=part: part) == (
+            f"{HEAD}{registers}{memory}{end}run.drives = [slots[7]]\n"
+            "run.reads = [slots[7], slots[12], slots[3]]\n"
+        )
+    assert quick("slots[7].update(next_7)\n", lambda *_: False) == "slots[7].update(next_7)\n"
+
+
+def test_wires_are_read_after_they_are_driven() -> None:
+    """But where that goes round, and not what another process drives in part."""
+    code = (
+        "def run():\n    next_1 = 0\n    next_2 = 5\n    next_3 = 0\n    next_4 = 0\n"
+        "    test_0 = slots[2].curr\n    match test_0:\n        case 1:\n"
+        "            next_1 = 3 & slots[3].curr\n    next_2 = slots[9].curr\n"
+        "    next_3 = slots[4].curr\n    next_4 = slots[3].curr + slots[1].curr\n"
+        + "".join(f"    slots[{number}].update(next_{number}, 3)\n" for number in (1, 2, 3, 4))
     )
-    assert quick("slots[7].update(next_7)\n") == "slots[7].update(next_7)\n"
+    whole = quick(code, lambda number, mask: False)
+    driven = whole.index("next_2 = slot_9.curr")
+    tested = whole.index("test_0 = next_2\n")
+    assert driven < tested < whole.index("match test_0:\n        case 1:\n")
+    # In the ring of 3 and 4 one is read as it was.
+    assert whole.index("next_1 = 3 & slot_3.curr") < whole.index("next_3 = slot_4.curr")
+    assert whole.index("next_3 = slot_4.curr") < whole.index("next_4 = next_3 + next_1\n")
+    assert "run.reads = [slots[9], slots[3], slots[4]]" in whole
+    assert "test_0 = slot_2.curr" in quick(code, lambda number, mask: number == 2)
 
 
 def _history() -> list[tuple[int, ...]]:
-    """Of signed and unsigned registers, one of which two domains drive."""
+    """Of signed and unsigned registers, one of which two domains drive, of a memory, and of wires
+    of two modules that read each other's."""
     m = Module()
+    m.submodules.inner = inner = Module()
+    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[1, 2, 3])
+    write, early, late = memory.write_port(), memory.read_port(domain="comb"), memory.read_port()
     count, signed, shared, wire = Signal(4), Signal(range(-8, 8)), Signal(8), Signal(8)
+    down, up, first, given = Signal(8), Signal(8), Signal(8), Signal(8)
     m.d.sync += [count.eq(count + 3), signed.eq(signed - 5), shared[:4].eq(count)]
-    m.d.comb += [shared[4:].eq(count ^ signed), wire.eq(Cat(count, shared))]
+    m.d.comb += [shared[4:].eq(count ^ signed), wire.eq(Cat(count, shared)), down.eq(first + 1)]
+    m.d.comb += [first.eq(wire + given), late.addr.eq(up), early.addr.eq(down >> 1)]
+    m.d.comb += [write.addr.eq(down), write.en.eq(up[0]), write.data.eq(up), late.en.eq(down[1])]
+    with inner.If(down[0]):
+        inner.d.comb += up.eq(down ^ early.data)
+    seen = (count, signed, shared, wire, down, up, first, early.data, late.data)
     values = []
 
     async def bench(ctx) -> None:
-        for _ in range(50):
+        for number in range(50):
+            ctx.set(given, number)
+            ctx.set(given, number // 2)
+            values.append(tuple(ctx.get(each) for each in seen))
             await ctx.tick()
-            values.append(tuple(ctx.get(each) for each in (count, signed, shared, wire)))
+            values.append(tuple(ctx.get(each) for each in seen))
 
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    with simulator_of(m) as simulator:
+        simulator.add_clock(1e-9)
+        simulator.add_testbench(bench)
+        simulator.run()
+    once = list(values)
+    values.clear()
+    with simulator_of(m) as simulator:
+        simulator.add_clock(1e-9)
+        simulator.add_testbench(bench)
+        simulator.run()
+    assert values == once
     return values
 
 
-def test_a_simulation_is_the_same_with_fewer_calls(monkeypatch) -> None:
-    calls = []
-    update = _PySignalState.update
-    monkeypatch.setattr(
-        _PySignalState, "update", lambda *arguments: calls.append(0) or update(*arguments)
-    )
-    quickly, fewer = _history(), len(calls)
-    monkeypatch.setattr(_pyrtl._PythonEmitter, "flush", _FLUSH)
-    assert _history() == quickly
-    assert len(set(quickly)) > 10
-    assert fewer < len(calls) - fewer
+#: What Amaranth's own simulator does, in a process of its own.
+PLAIN = """
+import contextlib
+from amaranth.sim import Simulator
+import tests.test_quick_simulator as own
+own.simulator_of = contextlib.contextmanager(lambda design: iter([Simulator(design)]))
+print(own._history())
+"""
+
+
+def test_a_simulation_is_amaranths() -> None:
+    """Also when its simulator begins anew."""
+    quickly = _history()
+    run = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True)
+    assert run.stdout == f"{quickly}\n"
+    assert len(set(quickly)) > 50
 
 
 def _steps(values: list[int], monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, ...]], int]:

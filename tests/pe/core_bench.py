@@ -8,7 +8,7 @@ from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.core import Pe
 from pe.interface import PeCounter, PeState
-from tests.executed_lines import simulator_of
+from tests.executed_lines import design_of, simulator_of
 from tests.steady_streams import with_checks
 
 CONFIG = PeConfig(
@@ -40,7 +40,7 @@ class Bench:
     """
 
     def __init__(self, latency=5):
-        self.dut = Pe(CONFIG)
+        self.dut = design_of(Pe, CONFIG)
         self.memory = bytearray(1 << CONFIG.address_bits)
         self.latency = latency
         self.errors = set()
@@ -61,7 +61,7 @@ class Bench:
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with simulator_of(with_checks(self.dut)) as simulator:
+            with simulator_of(self.dut, with_checks) as simulator:
                 simulator.add_clock(1e-9)
                 simulator.add_testbench(bench)
                 simulator.run()

@@ -8,7 +8,7 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.scratchpad import Scratchpad, read_roles, write_roles
 from pe.vector.stages import read_cycles
-from tests.executed_lines import simulator_of
+from tests.executed_lines import design_of, simulator_of
 
 NO_VECTOR = frozenset({"halt", "ld.sram[8]", "st.sram[8]"})
 #: Accesses crowd on so many bytes, around the end.
@@ -80,7 +80,7 @@ def _bytes(word: int) -> list[int]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
     size = config.scratchpad_bytes
-    dut = Scratchpad(config)
+    dut = design_of(Scratchpad, config)
     rng = random.Random(seed)
     seen_wraps = seen_holds = 0
     reduced = Capabilities.of(config).reduced

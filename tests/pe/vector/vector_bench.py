@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from isa.table import BY_KEY, VERTICAL, Instruction, Opcode, ReductionOp, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, row_beats
@@ -17,6 +16,7 @@ from pe.config import PeConfig
 from pe.ports import vector_command
 from pe.vector.stages import read_cycles, result_cycles
 from pe.vector.unit import VectorUnit
+from tests.executed_lines import design_of, simulator_of
 from tests.steady_streams import with_checks
 
 WORD = 8
@@ -157,7 +157,7 @@ def run(
     No command may read what an earlier one writes less than ``VECTOR_LATENCY`` cycles ahead.
     Checked: when a command is accepted, beats, busy, and address, data and cycle of every write.
     """
-    dut = VectorUnit(config)
+    dut = design_of(VectorUnit, config)
     caps = Capabilities.of(config).vector
     accepted: list[int] = []
 
@@ -240,11 +240,11 @@ def run(
             cycle += 1
         assert not writes
 
-    sim = Simulator(with_checks(dut))
-    sim.add_clock(1e-9)
-    sim.add_testbench(bench)
-    with nullcontext() if trace is None else sim.write_vcd(str(trace)):
-        sim.run()
+    with simulator_of(dut, with_checks) as sim:
+        sim.add_clock(1e-9)
+        sim.add_testbench(bench)
+        with nullcontext() if trace is None else sim.write_vcd(str(trace)):
+            sim.run()
     return accepted
 
 
