@@ -77,7 +77,9 @@ def test_reads_what_was_written(
 @pytest.mark.parametrize(
     ("flow", "cell", "rams_a_word"),
     [
-        ("synth_xilinx -family xc7 -noiopad -noclkbuf", "RAMB36E1", 1),
+        pytest.param(
+            *("synth_xilinx -family xc7 -noiopad -noclkbuf", "RAMB36E1", 1), marks=pytest.mark.slow
+        ),
         # As the flow of engines: nothing is asked of what is read while it is written.
         ("synth_ecp5 -no-rw-check", "DP16KD", 2),
     ],

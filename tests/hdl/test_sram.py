@@ -110,7 +110,13 @@ def count(found: dict[str, int], *prefixes: str) -> int:
     return sum(number for name, number in found.items() if name.startswith(prefixes))
 
 
-@pytest.mark.parametrize("flow", ["synth_xilinx -family xc7 -noiopad -noclkbuf", "synth_ecp5"])
+FLOWS = [
+    pytest.param("synth_xilinx -family xc7 -noiopad -noclkbuf", marks=pytest.mark.slow),
+    "synth_ecp5",
+]
+
+
+@pytest.mark.parametrize("flow", FLOWS)
 def test_deep_memory_maps_to_block_ram(flow: str, tmp_path: Path) -> None:
     sram = Sram(width=8, depth=512, read_ports=3, write_ports=1, kind="fpga")
     found = cells(sram, flow, tmp_path)
@@ -118,7 +124,7 @@ def test_deep_memory_maps_to_block_ram(flow: str, tmp_path: Path) -> None:
     assert count(found, "RAMB36", "RAM64", "TRELLIS_DPR") == 0
 
 
-@pytest.mark.parametrize("flow", ["synth_xilinx -family xc7 -noiopad -noclkbuf", "synth_ecp5"])
+@pytest.mark.parametrize("flow", FLOWS)
 def test_shallow_memory_maps_to_distributed_ram(flow: str, tmp_path: Path) -> None:
     sram = Sram(width=8, depth=32, read_ports=3, write_ports=2, kind="fpga")
     found = cells(sram, flow, tmp_path)

@@ -77,7 +77,7 @@ def _bytes(word: int) -> list[int]:
         f"-{config.scratchpad_alignment}"
     ),
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
     size = config.scratchpad_bytes
     dut = design_of(Scratchpad, config)

@@ -52,9 +52,17 @@ def test_what_passes_the_smaller_unit_is_the_same() -> None:
     ("sizes", "goal"),
     [
         ({"scratchpad_bytes": 1024}, "what passes lies in the trimmed engine's memories"),
-        ({"address_bits": 20}, "what passes lies in the trimmed engine's memories"),
+        pytest.param(
+            {"address_bits": 20},
+            "what passes lies in the trimmed engine's memories",
+            marks=pytest.mark.slow,
+        ),
         ({"max_vl": 21}, "settings fault where they are beyond limits, nowhere else"),
-        ({"max_mr": 6}, "settings fault where they are beyond limits, nowhere else"),
+        pytest.param(
+            {"max_mr": 6},
+            "settings fault where they are beyond limits, nowhere else",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_check_for_another_size_is_found(sizes: dict[str, int], goal: str) -> None:
@@ -139,7 +147,7 @@ def seeded(text: str, old: str, new: str, place: int) -> str:
         for number, bug in enumerate(SEEDED)
     ],
 )
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("both", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_bug_is_found_in_one_engine_and_in_both(
     bug: tuple[str, str, str, int], both: bool
 ) -> None:

@@ -58,7 +58,7 @@ def failed(found: Proof) -> set[str]:
     return {goal for goals, _ in found.failures for goal in goals}
 
 
-@pytest.mark.parametrize("config", [SUMS, PRODUCTS, EXTREMES])
+@pytest.mark.parametrize("config", [SUMS, PRODUCTS, pytest.param(EXTREMES, marks=pytest.mark.slow)])
 def test_the_results_of_what_is_kept_are_the_same(config: PeConfig) -> None:
     found = prove_vector_unit(FULL, config)
     assert found.holds, failed(found)
@@ -128,7 +128,10 @@ def test_a_needed_operation_that_was_removed_is_found() -> None:
     ("config", "stage", "cell", "broken", "goal"),
     [
         (SUMS, "horizontal.", "$lt", "$gt", "byte "),
-        (PRODUCTS, "vertical.", "$mul", "$add", "output made:vertical.partial"),
+        pytest.param(
+            *(PRODUCTS, "vertical.", "$mul", "$add", "output made:vertical.partial"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_changed_stage_is_found(

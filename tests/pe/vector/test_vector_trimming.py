@@ -59,7 +59,17 @@ def _run(keys: set[str], sram: SramKind, seed: int, repeat: int) -> None:
     run(_config(keys, sram), commands, hostile_memory(rng, 2 * HALF))
 
 
-@pytest.mark.parametrize("name", GROUPS)
+#: Their parts are those of other groups.
+COVERED = {"halves", "no products", "only wide", "element-wise", "pairs and long products"} | {
+    "long sums, short minima",
+    "long products, short minima",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in COVERED else name for name in GROUPS],
+)
 def test_groups(name: str) -> None:
     """With macros: only they have gated clocks."""
     keys = GROUPS[name]

@@ -160,7 +160,7 @@ def run(config: ChipConfig, generation: str, folder: Path) -> None:
     assert json.loads((folder / "found").read_text()) == _expected(config, words, pages)
 
 
-@pytest.mark.parametrize("generation", ["-g2005", "-g2012"])
+@pytest.mark.parametrize("generation", ["-g2005", pytest.param("-g2012", marks=pytest.mark.slow)])
 def test_a_chip_runs_a_program_whatever_it_held_at_power_up(
     generation: str, tmp_path: Path
 ) -> None:
