@@ -9,6 +9,7 @@ from hdl.emission import emit
 from memory.axi.backend import AxiBackend
 from memory.axi.layout import AxiConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
+from tests.executed_lines import design_of
 from tests.memory.axi_memory import AxiMemory, payload
 from tests.memory.port_play import play_requester
 from tests.memory.port_traffic import Requester
@@ -62,7 +63,7 @@ def run(simulate, config, seed, *, accesses, columns=COLUMNS, memory=None, **opt
         tag_bits=config.tag_bits,
         **options,
     )
-    dut = AxiBackend(config)
+    dut = design_of(AxiBackend, config)
     simulate(dut, play_requester(requester, dut.port), serve(model, dut.axi, requester))
     assert not model.ids["aw"] | model.ids["ar"]
     assert model.memory == requester.memory
@@ -99,7 +100,7 @@ def test_counters_tell_what_was_done(simulate, data_bits):
     content = rng.randbytes(32 * COLUMNS)
     memory = AxiMemory(rng, content, data_bits, accept=0.7, answer=0.7)
     requester = Requester(rng, content, range(COLUMNS), accesses=120, tag_bits=5, whole=True)
-    dut = AxiBackend(config)
+    dut = design_of(AxiBackend, config)
     counters = {}
 
     async def read(ctx):

@@ -9,6 +9,7 @@ import pytest
 from memory.config import PagePolicy, VaultConfig
 from memory.controller.controller import Controller
 from memory.timing import DramTiming
+from tests.executed_lines import design_of
 from tests.memory.dram_stub import ALL, Access, bandwidth, random_accesses, run_accesses
 
 #: Small enough to be simulated quickly, with short refresh intervals so that there are many.
@@ -92,7 +93,7 @@ def test_random_accesses_with_random_timing_and_waiting(simulate, seed):
 def test_latency_of_an_idle_vault(simulate):
     # Bank 0 refreshes at once.
     accesses = [Access(SMALL.row_bytes, words=4)]
-    run_accesses(simulate, Controller(SMALL), accesses)
+    run_accesses(simulate, design_of(Controller, SMALL), accesses)
     last_word = accesses[0].answered - accesses[0].accepted
     assert last_word == TIMING.trcd + TIMING.tcl + 7 + 3
 
@@ -115,7 +116,7 @@ def test_access_beyond_the_memory_is_an_error(simulate, rng):
 
 def test_refresh_goes_on_under_load_and_without(simulate):
     busy = [Access(32 * (n % 4), words=4) for n in range(300)]
-    dram = run_accesses(simulate, Controller(SMALL), busy)
+    dram = run_accesses(simulate, design_of(Controller, SMALL), busy)
     cycles = dram.log[-1][0]
     for bank in dram.banks:
         assert bank.refreshes >= cycles // TIMING.trefi - 4

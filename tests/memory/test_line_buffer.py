@@ -1,6 +1,7 @@
 """The line buffer between random requesters, through a crossbar, and a random memory."""
 
 import random
+from functools import lru_cache
 
 import pytest
 
@@ -14,6 +15,7 @@ ADDRESS_BITS = 13
 TAG_BITS = 3
 
 
+@lru_cache(4)
 def make_vault(requesters, *, lines=8, merges=2, memory_bits=ADDRESS_BITS, tag_bits=TAG_BITS):
     """A line buffer behind a crossbar."""
 

@@ -13,6 +13,7 @@ from memory.controller.scheduler import first_stamp, oldest_of, scheduler_member
 from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES, starvation_bound
 from memory.controller.transaction import stamp_bits
 from memory.timing import DramTiming
+from tests.executed_lines import design_of
 from tests.memory.dram_stub import ALL, Access, run_accesses
 
 CONFIG = VaultConfig(banks=4, rows=16, row_bytes=128, transaction_queue=8, tag_bits=5)
@@ -68,7 +69,7 @@ def _set_banks(ctx, dut, **members):
 
 
 def test_first_ready_prefers(simulate):
-    dut = FirstReady(CONFIG)
+    dut = design_of(FirstReady, CONFIG)
 
     async def bench(ctx):
         def issue(**members):
@@ -91,7 +92,7 @@ def test_first_ready_prefers(simulate):
 
 
 def test_first_ready_turns_after_a_group(simulate):
-    dut = FirstReady(CONFIG)
+    dut = design_of(FirstReady, CONFIG)
 
     async def bench(ctx):
         # Reads are always possible in bank 0; a write waits in bank 1.
@@ -119,7 +120,7 @@ def test_first_ready_turns_after_a_group(simulate):
 
 def test_first_ready_timed_turns_when_a_bank_is_ready(simulate):
     """The write that is due can't be given yet: reads go on until its bank's timers allow it."""
-    dut = FirstReady(TIMED)
+    dut = design_of(FirstReady, TIMED)
 
     async def bench(ctx):
         def issue(ready):
@@ -148,7 +149,7 @@ def _set_queue(ctx, dut, order, **members):
 
 
 def test_first_ready_picks(simulate):
-    dut = FirstReady(CONFIG)
+    dut = design_of(FirstReady, CONFIG)
 
     async def bench(ctx):
         def pick(**members):
@@ -167,7 +168,7 @@ def test_first_ready_picks(simulate):
 
 
 def test_first_ready_loses_patience(simulate):
-    dut = FirstReady(CONFIG)
+    dut = design_of(FirstReady, CONFIG)
 
     async def bench(ctx):
         banks = {3: 1, 0: 1, 2: 2}
@@ -188,7 +189,7 @@ def test_first_ready_loses_patience(simulate):
 
 
 def test_in_order(simulate):
-    dut = InOrder(CONFIG)
+    dut = design_of(InOrder, CONFIG)
 
     async def bench(ctx):
         _set_queue(ctx, dut, (3, 0, 2), eligible=0b0101, row_hit=0b0001)

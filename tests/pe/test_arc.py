@@ -2,6 +2,7 @@ import pytest
 
 from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
+from tests.executed_lines import design_of
 
 
 def _range(rng, size):
@@ -27,7 +28,7 @@ def test_against_a_list_of_ranges(simulate, rng, entries, gone, share, grows):
     keys = frozenset(row.key for row in PeConfig().rows if row.mnemonic != gone)
     keys |= {"set.ws"} if grows else set()
     config = PeConfig(instructions=keys, arc_entries=entries)
-    dut = Arc(config)
+    dut = design_of(Arc, config)
     size = config.scratchpad_bytes
 
     async def bench(ctx):
@@ -102,7 +103,7 @@ def test_against_a_list_of_ranges(simulate, rng, entries, gone, share, grows):
 
 def test_largest_transfer_counts_all_its_columns(simulate):
     config = PeConfig()
-    dut = Arc(config)
+    dut = design_of(Arc, config)
 
     async def bench(ctx):
         columns = config.scratchpad_bytes // 32 + 1

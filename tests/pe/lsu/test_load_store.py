@@ -9,6 +9,7 @@ from pe.capabilities import Capabilities
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.lsu.unit import LoadStore
 from pe.ports import load_store_command
+from tests.executed_lines import design_of
 
 DRAM_BYTES = 4096
 
@@ -146,7 +147,7 @@ def test_what_a_failed_access_leaves_is_its_own_bytes_alone(simulate, rng):
 
 def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
     """Random commands, of those allowed, between scratchpad and memory, of which columns fail."""
-    dut = LoadStore(config)
+    dut = design_of(LoadStore, config)
     half = config.scratchpad_bytes // 2
     data = bytearray(rng.randbytes(DRAM_BYTES))
     scratchpad = bytearray(rng.randbytes(config.scratchpad_bytes))
@@ -268,7 +269,7 @@ def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
 
 def test_aligned_columns_leave_back_to_back(simulate):
     """A load of four columns asks for one column a cycle, from three cycles after its command."""
-    dut = LoadStore(PeConfig())
+    dut = design_of(LoadStore, PeConfig())
     times = []
 
     async def bench(ctx):
@@ -301,7 +302,7 @@ def test_narrow_registers_get_what_fits(simulate, rng, widths):
         {"halt", *(f"{name}[{8 << w}]" for w in widths for name in ("ld.reg", "st.reg"))}
     )
     config = PeConfig(instructions=keys, load_store_queue=8, address_bits=12, register_width=bits)
-    dut = LoadStore(config)
+    dut = design_of(LoadStore, config)
     packing = Capabilities.of(config).registers.width
     limit = 1 << (bits - 1)
     loads = []
@@ -369,7 +370,7 @@ def test_narrow_registers_are_stored_with_their_sign(simulate, rng, widths, tran
     keys = {f"st.reg[{8 << w}]" for w in widths}
     keys |= {"ld.sram[8]", "st.sram[8]"} if transfers else set()
     config = PeConfig(instructions=frozenset({"halt", *keys}), address_bits=12, register_width=bits)
-    dut = LoadStore(config)
+    dut = design_of(LoadStore, config)
     packing = Capabilities.of(config).registers.width
     limit = 1 << (bits - 1)
     stores = [(rng.choice(widths), rng.randrange(-limit, limit)) for _ in range(20)]
