@@ -42,7 +42,7 @@ KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
 #: Presets that Verilator looks at for minutes, as it does so for every instance.
 BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
 #: Those and five whose modules others have: engines of vaults, and vaults of chips.
-SLOW = BIG | {"pe", "vault", "vault-int8", "vault-logistic", "vault-small"}
+SLOW = BIG | {"pe", "pe-int8", "vault", "vault-int8", "vault-logistic", "vault-small"}
 
 #: Names of warnings, of those that may be of use here, of Verilator 5.006, which Debian 12 has.
 KNOWN_TO_5_006 = {

@@ -20,6 +20,7 @@ from skimage.io import imsave
 import hdl.emission
 import vip.executor.executor
 from soc.generate.generate import verilog
+from support.cache import build_folder
 from support.extras import _DISTRIBUTIONS
 from tests.vip.bad_inputs.commands import commands
 from vip.models.compile import compile_model
@@ -201,7 +202,13 @@ def start(
         (tmp_path / path.name).symlink_to(path)
     # Verilog that a test before has made would need no Yosys.
     verilog.cache_clear()
-    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "cache"))
+    libraries = build_folder() / "libraries"
+    libraries.mkdir(parents=True, exist_ok=True)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    # Compiled for other tests, too.
+    (cache / "libraries").symlink_to(libraries.absolute())
+    monkeypatch.setenv("VIP_BUILD_DIR", str(cache))
 
     def run(arguments: str, hidden: set[str]) -> tuple[int, str] | None:
         with monkeypatch.context() as without:

@@ -170,6 +170,7 @@ def compiles(design: Design) -> bool:
     return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
 
 
+@pytest.mark.slow
 def test_the_runtime_library_is_compiled_once(plain: Design) -> None:
     # Here, or for an earlier test.
     build(plain)
