@@ -27,7 +27,7 @@ $(INSTALLED): pyproject.toml tests/models.txt
 demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, area, trimming
 	$(BIN)/vip demo
 
-test: $(INSTALLED) ## all tests but the slow ones: 12 to 13 minutes on two cores
+test: $(INSTALLED) ## all tests but the slow ones: 12 minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s each

@@ -24,12 +24,14 @@ Simulate = Callable[..., None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only quick tests (tests/fast.py)")
+    parser.addoption("--plain", action="store_true", help="Amaranth's simulator as it is")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("fast"):
         config.pluginmanager.register(FastRun())
-    quick_simulator.install()
+    if not config.getoption("plain"):
+        quick_simulator.install()
 
 
 def pytest_collection_finish() -> None:

@@ -12,7 +12,7 @@ from amaranth.sim import Simulator
 from hdl.lines import mark_lines
 from support.coverage import coverage_folder
 from support.files import write_file
-from tests.quick_simulator import renew
+from tests import quick_simulator
 
 Design = TypeVar("Design")
 
@@ -38,8 +38,8 @@ def simulator_of(
     folder = coverage_folder()
     if not folder:
         known = vars(design)
-        if "_simulator" in known:
-            renew(known["_simulator"])
+        if "_simulator" in known and quick_simulator.installed:
+            quick_simulator.renew(known["_simulator"])
         else:
             known["_simulator"] = Simulator(prepare(design))
         yield known["_simulator"]

@@ -24,9 +24,14 @@ from amaranth.sim import Simulator, _async, _pyrtl, pysim
 
 from tests.quick_processes import quick
 
+#: Whether simulators of this process are quick.
+installed = False
+
 
 def install() -> None:
     """Let all simulators of this process be quick."""
+    global installed
+    installed = True
     _pyrtl._FragmentCompiler.__call__ = _compile
     _pyrtl.compile = lru_cache(4096)(builtins.compile)
     _pyrtl.PyRTLProcess = Process

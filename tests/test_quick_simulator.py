@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Cat, Const, DriverConflict, Module, Signal, signed
@@ -17,6 +18,7 @@ from tests.executed_lines import simulator_of
 from tests.quick_processes import quick
 from tests.quick_simulator import _CONST
 
+ROOT = Path(__file__).parents[1]
 HEAD = "def run(slot_7=slots[7], slot_12=slots[12], slot_3=slots[3]):\n"
 
 
@@ -115,6 +117,14 @@ def test_a_simulation_is_amaranths() -> None:
     run = subprocess.run([sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True)
     assert run.stdout == f"{quickly}\n"
     assert len(set(quickly)) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["pe", "memory", "noc", "hdl", "soc"])
+def test_hardware_passes_in_amaranths_own_simulator(room: str) -> None:
+    command = [sys.executable, "-m", "pytest", "--plain", "-q", "-m", "not slow", f"tests/{room}"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
 
 
 def _steps(values: list[int], monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[int, ...]], int]:
