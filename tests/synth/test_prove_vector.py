@@ -58,7 +58,7 @@ def failed(found: Proof) -> set[str]:
     return {goal for goals, _ in found.failures for goal in goals}
 
 
-@pytest.mark.parametrize("config", [SUMS, PRODUCTS, pytest.param(EXTREMES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("config", [SUMS, PRODUCTS, EXTREMES])
 def test_the_results_of_what_is_kept_are_the_same(config: PeConfig) -> None:
     found = prove_vector_unit(FULL, config)
     assert found.holds, failed(found)
