@@ -266,7 +266,8 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
         messages: initial messages of the coarse problem; None: all 0.
-        problem, engines, form, cut, choose, damping: as for :func:`bp_job`.
+        engines: as for :func:`bp_job`; a single vault is a chip's.
+        problem, form, cut, choose, damping: as for :func:`bp_job`.
 
     Raises:
         KernelError: as for :func:`bp_job` and :func:`microkernels.bp.golden.coarse_problem`.
@@ -300,7 +301,7 @@ def bp_between_job(
     Parameters:
         problem: with even sides, so that all blocks are full.
         messages: of the coarse level, which copy starts from.
-        engines: of all vaults.
+        engines: of all vaults, which are a chip's.
 
     Raises:
         KernelError: an odd side, messages of the wrong shape, or as :func:`bp_job`.

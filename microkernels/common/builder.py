@@ -518,7 +518,7 @@ class KernelBuilder:
             name: of the text, for messages.
 
         Raises:
-            isa.assembly.syntax.AssemblyError: an instruction that does not exist.
+            isa.assembly.assembler.AssemblyError: an instruction that does not exist.
             KernelError: a constant or variable that :meth:`set_constants` does not set.
         """
         if missing := [constant for constant, _ in self._constants[self._constants_set :]]:

@@ -61,7 +61,7 @@ def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
 
     Parameters:
         name: one of :data:`COEFFICIENTS`.
-        fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
+        fraction: bits of operand and result, 0..:data:`MOST_FRACTION`, of tanh one less.
     """
     one, halves = 1 << fraction, _LIMITS[name]
     limit = max(min((halves * one >> 1) - 1, HIGHEST), 1)
@@ -89,9 +89,9 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
 
     Parameters:
         name: one of :data:`COEFFICIENTS`.
-        image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`.
+        image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`, of tanh one less.
     """
-    CHECK.within("fraction bits", fraction, 0, MOST_FRACTION)
+    CHECK.within("fraction bits", fraction, 0, MOST_FRACTION - (name == "tanh"))
     minus, limit, offset, factor, unity, *numbers = _scalars(polynomial_constants(name, fraction))
     coefficients = numbers[-len(COEFFICIENTS[name]) :]
     magnitude = np.maximum(image, multiply(image, minus, 0))

@@ -17,7 +17,7 @@ from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up, vec
 from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
@@ -405,7 +405,7 @@ def lstm_job(
     *,
     fraction: int,
     weight_fraction: int | None = None,
-    engines: ChipEngines | None = None,
+    engines: ChipEngines = ONE_ENGINE,
     vaults: int | None = None,
     vault: int = 0,
 ) -> KernelJob:
@@ -421,21 +421,23 @@ def lstm_job(
         state: before the first step; None: all 0.
         fraction: fraction bits of all numbers except weights and peepholes, 0..15.
         weight_fraction: of weights and peepholes; None: the same.
-        engines: of the chip; None: four of one vault.
+        engines: of the chip.
         vaults: number that share the layer, of which the chip's only one is ``vault``; it finds
             what others contribute to the inputs of the projection in its memory. None: those of the
             chip.
 
     Raises:
-        KernelError: a shape that does not fit the chip, or data that do not fit the shape.
+        KernelError: a shape that does not fit the chip, data that do not fit the shape, or a
+            ``vault`` of no ``vaults``.
     """
-    machine = engines or ChipEngines()
+    if vaults is None and vault:
+        raise KernelError("vault is one of vaults that share a layer: give vaults, too")
     weights = weights.checked(shape)
     x = check_elements("x", x, ("steps", shape.batch, shape.inputs))
     before = (LstmState.start(shape) if state is None else state).checked(shape)
-    plan = plan_lstm(shape, machine, vaults=vaults)
+    plan = plan_lstm(shape, engines, vaults=vaults)
     alone = None if vaults is None else vault
-    layout = LstmLayout(plan=plan, engines=machine, steps=len(x), alone=alone)
+    layout = LstmLayout(plan=plan, engines=engines, steps=len(x), alone=alone)
     program = lstm_program(layout, fraction=fraction, weight_fraction=weight_fraction)
 
     @cache
@@ -462,8 +464,8 @@ def lstm_job(
         outputs=layout.outputs,
         golden=Golden(lambda: layout.results(*computed()[:2]), lazy=alone is None),
         end=layout.end,
-        pes=machine.pes,
-        ring=machine,
+        pes=engines.pes,
+        ring=engines,
         operations=len(x) * shape.operations // (vaults or 1),
         declared=layout.declared,
     )

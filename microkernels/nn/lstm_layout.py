@@ -285,7 +285,7 @@ class LstmLayout:
         CHECK.at_least("steps", self.steps, 1)
         plan, engines = self.plan, self.engines
         parts = 1 if self.alone is not None else plan.parts
-        if plan.sharers * parts != engines.pes * engines.vaults:
+        if parts % engines.vaults or plan.sharers * (parts // engines.vaults) != engines.pes:
             raise KernelError(
                 f"{counted(parts, 'part')} of {counted(plan.sharers, 'engine')} are not the "
                 f"{counted(engines.pes, 'engine')} of each of {counted(engines.vaults, 'vault')}"
@@ -376,7 +376,7 @@ class LstmLayout:
     @property
     def declared(self) -> Declared:
         """The memory that is fixed by a layer whose engines need no flags: the parameter block."""
-        if self.engines.vaults > 1 or len(self._numbers) > 1:
+        if len(self._numbers) > 1:
             return NOTHING_DECLARED
         block = Span(self.parameters, self._parameter_bytes)
         return Declared(constants=(block,), slots=self.engines.pes)

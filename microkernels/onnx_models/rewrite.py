@@ -13,9 +13,12 @@ A map that the model rounds to steps of a signed byte around 0 is counted in the
 its bytes are the model's: limiting to bytes, which the kernels do, is the model's limit. Weights
 are multiplied by the step of their source and divided by that of their output. They stay the
 model's integers if this factor is a power of two, and are rounded to bytes again otherwise. Maps
-that have the same fraction (:func:`groups`) have one step, the
-largest. Other zero points do not keep integers: a map's step is then the smallest with which bytes
-have the model's range, and a range that begins at 0 is a ReLU.
+that have the same fraction (:func:`groups`) have one step, the largest. Other zero points do not
+keep integers: a map's step is then the smallest with which bytes have the model's range, and a
+range that begins at 0 is a ReLU.
+
+Whatever engines have, weights of two layers are balanced by a power of two for each channel between
+them (:func:`balanced`).
 """
 
 from collections.abc import Collection, Mapping

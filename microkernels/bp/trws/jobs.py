@@ -140,6 +140,8 @@ class _Level:
         block: int | None = None,
         base: int = 0,
     ) -> None:
+        if engines.vaults > 1:
+            raise KernelError(f"TRW-S runs on one vault, not on {engines.vaults}")
         pes = engines.pes
         if block is None:
             block = block_of(problem.width, problem.height, pes)

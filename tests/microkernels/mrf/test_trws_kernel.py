@@ -153,6 +153,8 @@ def test_what_does_not_fit_is_refused() -> None:
         trws_job(problem(3, 3, 128))
     with pytest.raises(KernelError, match="an engine has room for 100"):
         trws_job(problem(3, 3, 16), engines=ChipEngines(pes=1, instruction_words=100))
+    with pytest.raises(KernelError, match="TRW-S runs on one vault, not on 2"):
+        trws_job(problem(3, 3, 4), engines=ChipEngines(columns=2))
     with pytest.raises(KernelError, match="8 bits with 4 fraction bits allow 7"):
         trws_job(problem(3, 3, 4, bits=8))
     with pytest.raises(KernelError, match="convex"):

@@ -50,6 +50,9 @@ def test_the_kernel_equals_the_golden_model(name: str, fraction: int) -> None:
 def test_too_many_fraction_bits_are_refused() -> None:
     with pytest.raises(KernelError, match="fraction bits must be"):
         ElementOperation(function="gelu", fraction=15)
+    # Its offset would be no element.
+    with pytest.raises(KernelError, match="fraction bits must be a whole number from 0 to 13"):
+        polynomial("tanh", ALL, 14)
 
 
 @pytest.mark.parametrize(

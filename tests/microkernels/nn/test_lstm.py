@@ -323,6 +323,7 @@ def test_shapes_that_do_not_fit(change: dict[str, int], message: str) -> None:
     ("change", "message"),
     [
         ({"vault": 2, "vaults": 2}, "vault must be .* from 0 to 1, not 2"),
+        ({"vault": 1}, "vault is one of vaults that share a layer: give vaults, too"),
         ({"vaults": 0}, "vaults must be at least 1, not 0"),
         ({"vaults": 4, "engines": ChipEngines(columns=2)}, "1 part of 4 engines are not the 4 "),
         ({"vaults": 4, "x": np.zeros((2, 1, 4), np.int16)}, "alone takes one step on one vault"),
@@ -358,6 +359,11 @@ def test_a_layout_is_for_as_many_engines_as_its_plan() -> None:
     plan = plan_lstm(PROJECTED, engines())
     with pytest.raises(KernelError, match="are not the 4 engines of each of 1 vault"):
         LstmLayout(plan=plan, engines=engines(pes=4), steps=1)
+    # Nor on as many engines of more vaults.
+    plan = plan_lstm(replace(SMALL, batch=4), engines(pes=4))
+    assert (plan.parts, plan.sharers) == (1, 4)
+    with pytest.raises(KernelError, match="are not the 2 engines of each of 2 vaults"):
+        LstmLayout(plan=plan, engines=engines(2, pes=2), steps=1)
 
 
 @pytest.mark.parametrize(
