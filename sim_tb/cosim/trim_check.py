@@ -10,6 +10,7 @@ from isa.image import DramImage
 from isa.program import Program
 from isa.run import EngineEnd, Launch
 from isa.table import BY_KEY, REGISTERS
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
@@ -72,7 +73,6 @@ class TrimCheck:
             registers and, if both engines have them and take the same cycles, counters; or
             ``cycles`` if the trimmed engine takes more than allowed. Empty for a vault, whose
             outputs are compared with the golden model instead.
-        state, cause, pc: how it ended on the full design; ``pc`` is the place of a fault.
         zero_memory: whether the memory held only zeros.
         unfaulted: keys of removed instructions that the trimmed engine did not refuse as illegal;
             must be empty.
@@ -82,9 +82,6 @@ class TrimCheck:
     cycles_full: int
     cycles_trimmed: int
     different: tuple[str, ...] = ()
-    state: str = "halted"
-    cause: str = "NONE"
-    pc: int | None = None
     zero_memory: bool = False
     unfaulted: tuple[str, ...] = ()
 
@@ -99,9 +96,6 @@ class TrimCheck:
             "program": self.name,
             "match": self.match,
             "different": list(self.different),
-            "state": self.state,
-            "cause": self.cause,
-            "pc": self.pc,
             "zero_memory": self.zero_memory,
             "cycles_full": self.cycles_full,
             "cycles_trimmed": self.cycles_trimmed,
@@ -160,8 +154,8 @@ def measure(
         CosimError: the program faults or does not end.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    moves = any(BY_KEY[key].mnemonic in ("ld.sram", "st.sram") for key in config.instructions)
-    with PeSimulation(config, watched=watched and moves) as simulation:
+    watched = watched and bool(Capabilities.of(config).transfers)
+    with PeSimulation(config, watched=watched) as simulation:
         measured = _run(
             simulation,
             launch,
@@ -170,12 +164,10 @@ def measure(
             1 << config.address_bits,
             progress,
         )
-        measured = replace(measured, in_flight=_fewest(simulation, measured, slower))
-    result = measured.result
-    if not result.halted:
-        subject = f"{launch.name}: the program" if launch.name else "the program"
-        raise CosimError(f"{subject} faults on the full engine: {result.fault}")
-    return measured
+        if not measured.result.halted:
+            subject = f"{launch.name}: the program" if launch.name else "the program"
+            raise CosimError(f"{subject} faults on the full engine: {measured.result.fault}")
+        return replace(measured, in_flight=_fewest(simulation, measured, slower))
 
 
 def _in_time(full: Measured, other: Measured, slower: float) -> bool:
@@ -303,15 +295,11 @@ def check_trimmed(
     if full.counters and trimmed.counters and before.result.cycles == other.result.cycles:
         pairs["counters"] = (before.result.counters, other.result.counters)
     removed = sorted(full.instructions - trimmed.instructions) if try_removed else []
-    state, cause, pc = before.end
     return TrimCheck(
         name=before.launch.name,
         cycles_full=before.result.cycles,
         cycles_trimmed=other.result.cycles,
         different=tuple(name for name, (expected, actual) in pairs.items() if expected != actual),
-        state=state,
-        cause=cause.name,
-        pc=pc,
         zero_memory=before.zero_memory,
         unfaulted=without_fault(trimmed, removed, ports_only=ports_only),
     )

@@ -64,22 +64,21 @@ def _areas(areas: Mapping[str, AreaComparison], title: str) -> Table:
 
 def _runs(result: TrimResult) -> Table:
     design = "vaults" if result.vault else "engines"
-    text = ("program", "memory", "end", "results")
-    heads = (*text[:3], "cycles, full", "cycles, trimmed", text[3])
+    text = ("program", "memory", "results")
+    heads = (*text[:2], "cycles, full", "cycles, trimmed", text[2])
     rows = table(*heads, left=text, title=f"runs on both {design}")
     for launch in result.checks:
         verdict = f"DIFFERS: {', '.join(launch.different)}" if launch.different else "the same"
         rows.add_row(
             launch.name,
             "zeros" if launch.zero_memory else "given",
-            launch.state if launch.pc is None else f"{launch.cause} at word {launch.pc}",
             f"{launch.cycles_full:,}",
             f"{launch.cycles_trimmed:,}",
             verdict,
         )
     if len(result.checks) > 1:
         rows.add_section()
-        rows.add_row("all", "", "", f"{result.cycles_full:,}", f"{result.cycles_trimmed:,}", "")
+        rows.add_row("all", "", f"{result.cycles_full:,}", f"{result.cycles_trimmed:,}", "")
     return rows
 
 
