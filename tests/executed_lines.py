@@ -20,13 +20,17 @@ Design = TypeVar("Design")
 @lru_cache(4)
 def design_of(kind: Callable[..., Design], *arguments: Any, **options: Any) -> Design:
     """``kind(*arguments, **options)``, the same for several simulations: see
-    :func:`simulator_of`."""
+    :func:`simulator_of`. Not for tests that change the code of the hardware."""
     return kind(*arguments, **options)
+
+
+def _as_it_is(design: Elaboratable) -> Elaboratable:
+    return design
 
 
 @contextmanager
 def simulator_of(
-    design: Elaboratable, prepare: Callable[[Any], Any] = lambda design: design
+    design: Elaboratable, prepare: Callable[[Any], Any] = _as_it_is
 ) -> Iterator[Simulator]:
     """A simulator of what ``prepare`` makes of ``design``. If coverage is measured, its lines are
     noted at the end.
@@ -37,12 +41,12 @@ def simulator_of(
     """
     folder = coverage_folder()
     if not folder:
-        known = vars(design)
-        if "_simulator" in known and quick_simulator.installed:
-            quick_simulator.renew(known["_simulator"])
+        known = vars(design).setdefault("_simulators", {})
+        if prepare in known and quick_simulator.installed:
+            quick_simulator.renew(known[prepare])
         else:
-            known["_simulator"] = Simulator(prepare(design))
-        yield known["_simulator"]
+            known[prepare] = Simulator(prepare(design))
+        yield known[prepare]
         return
     fragment = Fragment.get(prepare(design), None)
     marks = mark_lines(fragment)

@@ -44,7 +44,8 @@ def _weights(done: Calibration, name: str, way: str) -> Reals:
     if way == "layer":
         return _rounded(held, whole)
     largest = np.abs(held).reshape(len(held), -1).max(axis=1)
-    fractions = [max(whole, fraction_for(float(most))) for most in largest]
+    (bits,) = (layer.bits for layer in done.network.layers if layer.name == name)
+    fractions = [max(whole, fraction_for(float(most), bits)) for most in largest]
     return np.stack([_rounded(row, each) for row, each in zip(held, fractions, strict=True)])
 
 

@@ -41,7 +41,8 @@ from tests.soc.readers import (
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
 #: Presets that Verilator looks at for minutes, as it does so for every instance.
 BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
-#: Those and five whose modules others have: engines of vaults, and vaults of chips.
+#: Those and six whose modules others have: engines of vaults, vaults of chips, and an engine whose
+#: units others have but for the width of elements.
 SLOW = BIG | {"pe", "pe-int8", "vault", "vault-int8", "vault-logistic", "vault-small"}
 
 #: Names of warnings, of those that may be of use here, of Verilator 5.006, which Debian 12 has.

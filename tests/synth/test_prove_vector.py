@@ -129,7 +129,11 @@ def test_a_needed_operation_that_was_removed_is_found() -> None:
     [
         (SUMS, "horizontal.", "$lt", "$gt", "byte "),
         pytest.param(
-            *(PRODUCTS, "vertical.", "$mul", "$add", "output made:vertical.partial"),
+            PRODUCTS,
+            "vertical.",
+            "$mul",
+            "$add",
+            "output made:vertical.partial",
             marks=pytest.mark.slow,
         ),
     ],
