@@ -174,10 +174,10 @@ def _tile() -> Application:
 def _picture(engines: int = 1) -> Application:
     """An iteration of BP-M on a picture whose data no block RAM holds."""
 
-    def job() -> KernelJob:
-        return bp_job(motorcycle(*_PICTURE).problem, engines=ChipEngines(pes=engines))
+    def make() -> tuple[KernelJob, ...]:
+        return (bp_job(motorcycle(*_PICTURE).problem, engines=ChipEngines(pes=engines)),)
 
-    return Application(name="picture", summary="BP-M", make=lambda: (job(),))
+    return Application(name="picture", summary="BP-M", make=make)
 
 
 def _digits() -> Application:

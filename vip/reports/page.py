@@ -299,11 +299,11 @@ def _area_bars(report: Report) -> str:
     body = legend(colours)
     for label, (present, points) in report.scaling.items():
         rows = []
-        for value, *areas in points:
+        for value, logic, memories in points:
             chosen = ", as chosen" if value == present else ""
             parts = {
                 name: (um2, f"{label} {value:,}{chosen}, {name}: {um2:,.0f} µm²")
-                for name, um2 in zip(colours, reversed(areas), strict=True)
+                for name, um2 in (("memories", memories), ("logic", logic))
             }
             rows.append(Bar(f"{value:,}{chosen}", parts))
         body += f"<h3>{escape(label)}</h3>" + bars(rows, colours, max(every))

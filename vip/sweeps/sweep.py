@@ -150,7 +150,8 @@ def _results(
 
 
 def _need_tools(spec: Specification, *, local: bool) -> None:
-    """Check that all packages are installed and, if its tasks run ``here``, their tools."""
+    """Check that all packages are installed and, if its tasks run on this machine
+    (``local``), their tools."""
     with together():
         for package in ("pyarrow", "plotly"):
             need(package, "sweeps")
