@@ -54,7 +54,7 @@ def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = 
     return len(program.words) <= engines.instruction_words
 
 
-def with_sums(layout: BpLayout, sums: bool | None, engines: ChipEngines = ONE_ENGINE) -> BpLayout:
+def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
     """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
 
     Raises:
@@ -62,6 +62,7 @@ def with_sums(layout: BpLayout, sums: bool | None, engines: ChipEngines = ONE_EN
     """
     if sums is False:
         return layout
+    engines = layout.ring
     shifts, suits = None, layout.variant.usual
     cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
     if layout.shifts is not None:

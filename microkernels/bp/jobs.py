@@ -75,18 +75,17 @@ def bp_job(
     variant = UpdateVariant(problem.weights is not None, damping)
     layout = BpLayout.of(
         problem,
-        sharers=engines.pes,
-        ring=engines,
+        engines=engines,
         shifts=shifts,
         in_blocks=shifts is None and few_fits(problem, variant, engines),
         cut=cut,
         damping=damping,
     )
     if not choose:
-        layout = with_sums(layout, sums, engines)
+        layout = with_sums(layout, sums)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
-        program=_program(layout, engines),
+        program=_program(layout),
         parameters=layout.parameters,
         max_cycles=most_cycles(updates),
     )
@@ -110,8 +109,8 @@ def bp_job(
     return with_labels(job, problem, layout, engines.scratchpad_bytes) if choose else job
 
 
-def _program(layout: BpLayout, engines: ChipEngines) -> Program:
-    room, bits = engines.scratchpad_bytes, engines.vault_bits
+def _program(layout: BpLayout) -> Program:
+    room, bits = layout.ring.scratchpad_bytes, layout.ring.vault_bits
     if layout.shifts is not None:
         return layout.shifts.program(bits)
     shape = layout.labels, layout.bits
@@ -154,8 +153,7 @@ class _Levels:
         )
         fine = BpLayout.of(
             problem,
-            sharers=engines.pes,
-            ring=engines,
+            engines=engines,
             block=BLOCK,
             shifts=shifts,
             cut=cut,
@@ -181,7 +179,7 @@ class _Levels:
         layout = self.layout.fine if name == "fine" else self.layout.coarse
         return Launch(
             name=name,
-            program=_program(layout, self.engines),
+            program=_program(layout),
             parameters=layout.parameters,
             max_cycles=most_cycles(updates + self.problem.width * self.problem.height),
         )

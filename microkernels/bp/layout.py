@@ -74,7 +74,6 @@ class BpLayout:
         labels: at least 1.
         bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
         base: first offset; a multiple of 4096 (one row in every bank).
-        sharers: engines per vault that share its tiles; at least 1.
         symmetric: the smoothness costs are their own transpose, so engines load them once.
         shifts: the kernel by shifts, whose constants replace the smoothness costs; None: the kernel
             by a matrix.
@@ -91,7 +90,6 @@ class BpLayout:
     labels: int
     bits: int = 16
     base: int = 0
-    sharers: int = 1
     symmetric: bool = False
     shifts: Shifts | None = None
     variant: UpdateVariant = USUAL
@@ -101,8 +99,7 @@ class BpLayout:
     def __post_init__(self) -> None:
         CHECK.fields(self)
         element_type(self.bits)
-        for name in ("labels", "sharers"):
-            CHECK.at_least(name, getattr(self, name), 1)
+        CHECK.at_least("labels", self.labels, 1)
         if self.grid.block % self.unit:
             raise KernelError(f"tiles must be cut between blocks of {self.unit} pixels a side")
         if self.base < 0 or self.base % _ALIGNMENT:
@@ -119,8 +116,7 @@ class BpLayout:
         problem: BpProblem,
         *,
         base: int = 0,
-        sharers: int = 1,
-        ring: ChipEngines = ONE_ENGINE,
+        engines: ChipEngines = ONE_ENGINE,
         block: int = 1,
         shifts: Shifts | None = None,
         in_blocks: bool = False,
@@ -130,7 +126,8 @@ class BpLayout:
         """The layout of ``problem``; errors as for the class.
 
         Parameters:
-            ring, cut: of the vaults, of the tiles.
+            engines: that share it.
+            cut: of the tiles.
             block: side in pixels of the blocks between which tiles are cut, those of a kernel on
                 blocks if it is one. Pixels that fill up the last block of a row or column have
                 records too.
@@ -140,7 +137,7 @@ class BpLayout:
         grid = TileGrid(
             width=problem.width,
             height=problem.height,
-            ring=ring,
+            ring=engines,
             block=max(block, BLOCK if in_blocks else 1),
             cut=cut,
         )
@@ -149,7 +146,6 @@ class BpLayout:
             labels=problem.labels,
             bits=problem.bits,
             base=base,
-            sharers=sharers,
             symmetric=problem.symmetric,
             shifts=shifts,
             variant=UpdateVariant(problem.weights is not None, damping),
@@ -159,6 +155,11 @@ class BpLayout:
     @property
     def ring(self) -> ChipEngines:
         return self.grid.ring
+
+    @property
+    def sharers(self) -> int:
+        """Engines per vault, which share its tiles."""
+        return self.ring.pes
 
     @property
     def unit(self) -> int:

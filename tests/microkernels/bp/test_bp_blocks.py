@@ -97,8 +97,7 @@ def test_where_blocks_are_used() -> None:
 
 def test_nothing_overlaps_and_memory_keeps_messages() -> None:
     one = problem(12, 10, 13)
-    ring = ChipEngines(columns=2, rows=1, address_bits=22)
-    held = layout(one, ring=ring, sharers=2)
+    held = layout(one, engines=ChipEngines(columns=2, rows=1, address_bits=22, pes=2))
     starts = {held.data_cost(x, y) for x in range(12) for y in range(10)}
     for direction in MessageDirection:
         starts |= {held.message(direction, x, y) for x in range(12) for y in range(10)}

@@ -142,7 +142,7 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
     job = job_of(problem, 2, 2, 2)
     with loaded(job) as memory:
         (together,) = launch_all(job, memory, in_bursts(0, 100))
-    layout = BpLayout.of(problem, sharers=2, ring=job.ring)
+    layout = BpLayout.of(problem, engines=job.ring)
     expected = sum(map(layout.remote_bytes, MessageDirection))
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
@@ -156,7 +156,6 @@ def test_remote_traffic_on_full_hd() -> None:
             width=1920, height=1080, ring=ChipEngines(columns=8, rows=4, address_bits=28)
         ),
         labels=16,
-        sharers=4,
     )
     shares = {d: 100 * layout.remote_bytes(d) / layout.sweep_bytes(d) for d in MessageDirection}
     # The thesis computes 0.41 % to 0.72 % (6.1), without the image's borders.

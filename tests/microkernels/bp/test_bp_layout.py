@@ -142,7 +142,7 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
         (lambda: BpLayout(grid=grid(0, 1), labels=2), "width must be at least 1"),
         (lambda: BpLayout(grid=grid(1, 1), labels=2, base=100), "multiple of 4096"),
         (lambda: BpLayout(grid=grid(1, 1), labels=2, bits=64), "8, 16, 32"),
-        (lambda: BpLayout(grid=grid(1, 1), labels=2, sharers=0), "sharers"),
+        (lambda: BpLayout(grid=grid(1, 1), labels=0), "labels"),
         (lambda: BpLayout(grid=grid(1, 1), labels=2).parameter_block(-1), "iterations"),
         (
             lambda: pack(

@@ -70,7 +70,7 @@ def test_all_phases_equal_the_golden_model(
     engines = ChipEngines(columns=columns, rows=rows, address_bits=ADDRESS_BITS, pes=pes)
     job = bp_levels_job(problem, 1, iterations, engines=engines, cut=cut)
     expected = coarse_problem(problem)
-    fine = BpLayout.of(problem, sharers=pes, ring=engines, block=BLOCK, cut=cut)
+    fine = BpLayout.of(problem, engines=engines, block=BLOCK, cut=cut)
     grid = replace(fine.grid, width=expected.width, height=expected.height, block=1)
     level = replace(fine, grid=grid, base=coarse_base(fine), symmetric=expected.symmetric)
     layout = LevelsLayout(fine=fine, coarse=level)

@@ -120,7 +120,7 @@ def run(
     slots: int = 8,
 ) -> bool:
     """Whether all messages are right; asserts that all PEs ended and none ran into a hazard."""
-    layout = BpLayout.of(problem, base=4096, sharers=sharers)
+    layout = BpLayout.of(problem, base=4096, engines=ChipEngines(pes=sharers))
     program = bp_program(problem.labels, slots=slots)
     expected = bp_golden.iterate(problem, iterations * launches)
     with DramImage(layout.end) as memory:
@@ -205,7 +205,7 @@ def test_the_rest_of_a_cut_line_waits_for_its_begin(monkeypatch: pytest.MonkeyPa
 
 def test_a_pe_without_a_slot_of_the_tile_does_nothing() -> None:
     problem = problem_of(3, 4, 4, 4)
-    layout = BpLayout.of(problem, sharers=2)
+    layout = BpLayout.of(problem, engines=ChipEngines(pes=2))
     with DramImage(layout.end) as memory:
         pack(problem, layout, memory, iterations=1)
         together = Together(bp_program(4), memory, members=4, parameters=layout.parameters)

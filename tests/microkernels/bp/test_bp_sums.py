@@ -217,9 +217,9 @@ def test_sums_are_made_where_they_are_faster_and_fit(
     one = problem_of(0, *size, *shape, form)
     engines = ChipEngines(pes=pes, instruction_words=words)
     shifts = shifts_of(one, form, engines, blocks=True)
-    layout = BpLayout.of(one, sharers=pes, shifts=shifts)
-    assert with_sums(layout, None, engines).sums == chosen
-    assert not with_sums(layout, False, engines).sums
+    layout = BpLayout.of(one, engines=engines, shifts=shifts)
+    assert with_sums(layout, None).sums == chosen
+    assert not with_sums(layout, False).sums
 
 
 @pytest.mark.parametrize(
