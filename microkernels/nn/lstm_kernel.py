@@ -65,7 +65,7 @@ class _Kernel(LstmMath):
         self.shape = cell_shape(plan, fraction, weight_fraction)
         self._bits: int | None = None
         self._vectors: dict[str, str] = {}
-        self.vault_bits = None if layout.engines.vaults == 1 else layout.engines.address_bits
+        self.vault_bits = layout.engines.vault_bits
         self.writer = w = KernelBuilder(
             f"LSTM: {shape.inputs} inputs, {shape.cells} cells, {shape.outputs} outputs, batch "
             f"{shape.batch}; thesis section 6.4.",

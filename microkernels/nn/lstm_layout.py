@@ -136,11 +136,6 @@ class LstmPart(NamedTuple):
     number: int
     base: int
 
-    @property
-    def _vectors(self) -> int:
-        """Vectors of all engines of the part."""
-        return self.plan.vectors * self.plan.sharers
-
     def state_of(self, member: int) -> int:
         """Address of an engine's part of c."""
         return self.base + member * self._state_bytes
@@ -184,9 +179,7 @@ class LstmPart(NamedTuple):
             isa.image.ImageError: the data is outside the memory.
         """
         plan = self.plan
-        cells = self._of_part(c)
-        for member in range(plan.sharers):
-            vectors = cells[member * plan.vectors : (member + 1) * plan.vectors]
+        for member, vectors in enumerate(plan.pieces(c, self.number, plan.cells)):
             self._write(memory, self.state_of(member), self._grouped(vectors))
         zeros = np.zeros(GATES * plan.group_elements, ELEMENT)
         starts = np.concatenate([self._expanded(weights.bias).ravel(), zeros])
@@ -211,12 +204,6 @@ class LstmPart(NamedTuple):
     def _write(memory: Writable, address: int, values: Elements) -> None:
         memory.write(address, np.ascontiguousarray(values, ELEMENT).tobytes())
 
-    def _of_part(self, cells: Elements) -> Elements:
-        """The part of vectors x cells elements, padded with zeros."""
-        size = self.plan.cells
-        part = cells[:, self.number * size : (self.number + 1) * size]
-        return np.pad(part, ((0, self._vectors - len(part)), (0, size - part.shape[1])))
-
     def _grouped(self, cells: Elements) -> Elements:
         """An engine's vectors x cells elements in the scratchpad's order, group by group."""
         plan = self.plan
@@ -226,8 +213,7 @@ class LstmPart(NamedTuple):
     def _expanded(self, rows: Elements) -> Elements:
         """Rows x cells elements for every vector, in the scratchpad's order: group, row, cells."""
         plan, size = self.plan, self.plan.cells
-        part = rows[:, self.number * size : (self.number + 1) * size]
-        part = np.pad(part, ((0, 0), (0, size - part.shape[1])))
+        part = padded(rows[:, self.number * size : (self.number + 1) * size], size)
         repeated = np.repeat(part[:, np.newaxis], plan.vectors, axis=1)
         return np.stack([self._grouped(row) for row in repeated], axis=1)
 
@@ -316,13 +302,8 @@ class LstmLayout:
         return self.engines.pes // self.plan.sharers
 
     @property
-    def _vectors(self) -> int:
-        """Vectors of all engines of a part."""
-        return self.plan.vectors * self.plan.sharers
-
-    @property
     def _slot_bytes(self) -> int:
-        return round_up(self._vectors * self.plan.chunk_bytes, ROW_BYTES)
+        return round_up(self.plan.part_vectors * self.plan.chunk_bytes, ROW_BYTES)
 
     @property
     def _blocks(self) -> tuple[int, int]:
@@ -502,11 +483,8 @@ class LstmLayout:
         self, memory: Writable, place: Callable[[int], int], values: Elements, number: int
     ) -> None:
         """Write a chunk, member by member, to the addresses that ``place`` gives."""
-        chunk = self.plan.chunk
-        part = values[:, number * chunk : (number + 1) * chunk]
-        vectors = np.pad(part, ((0, self._vectors - len(part)), (0, 0)))
-        for member, values in enumerate(np.split(vectors, self.plan.sharers)):
-            memory.write(place(member), np.ascontiguousarray(values, ELEMENT).tobytes())
+        for member, vectors in enumerate(self.plan.pieces(values, number, self.plan.chunk)):
+            memory.write(place(member), np.ascontiguousarray(vectors, ELEMENT).tobytes())
 
     def results(self, y: Elements, c: Elements) -> Elements:
         """What the parts that run compute, in one line: of steps x batch x outputs and of batch x
@@ -530,8 +508,8 @@ class LstmLayout:
         ]
         pieces = np.frombuffer(b"".join(values), ELEMENT)
         by_chunk = pieces.reshape(self.steps, plan.sharers, plan.y_chunks, plan.vectors, plan.chunk)
-        y = by_chunk.transpose(0, 1, 3, 2, 4).reshape(self.steps, self._vectors, -1)
-        c = np.zeros((self._vectors, plan.parts * plan.cells), ELEMENT)
+        y = by_chunk.transpose(0, 1, 3, 2, 4).reshape(self.steps, self.plan.part_vectors, -1)
+        c = np.zeros((self.plan.part_vectors, plan.parts * plan.cells), ELEMENT)
         for number in self._numbers:
             part = slice(number * plan.cells, (number + 1) * plan.cells)
             c[:, part] = self.part(number).cells(memory)

@@ -286,6 +286,18 @@ class LstmPlan:
         return -(-self.shape.batch // self.sharers)
 
     @property
+    def part_vectors(self) -> int:
+        """Vectors of all engines of a part, including those that only pad the batch."""
+        return self.vectors * self.sharers
+
+    def pieces(self, values: Elements, number: int, size: int) -> list[Elements]:
+        """Of each engine of a part, piece ``number`` of its vectors: ``size`` elements of each row
+        of ``values``, with zeros after their ends."""
+        piece = padded(values[:, number * size : (number + 1) * size], size)
+        rows = self.part_vectors - len(piece)
+        return np.split(np.pad(piece, ((0, rows), (0, 0))), self.sharers)
+
+    @property
     def groups(self) -> int:
         """Groups of cells."""
         return self.cells // (self.group_blocks * self.block)
