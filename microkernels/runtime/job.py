@@ -140,6 +140,12 @@ class KernelJob(Shown):
         return self.ring.vaults
 
     @property
+    def memory_bytes(self) -> int:
+        """Size in bytes of a memory that is large enough: of a single vault what the job uses,
+        of several all of each."""
+        return self.end if self.vaults == 1 else self.vaults << self.ring.address_bits
+
+    @property
     def expected(self) -> Elements:
         """The expected outputs."""
         return self.golden.values
@@ -338,7 +344,7 @@ def execute(
     CHECK.at_least("turn", turn, 1)
     job.check_instructions(instructions)
     results: dict[str, RunResult] = {}
-    with DramImage(_bytes(job)) as memory:
+    with DramImage(job.memory_bytes) as memory:
         settings = {
             "address_bits": max(12, (memory.size - 1).bit_length()),
             "instructions": instructions,
@@ -354,7 +360,3 @@ def execute(
                 place = f"{job.name}: engine {end.slot} of vault {end.vault}"
                 raise KernelError(f"{place}: {end.fault}")
         return KernelOutcome(job=job, outputs=job.outputs(memory), results=results)
-
-
-def _bytes(job: KernelJob) -> int:
-    return job.end if job.vaults == 1 else job.vaults << job.ring.address_bits

@@ -40,7 +40,7 @@ def one_behind(slow: int, handicap: int) -> Schedule:
 
 def loaded(job: KernelJob) -> DramImage:
     """The memory of the vaults of ``job``, prepared for it."""
-    memory = DramImage(job.vaults << job.ring.address_bits if job.vaults > 1 else job.end)
+    memory = DramImage(job.memory_bytes)
     job.prepare(memory)
     return memory
 
