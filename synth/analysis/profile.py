@@ -316,35 +316,25 @@ def profile_run(
     config: PeConfig,
     *,
     parameters: int = 0,
-    pe_index: int = 0,
-    vault: int = 0,
-    slot: int = 0,
-    pe_count: int = 1,
     limit: int = 100_000_000,
-    may_fault: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Profile:
     """Run ``program`` on the simulator and record its facts.
 
     Parameters:
         image: the memory; the program modifies it. config: of the engine.
-        parameters, pe_index, vault, slot, pe_count: of the launch.
+        parameters: of the launch.
         limit: maximum instructions.
-        may_fault: whether to accept a run that faults, up to its fault.
         progress: called from time to time with the number of instructions so far.
 
     Raises:
-        TrimError: the program faults and ``may_fault`` is false, or does not end within ``limit``.
+        TrimError: the program faults or does not end within ``limit``.
         isa.iss.simulator.SimulatorError: it does not fit the engine.
     """
     facts = Facts()
     simulator = Simulator(
         program,
         image,
-        pe_index=pe_index,
-        vault=vault,
-        slot=slot,
-        pe_count=pe_count,
         parameters=parameters,
         **config.limits,
         observer=recorder(facts),
@@ -356,7 +346,7 @@ def profile_run(
         outcome = simulator.run(min(_STEP, limit - outcome.executed))
     if outcome.state == "running":
         raise TrimError(f"the profiled run did not end within {limit} instructions")
-    if outcome.state == "faulted" and not may_fault:
+    if outcome.state == "faulted":
         raise TrimError(f"the run faults: {outcome.fault}")
     return profile_of(program, simulator, facts, parameters)
 

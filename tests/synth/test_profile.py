@@ -119,6 +119,5 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_runs_that_say_nothing_are_refused() -> None:
     with pytest.raises(TrimError, match=r"faults: .*:3: set.vl r6: 0"):
         run(0)
-    assert run(0, may_fault=True).facts.executed == {0}
     with pytest.raises(TrimError, match="did not end within 1000 instructions"):
         run(0, assemble("top: jmp top\n"), limit=1000)

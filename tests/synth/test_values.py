@@ -18,10 +18,10 @@ from synth.analysis import values
 from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
 from synth.analysis.needs import flow
-from synth.analysis.profile import Profile, profile_run
+from synth.analysis.profile import Profile
 from synth.analysis.values import analyse
 from synth.errors import TrimError
-from tests.synth.trimming import trim
+from tests.synth.trimming import profile_to_end, trim
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
 WILD = {"parameters": bounds(ANY)}
@@ -49,7 +49,7 @@ def is_sound(random: RandomProgram) -> bool:
 
 def seen(random: RandomProgram) -> Profile:
     with memory_of(random) as image:
-        return profile_run(
+        return profile_to_end(
             Program(random.words),
             image,
             SMALL,
@@ -58,7 +58,6 @@ def seen(random: RandomProgram) -> Profile:
             vault=random.vault,
             slot=random.slot,
             pe_count=random.pe_count,
-            may_fault=True,
         )
 
 
@@ -99,7 +98,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
     reads = analyse(program, SMALL, {}).reads_parameters
     parameters = random.parameters % (1 << SMALL.address_bits) if reads else 0
     with memory_of(random) as image:
-        profile = profile_run(program, image, SMALL, parameters=parameters, may_fault=True)
+        profile = profile_to_end(program, image, SMALL, parameters=parameters)
     profiles = [profile] if profiled else []
     config = trim(program, SMALL, profiles, allow_uncovered=True, tight=True)
     ends = []

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
 from isa.program import Program
 from pe.config import PeConfig
 from synth.analysis.contents import Subject
+from synth.analysis.facts import Facts
+from synth.analysis.profile import Profile, profile_of, recorder
 from synth.analysis.trim import report
 
 
@@ -16,3 +20,20 @@ def trim(
 ) -> PeConfig:
     """The trimmed configuration of :func:`synth.analysis.trim.report`."""
     return report(programs, config, *args, **options).trimmed
+
+
+def profile_to_end(
+    program: Program, image: DramImage, config: PeConfig, *, parameters: int = 0, **launch: int
+) -> Profile:
+    """The profile of a run until it ends or faults."""
+    facts = Facts()
+    simulator = Simulator(
+        program,
+        image,
+        parameters=parameters,
+        **launch,
+        **config.limits,
+        observer=recorder(facts),
+    )
+    assert simulator.run(1_000_000).state != "running"
+    return profile_of(program, simulator, facts, parameters)
