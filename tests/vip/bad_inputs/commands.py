@@ -81,7 +81,7 @@ _PARTS = {
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "board": tuple(BOARDS),
-    "tool": ("fusesoc", "litex", "tinytapeout", "vivado"),
+    "tool": ("fusesoc", "litex", "tinytapeout", "vitis", "vivado"),
     "work": ("bp",),
     "port": ("/dev/ttyUSB0",),
     "unit": ("scalar",),

@@ -31,8 +31,9 @@ def generate(
 ) -> None:
     """Write Verilog, one file per module, with its configuration and lint waivers.
 
-    With --for fusesoc a core file; with litex a module, and with vivado a wrapper, a script and
-    IP-XACT of chips with AXI memory; with tinytapeout a project of an engine with a ROM.
+    With --for fusesoc a core file; with litex a module, with vivado a wrapper, a script and
+    IP-XACT, and with vitis a kernel's script, of chips with AXI memory; with tinytapeout a project
+    of an engine with a ROM.
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
