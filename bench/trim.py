@@ -233,6 +233,7 @@ def boards(only: NamesOption = None) -> Iterator[Measurement]:
     Example: vip bench boards --only digits
     """
     for name in chosen(only, _PLACED):
+        say(name)
         board, make, parameters = _BOARDS[name]
         work = make()
         design = board_design(board, work, **parameters, progress=say_stage)
@@ -266,6 +267,7 @@ def board_runs(only: NamesOption = None) -> Iterator[Measurement]:
     Example: vip bench board_runs --only digits
     """
     for name in chosen(only, _BOARDS):
+        say(name)
         board, make, parameters = _BOARDS[name]
         work = make()
         design = board_design(board, work, **parameters, progress=say_stage)

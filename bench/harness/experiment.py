@@ -157,7 +157,8 @@ def say(text: str) -> None:
 
 def say_stage(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
     """:func:`say`, as a :class:`vip.progress.Progress`."""
-    say(f"{stage}: {done:g} of {total:g}, {part}" if part and total else stage)
+    amount = f": {done:g} of {total:g}" if total else ""
+    say(stage + amount + (f", {part}" if part else ""))
 
 
 def last_line(output: str) -> str:
