@@ -1,11 +1,3 @@
-// A requester that makes accesses at the rates that the test sets, and checks every response
-// against
-// the order of its requests.
-//
-// A write changes the requester's copy of the memory when made; a read takes its expected value
-// from
-// the copy when made.
-
 #include "vault_requester.h"
 
 #include <algorithm>
@@ -38,15 +30,35 @@ void Run::violate(const char* rule, uint32_t requester, const char* format, ...)
 
 Requester::Requester(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags)
     : m_run(run), m_number(number), m_pattern(pattern), m_by_tag(tags) {
-    m_random.state = pattern.seed * 0x9e3779b97f4a7c15ULL + number;
     for (uint32_t tag = 0; tag < tags; ++tag) m_free_tags.push_back(tag);
+}
+
+bool Requester::room() const {
+    return m_made < m_pattern.accesses && m_made - m_finished < m_pattern.window &&
+           !m_free_tags.empty();
 }
 
 uint64_t* Requester::words_of(uint64_t address) {
     return &m_run.copy[(address - m_run.job.begin) / kWordBytes];
 }
 
-uint64_t Requester::next_column() {
+void Requester::begin(Access access) {
+    access.tag = m_free_tags.back();
+    m_free_tags.pop_back();
+    access.offered = m_run.now + 1;
+    if (!m_run.first) m_run.first = access.offered;
+    ++m_made;
+    m_current = access;
+    m_beat = 0;
+    m_working = true;
+}
+
+Walker::Walker(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags)
+    : Requester(run, number, pattern, tags) {
+    m_random.state = pattern.seed * 0x9e3779b97f4a7c15ULL + number;
+}
+
+uint64_t Walker::next_column() {
     const uint64_t columns = m_run.job.span / kColumnBytes / m_run.job.patterns_count;
     const VipPattern& pattern = m_pattern;
     switch (pattern.walk) {
@@ -67,7 +79,7 @@ uint64_t Requester::next_column() {
     }
 }
 
-void Requester::make_access() {
+void Walker::make_access() {
     const VipPattern& pattern = m_pattern;
     Random& random = m_random;
     Access access;
@@ -85,8 +97,6 @@ void Requester::make_access() {
     // A random free tag, so that nothing can rely on the number.
     const size_t pick = random.below(m_free_tags.size());
     std::swap(m_free_tags[pick], m_free_tags.back());
-    access.tag = m_free_tags.back();
-    m_free_tags.pop_back();
     for (uint32_t i = 0; i < access.words; ++i) {
         if (access.write) {
             access.data[i] = random.next();
@@ -107,14 +117,10 @@ void Requester::make_access() {
         }
         word = (word & ~mask) | (access.data[i] & mask);
     }
-    ++m_made;
-    ++m_in_flight;
+    begin(access);
     if (pattern.burst && m_made % pattern.burst == 0) {
         m_rest = random.below(kLongestRest);
     }
-    m_current = access;
-    m_beat = 0;
-    m_working = true;
 }
 
 void Requester::finish(Access& access) {
@@ -132,7 +138,6 @@ void Requester::finish(Access& access) {
     }
     access.open = false;
     m_free_tags.push_back(access.tag);
-    --m_in_flight;
     ++m_finished;
     m_answer = nullptr;
 }
@@ -214,18 +219,16 @@ void Requester::cycle(bool request_ready, const Answer& answer) {
     m_held = answer;
     m_held.valid = answer.valid && !m_ready;
     if (answer.valid && m_ready) check_response(answer);
+    next();
+}
+
+void Walker::next() {
     if (m_rest) --m_rest;
-    const VipPattern& pattern = m_pattern;
-    if (!m_valid && m_random.chance(pattern.offer)) {
-        if (!m_working && !m_rest && m_made < pattern.accesses &&
-            m_in_flight < pattern.window && !m_free_tags.empty()) {
-            make_access();
-            m_current.offered = now + 1;
-            if (!m_run.first) m_run.first = now + 1;
-        }
+    if (!m_valid && m_random.chance(m_pattern.offer)) {
+        if (!m_working && !m_rest && room()) make_access();
         m_valid = m_working;
     }
-    m_ready = m_random.chance(pattern.take);
+    m_ready = m_random.chance(m_pattern.take);
 }
 
 void Requester::check_patience() const {

@@ -1,4 +1,4 @@
-// One requester at a port of a memory: see vault_traffic.cpp.
+// Requesters at the ports of a memory: see vault_traffic.cpp.
 #pragma once
 
 #include <cstdint>
@@ -66,9 +66,12 @@ struct Answer {
     bool error = false;
 };
 
+// Makes accesses, and checks every response against the order of its requests. A write changes the
+// requester's copy of the memory when made; a read takes its expected value from the copy when made.
 class Requester {
   public:
     Requester(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags);
+    virtual ~Requester() = default;
 
     // Processes the cycle that ends: what the memory drove, and what this requester had offered.
     void cycle(bool request_ready, const Answer& answer);
@@ -80,34 +83,54 @@ class Requester {
     uint32_t beat() const { return m_beat; }  // of the request that is offered
     void check_patience() const;
 
-  private:
+  protected:
     Run& m_run;
     uint32_t m_number;
     VipPattern m_pattern;
     Random m_random;
     uint64_t m_made = 0;
-    uint64_t m_finished = 0;
-    uint64_t m_position = 0;  // of a sequential or strided walk
-    uint64_t m_rest = 0;      // cycles without a new request
-    std::vector<Access> m_by_tag;
     std::vector<uint32_t> m_free_tags;
-    size_t m_in_flight = 0;
-
-    Access m_current;  // whose beats are being offered
-    uint32_t m_beat = 0;
-    bool m_working = false;
+    bool m_working = false;  // beats of an access are left to offer
     bool m_valid = false;
     bool m_ready = false;
+
+    // Decides what is offered and taken in the next cycle.
+    virtual void next() = 0;
+
+    // Whether another access may be in flight.
+    bool room() const;
+    uint64_t* words_of(uint64_t address);
+    // Begins with an access whose tag is the last free one.
+    void begin(Access access);
+
+  private:
+    uint64_t m_finished = 0;
+    std::vector<Access> m_by_tag;
+    Access m_current;  // whose beats are being offered
+    uint32_t m_beat = 0;
     Access* m_answer = nullptr;  // whose response has begun
     uint32_t m_answer_beats = 0;
     Answer m_held;  // a beat that was offered and not taken
 
-    uint64_t* words_of(uint64_t address);
-    uint64_t next_column();
-    void make_access();
     void finish(Access& access);
     void check_response(const Answer& answer);
     void check_held(const Answer& answer);
+};
+
+// Makes random accesses at the rates that the test sets.
+class Walker : public Requester {
+  public:
+    Walker(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags);
+
+  protected:
+    void next() override;
+
+  private:
+    uint64_t m_position = 0;  // of a sequential or strided walk
+    uint64_t m_rest = 0;      // cycles without a new request
+
+    uint64_t next_column();
+    void make_access();
 };
 
 }  // namespace vip

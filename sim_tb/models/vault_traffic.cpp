@@ -1,16 +1,14 @@
 // Requesters at the ports of a memory, and the host that starts and ends their runs.
 //
 // A requester that replays a trace has a part of the range of its own. Each other requester has
-// every
-// n-th column, for n requesters. So no other requester changes what it reads.
+// every n-th column, for n requesters. So no other requester changes what it reads.
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "image.h"
@@ -21,11 +19,8 @@
 
 namespace {
 
-using vip::Replayer;
-using vip::Requester;
-
 // Created in the first cycle of a run, when the port's number of tags is known.
-using Place = std::variant<std::monostate, Requester, Replayer>;
+using Place = std::unique_ptr<vip::Requester>;
 
 constexpr uint32_t kResetCycles = 4;
 constexpr uint32_t kCounters = std::size(VipTrafficResult{}.counters);
@@ -58,29 +53,16 @@ void compare_memory() {
     }
 }
 
-// Applies `action` to the requester at a place, or to none.
-template <typename Action>
-auto with(Place& place, Action action) {
-    if (auto* requester = std::get_if<Requester>(&place)) return action(*requester);
-    if (auto* replayer = std::get_if<Replayer>(&place)) return action(*replayer);
-    return decltype(action(std::declval<Requester&>()))();
-}
-
 bool all_finished() {
-    return std::all_of(
-        g_traffic.requesters.begin(), g_traffic.requesters.end(), [](Place& place) {
-            return with(place, [](const auto& requester) { return requester.finished(); });
-        });
+    return std::all_of(g_traffic.requesters.begin(), g_traffic.requesters.end(),
+                       [](const Place& place) { return place && place->finished(); });
 }
 
-void make(Place& place, uint32_t number, uint32_t tags) {
+Place make(uint32_t number, uint32_t tags) {
     vip::Run& run = g_traffic.run;
     const VipPattern& pattern = run.job.patterns[number];
-    if (pattern.trace_count) {
-        place.emplace<Replayer>(run, number, pattern, tags);
-    } else {
-        place.emplace<Requester>(run, number, pattern, tags);
-    }
+    if (pattern.trace_count) return std::make_unique<vip::Replayer>(run, number, pattern, tags);
+    return std::make_unique<vip::Walker>(run, number, pattern, tags);
 }
 
 void offer(const vip::Access& request, uint32_t beat, VipRequesterOut* out) {
@@ -149,8 +131,8 @@ void vip_traffic_cycle(int32_t, const VipTrafficIn* in, VipTrafficOut* out) {
             } else if (run.now > run.job.max_cycles) {
                 end_run(kTooLong);
             } else if (run.now % kPatienceCheck == 0) {
-                for (Place& place : traffic.requesters) {
-                    with(place, [](const auto& requester) { requester.check_patience(); });
+                for (const Place& place : traffic.requesters) {
+                    if (place) place->check_patience();
                 }
             }
             break;
@@ -179,15 +161,12 @@ void vip_requester_cycle(int32_t index, const VipRequesterIn* in, VipRequesterOu
     if (in->reset || !runs || static_cast<size_t>(index) >= g_traffic.requesters.size()) return;
     const auto number = static_cast<uint32_t>(index);
     Place& place = g_traffic.requesters[number];
-    if (place.index() == 0) make(place, number, in->tags);
-    with(place, [in, out](auto& requester) {
-        if (g_traffic.run.violation.empty()) {
-            requester.cycle(in->request_ready,
-                            {in->response_valid, in->response_tag, in->response_data,
-                             in->response_last, in->response_error});
-        }
-        out->request_valid = requester.request_valid();
-        out->response_ready = requester.response_ready();
-        if (requester.request_valid()) offer(requester.request(), requester.beat(), out);
-    });
+    if (!place) place = make(number, in->tags);
+    if (g_traffic.run.violation.empty()) {
+        place->cycle(in->request_ready, {in->response_valid, in->response_tag, in->response_data,
+                                         in->response_last, in->response_error});
+    }
+    out->request_valid = place->request_valid();
+    out->response_ready = place->response_ready();
+    if (place->request_valid()) offer(place->request(), place->beat(), out);
 }
