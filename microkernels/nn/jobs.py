@@ -6,6 +6,7 @@ Data that does not fit the layer is refused when the job is created.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -84,18 +85,8 @@ def conv_job(
     *,
     fraction: int,
     relu: bool = True,
-    depth: int | None = None,
-    filters: int | None = None,
-    out_depth: int | None = None,
-    out_padding: int = 0,
-    strips: bool = False,
-    reuse: bool = False,
     sums_first: bool = False,
-    pairs: bool = False,
-    narrow: int | None = None,
-    sharers: int = 1,
-    base: int = 0,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    **options: Any,
 ) -> KernelJob:
     """A convolution.
 
@@ -103,26 +94,13 @@ def conv_job(
         image, weights, bias, fraction, relu: see :func:`microkernels.nn.window_shape.convolve`,
             with ``pairs`` :func:`microkernels.nn.window_shape.convolve_bytes`.
         sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
-        depth, filters, out_depth, out_padding, strips, reuse, pairs, narrow, sharers, base,
-            scratchpad_bytes: see :func:`conv_layout`.
+        options: of :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    layout = conv_layout(
-        shape,
-        depth=depth,
-        filters=filters,
-        out_depth=out_depth,
-        out_padding=out_padding,
-        strips=strips,
-        reuse=reuse,
-        pairs=pairs,
-        narrow=narrow,
-        sharers=sharers,
-        base=base,
-        scratchpad_bytes=scratchpad_bytes,
-    )
+    layout = conv_layout(shape, **options)
+    pairs, narrow = layout.plan.pairs, layout.plan.narrow
     program = conv_program(layout, fraction=fraction, sums_first=sums_first)
     model = convolve_bytes if pairs else convolve
     golden = Golden(
@@ -161,6 +139,7 @@ def conv_job(
     )
 
 
+@CHECK.arguments
 def conv_layout(
     shape: ConvShape,
     *,
@@ -259,7 +238,7 @@ def pool_job(
     Parameters:
         maps, bias, relu: see :func:`microkernels.nn.window_shape.pool`.
         depth: channels per slice of the maps; None: at most :data:`DEFAULT_OUT_DEPTH`.
-        out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_job`.
+        out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
@@ -339,7 +318,7 @@ def dense_job(
             vault has all inputs. This vault's segment is the first.
         chunk: elements of inputs per chunk; None: choose automatically.
         pairs: inputs and weights are of bytes; engines need ``m.v.dot.add``.
-        sharers, base, scratchpad_bytes: as for :func:`conv_job`.
+        sharers, base, scratchpad_bytes: as for :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
