@@ -27,6 +27,7 @@ _WRITTEN = ("bench/results", "docs", "README.md")
 RESULTS = ROOT / "bench" / "results"
 #: Record of a removed experiment -> the last commit that has the experiment.
 ARCHIVED = {
+    "ablation": "dd39af39868188aa75def0ea8a767476fefb0f5f",
     "agents": "118c5bbc3f67d24550b5146fa884f6883205f444",
     **dict.fromkeys(
         (

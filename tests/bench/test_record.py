@@ -181,4 +181,4 @@ def test_stale_records_are_named(
     )
     code, _, err = vip("bench", "generate", "nobench", "--stale")
     assert code == 2
-    assert err.startswith("vip: unknown experiment 'nobench'; there are: ablation, area,")
+    assert err.startswith("vip: unknown experiment 'nobench'; there are: area,")
