@@ -423,7 +423,7 @@ def _less(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]
 
 
 class HostMemory:
-    """The DRAM of a simulated chip, through the chip's AXI port."""
+    """The DRAM of a chip, simulated or on a board, through its host."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -12,6 +12,7 @@ from hdl.yosys import need_yosys
 from microkernels.runtime.job import KernelJob
 from pe.interface import PeCounter
 from sim_tb.cosim.board import BoardSimulation
+from sim_tb.cosim.chip import HostMemory
 from sim_tb.runner.build import need_simulator
 from soc.board.boards import BoardError, find_board
 from soc.board.sdram import need_litedram
@@ -83,17 +84,6 @@ class BoardRun(Shown):
             "cycles": self.cycles,
             "counters": dict(self.counters),
         }
-
-
-class _HostMemory:
-    """A chip's memory, as outputs of jobs read it."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def read(self, address: int, n: int, /) -> bytes:
-        """``n`` bytes at ``address``."""
-        return run(self._host.read(address, n))
 
 
 def run_board(
@@ -290,5 +280,5 @@ def _run_job(host: Host, job: KernelJob, progress: Progress) -> tuple[int, int]:
         if faults := run(host.faults()):
             raise HostError(f"{job.name}: {'; '.join(map(str, faults))}")
     progress("reading the results")
-    outputs = job.outputs(_HostMemory(host))
+    outputs = job.outputs(HostMemory(host))
     return int(outputs.size), job.differing(outputs)
