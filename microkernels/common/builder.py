@@ -347,6 +347,16 @@ class KernelBuilder:
             self._check.done(line)
 
     @contextlib.contextmanager
+    def times(self, label: str, counter: str, count: int) -> Iterator[None]:
+        """Repeat the code of a ``with`` statement ``count`` times: once without a loop."""
+        if count == 1:
+            yield
+            return
+        self.op("li", counter, count)
+        with self.loop(label, counter):
+            yield
+
+    @contextlib.contextmanager
     def unless(self, branch: str, first: str, second: str) -> Iterator[None]:
         """Skip the code written in a ``with`` statement if the condition holds.
 

@@ -25,6 +25,8 @@ bytes before, with saturation, and packed. The following rules, and those in
 - Before a row group's first product, its sums, and the products that are added first, are 0.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -278,21 +280,15 @@ class _DenseKernel:
         w.op("halt")
         return w
 
-    def _loop_vectors(self, label: str) -> None:
-        """Begin a loop over the vectors of the batch."""
-        if self.batch > 1:
-            self.writer.op("li", self.vectors, self.batch)
-            self.writer.label(label)
-
-    def _end_loop(self, label: str, *steps: tuple[str, int]) -> None:
-        """End the loop and advance these registers by the given number of bytes."""
-        w = self.writer
-        if self.batch > 1:
-            for register, distance in steps:
+    @contextmanager
+    def _each_vector(self, label: str, *steps: tuple[str, int]) -> Iterator[None]:
+        """Repeat the code of a ``with`` statement for all vectors of the batch, and advance these
+        registers by the given number of bytes after each."""
+        with self.writer.times(label, self.vectors, self.batch):
+            yield
+            for register, distance in steps if self.batch > 1 else ():
                 if distance:
-                    w.offset(register, register, distance)
-            w.op("sub", self.vectors, self.vectors, 1)
-            w.op("bne", self.vectors, w.zero, label)
+                    self.writer.offset(register, register, distance)
 
     def _find(self, register: str, address: int) -> None:
         """Set ``register`` to an address of the layout."""
@@ -372,21 +368,20 @@ class _DenseKernel:
             self.at, (self.made, self.now, self.ready, self.total), strict=True
         ):
             w.op("mov", pointer, start)
-        self._loop_vectors("products")
-        w.op("set.vl", self.chunk)
-        multiply = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
-        w.vector(multiply, product, self.use, chunk, note="product")
-        w.op("set.vl", self.block)
-        if not plan.spaced:
-            w.op("v.drain")
-        w.vector("v.v.add", total, total, ready, note="add the sums of the block before")
-        self._end_loop(
+        with self._each_vector(
             "products",
             (product, plan.product_bytes),
             (chunk, plan.chunk_bytes),
             (ready, plan.product_bytes),
             (total, plan.group_bytes),
-        )
+        ):
+            w.op("set.vl", self.chunk)
+            multiply = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+            w.vector(multiply, product, self.use, chunk, note="product")
+            w.op("set.vl", self.block)
+            if not plan.spaced:
+                w.op("v.drain")
+            w.vector("v.v.add", total, total, ready, note="add the sums of the block before")
         self._load_block()
         if plan.chunks > 1:
             with w.unless("bne", self.blocks, self.block_count):
@@ -412,10 +407,9 @@ class _DenseKernel:
         with w.unless("beq", self.chunks_ahead, w.zero):
             w.op("mov", self.at[0], self.then)
             w.op("mov", self.at[1], self.input)
-            self._loop_vectors(label)
-            w.load(self.at[0], self.at[1], self.chunk, note="chunk of inputs")
             steps = ((self.at[0], plan.chunk_bytes), (self.at[1], self.layout.inputs.x_step))
-            self._end_loop(label, *steps)
+            with self._each_vector(label, *steps):
+                w.load(self.at[0], self.at[1], self.chunk, note="chunk of inputs")
             w.offset(self.input, self.input, plan.chunk * ELEMENT_BYTES)
             with w.unless("bne", self.input, self.inputs_end):
                 w.op("mov", self.input, self.inputs)
@@ -425,10 +419,9 @@ class _DenseKernel:
         w, plan = self.writer, self.plan
         w.note("The row group's last products, bias, the sums of other segments, threshold.")
         w.op("v.drain")
-        self._loop_vectors("last_products")
-        w.vector("v.v.add", self.total, self.total, self.ready)
         steps = ((self.total, plan.group_bytes), (self.ready, plan.product_bytes))
-        self._end_loop("last_products", *steps)
+        with self._each_vector("last_products", *steps):
+            w.vector("v.v.add", self.total, self.total, self.ready)
         w.op("set.vl", self.count)
         w.op("li", self.at[1], plan.bias)
         self._each("v.v.add [16-bit]", "add_bias", "bias")
@@ -445,10 +438,9 @@ class _DenseKernel:
         if plan.narrow is not None:
             elements = self.at[2]
             w.op("srl", elements, self.count, 1)
-        self._loop_vectors("store_outputs")
-        w.store(self.at[0], self.at[1], elements)
         steps = ((self.at[0], self.layout.target.x_step), (self.at[1], plan.group_bytes))
-        self._end_loop("store_outputs", *steps)
+        with self._each_vector("store_outputs", *steps):
+            w.store(self.at[0], self.at[1], elements)
         w.op("add", self.first, self.first, self.count)
         w.op("sub", self.outputs, self.outputs, self.count)
 
@@ -470,9 +462,8 @@ class _DenseKernel:
         w = self.writer
         w.op("v.drain")
         w.op("li", self.at[0], self.plan.sums)
-        self._loop_vectors(label)
-        w.op(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
-        self._end_loop(label, (self.at[0], self.plan.group_bytes), (self.at[1], step))
+        with self._each_vector(label, (self.at[0], self.plan.group_bytes), (self.at[1], step)):
+            w.op(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
 
     def _add_segment(self, segment: int) -> None:
         w, plan = self.writer, self.plan
@@ -480,10 +471,8 @@ class _DenseKernel:
         w.op("v.drain")
         w.op("li", self.at[1], plan.others)
         self._find_output(self.at[2], others.base)
-        label = f"segment_{segment}"
-        self._loop_vectors(label)
-        w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
         steps = ((self.at[1], plan.group_bytes), (self.at[2], others.x_step))
-        self._end_loop(label, *steps)
+        with self._each_vector(f"segment_{segment}", *steps):
+            w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
         w.op("li", self.at[1], plan.others)
         self._each("v.v.add [16-bit]", f"add_segment_{segment}", "add them", plan.group_bytes)

@@ -15,8 +15,7 @@ An access to memory follows a ``v.drain`` that completes what the vector unit di
 of the scratchpad; the builder places further ones between short vector instructions.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from isa.program import Program
 from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_registers
@@ -297,7 +296,7 @@ class _Kernel(CellMath):
         to, place = self.at[:2]
         w.op("add", to, into, self.lead)
         w.op("li", place, self._address(result))
-        with self._times(w.new_label("exchange"), self.vectors, plan.vectors):
+        with w.times(w.new_label("exchange"), self.vectors, plan.vectors):
             w.store(to, place, self.own)
             w.offset(to, to, plan.length * ELEMENT_BYTES)
             w.offset(place, place, plan.own * ELEMENT_BYTES)
@@ -320,16 +319,6 @@ class _Kernel(CellMath):
             w.op("add", place, place, base)
             w.store(address, place, elements)
 
-    @contextmanager
-    def _times(self, label: str, counter: str, count: int) -> Iterator[None]:
-        """A loop of ``count`` iterations."""
-        if count == 1:
-            yield
-            return
-        self.writer.op("li", counter, count)
-        with self.writer.loop(label, counter):
-            yield
-
     def _multiply(self, gates: Sequence[str], phase: int) -> None:
         """Add the products of the states and the rows of ``gates``; ends with a ``v.drain``."""
         w, plan, shape = self.writer, self.plan, self.shape
@@ -338,17 +327,17 @@ class _Kernel(CellMath):
         w.op("li", self.sums, self._address(gates[0]))
         w.op("li", chunk, shape.shift("sums"))
         w.op("set.fx", chunk)
-        with self._times(f"gate{phase}", self.units, units):
+        with w.times(f"gate{phase}", self.units, units):
             w.op("mov", self.block_sums, self.sums)
             blocks = len(gates) * plan.own // units // plan.rows
-            with self._times(f"block{phase}", self.blocks, blocks):
+            with w.times(f"block{phase}", self.blocks, blocks):
                 w.op("li", self.part, plan.places["state"])
-                with self._times(f"chunk{phase}", self.chunks, shape.chunks):
+                with w.times(f"chunk{phase}", self.chunks, shape.chunks):
                     w.op("li", chunk, shape.chunk)
                     w.op("set.vl", chunk)
                     w.op("mov", state, self.part)
                     w.op("li", products, plan.places["products"])
-                    with self._times(f"product{phase}", self.vectors, plan.vectors):
+                    with w.times(f"product{phase}", self.vectors, plan.vectors):
                         w.vector("m.v.mul.add", products, self.use, state)
                         w.offset(products, products, plan.rows * ELEMENT_BYTES)
                         w.offset(state, state, plan.length * ELEMENT_BYTES)
@@ -358,7 +347,7 @@ class _Kernel(CellMath):
                     w.op("set.vl", block)
                     w.op("mov", total, self.block_sums)
                     w.op("li", products, plan.places["products"])
-                    with self._times(f"sum{phase}", self.vectors, plan.vectors):
+                    with w.times(f"sum{phase}", self.vectors, plan.vectors):
                         w.vector("v.v.add", total, total, products)
                         w.offset(products, products, plan.rows * ELEMENT_BYTES)
                         w.offset(total, total, plan.own * ELEMENT_BYTES)

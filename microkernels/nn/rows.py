@@ -18,7 +18,6 @@ segment; its sums and its largest element come from those of the segments.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -318,22 +317,12 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.op("v.drain")
         w.store(self.out, self.rows, self.elements)
 
-    @contextmanager
-    def _times(self, name: str, count: int) -> Iterator[None]:
-        """Repeat the code of a ``with`` statement this many times."""
-        if count == 1:
-            yield
-            return
-        self.writer.op("li", self.left, count)
-        with self.writer.loop(name, self.left):
-            yield
-
     def _each_row(self, name: str, mnemonic: str, first: str, step: int) -> None:
         """Compute ``row = row operation element`` for all rows, each with its own element."""
         w = self.writer
         w.op("mov", self.row, self.rows)
         w.op("mov", self.row_element, first)
-        with self._times(name, self.layout.rows):
+        with w.times(name, self.left, self.layout.rows):
             for segment in self._segments():
                 w.vector(mnemonic, segment, segment, self.row_element)
             w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
@@ -369,7 +358,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w = self.writer
         w.op("mov", self.row, self.rows)
         w.op("mov", self.row_element, self.row_elements)
-        with self._times(name, self.layout.rows):
+        with w.times(name, self.left, self.layout.rows):
             self._reduced(self.row_element, operation, operand, last)
             w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
             w.op("add", self.row_element, self.row_element, ELEMENT_BYTES)
@@ -385,7 +374,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
             self._set("fx", shift)
             w.op("mov", self.row, self.rows)
             w.op("mov", self.row_element, sums)
-            with self._times(f"level{level}", self.layout.rows):
+            with w.times(f"level{level}", self.left, self.layout.rows):
                 if self.one_segment:
                     w.vector("m.v.mul.add", self.row_element, self.row, operand or self.row)
                 else:
@@ -427,7 +416,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         if self.one_segment:
             self._set("vl", layout.chunk * self.shape.channels)
         w.op("mov", self.row, self.rows)
-        with self._times("exponential", layout.rows // layout.chunk):
+        with w.times("exponential", self.left, layout.rows // layout.chunk):
             for chunk in self._segments():
                 self._exponential(chunk)
             w.offset(self.row, self.row, layout.chunk * self.shape.channels * ELEMENT_BYTES)
