@@ -51,6 +51,18 @@ def attribute(node: GraphNode, name: str, default: Any) -> Any:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
+def axis_of(node: GraphNode, default: int, rank: int) -> int:
+    """The attribute ``axis`` of a node, counted from the first of ``rank`` axes.
+
+    Raises:
+        RefusedError: there is no such axis.
+    """
+    axis = int(attribute(node, "axis", default))
+    if not -rank <= axis < rank:
+        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
+    return axis % rank
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
     """A graph of which all sizes are known.

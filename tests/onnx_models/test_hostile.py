@@ -47,6 +47,7 @@ def _node(op: str, *others: str, **attributes: Any) -> NodeProto:
             "with its padding the map has 10,802,160,096 elements",
         ),
         (_node("Clip", "none"), "min must be one number, not 0"),
+        (_node("Hardmax", axis=5), "axis must be from -4 to 3, not 5"),
     ],
 )
 def test_attributes_are_limited(node: NodeProto, why: str) -> None:

@@ -15,7 +15,7 @@ from microkernels.networks.parameters import Weights
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, mixing, refused
+from microkernels.onnx_models.read import GraphNode, attribute, axis_of, mixing, refused
 
 from .arrange import index_of, rearranged, rows, straight, window_results
 from .elements import affine, combine, curve_value
@@ -130,17 +130,10 @@ def _reduced_alone(
     importer.alias(node, value, value.shape)
 
 
-def _axis(node: GraphNode, default: int, rank: int) -> int:
-    axis = int(attribute(node, "axis", default))
-    if not -rank <= axis < rank:
-        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
-    return axis % rank
-
-
 def _softmax_axes(importer: Importer, node: GraphNode, rank: int) -> list[int]:
     """The axis of a softmax; in old models, all axes from one on."""
     one = importer.graph.opset >= _ONE_AXIS_OPSET
-    first = _axis(node, -1 if one else 1, rank)
+    first = axis_of(node, -1 if one else 1, rank)
     return [first] if one else list(range(first, rank))
 
 
@@ -163,7 +156,7 @@ def lp_normalization(importer: Importer, node: GraphNode) -> None:
     kind = int(attribute(node, "p", 2))
     if kind not in (1, 2):
         raise refused(node, f"p must be 1 or 2, not {kind}")
-    axis = _axis(node, -1, len(value.shape))
+    axis = axis_of(node, -1, len(value.shape))
     total = reduced(importer, node, value, "l1" if kind == 1 else "squares", [axis])
     inverse = Function("reciprocal") if kind == 1 else Function("power", (-0.5,))
     factor = curve_value(importer, node, total, inverse)
@@ -316,7 +309,7 @@ def normalization(operation: str) -> Callable[[Importer, GraphNode], None]:
 
     def operator(importer: Importer, node: GraphNode) -> None:
         input_shape = importer.value(node).shape
-        first = _axis(node, -1, len(input_shape))
+        first = axis_of(node, -1, len(input_shape))
         parameters = [importer.reals(node, 1), np.zeros(1)]
         if operation == "layer" and importer.constant(node, 2) is not None:
             parameters[1] = importer.reals(node, 2)

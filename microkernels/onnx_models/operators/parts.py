@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from microkernels.common.fixed_point import Reals
 from microkernels.onnx_models.importer import Importer, Operator
 from microkernels.onnx_models.model import Value
-from microkernels.onnx_models.read import GraphNode, attribute, refused
+from microkernels.onnx_models.read import GraphNode, attribute, axis_of, refused
 
 from .arrange import movement
 from .elements import unary
@@ -133,18 +133,16 @@ def one_hot(importer: Importer, node: GraphNode) -> None:
         raise refused(node, "depth must be one number, and values two")
     parts = Parts(importer, node)
     rank = len(parts.shape(node.input[0])) + 1
-    axis = int(attribute(node, "axis", -1))
-    if not -rank <= axis < rank:
-        raise refused(node, f"axis must be from {-rank} to {rank - 1}, not {axis}")
+    axis = axis_of(node, -1, rank)
     chosen: Tensor = _selection(importer, parts, node.input[0], int(depth.ravel()[0]))
     off, on = (float(value) for value in values.ravel())
     if (off, on) != (0.0, 1.0):
         chosen = parts("Add", parts("Mul", chosen, on - off), off)
-    if axis % rank == rank - 1:
+    if axis == rank - 1:
         parts("Identity", chosen, last=True)
         return
     order = list(range(rank - 1))
-    order.insert(axis % rank, rank - 1)
+    order.insert(axis, rank - 1)
     parts("Transpose", chosen, perm=order, last=True)
 
 
@@ -154,7 +152,7 @@ def hardmax(importer: Importer, node: GraphNode) -> None:
     (x,) = node.input
     shape = parts.shape(x)
     before = importer.graph.opset < 13
-    axis = int(attribute(node, "axis", 1 if before else -1)) % len(shape)
+    axis = axis_of(node, 1 if before else -1, len(shape))
     if before and axis != len(shape) - 1:
         raise refused(node, "axis must be the last one before opset 13")
     places = np.arange(float(shape[axis])).reshape([-1] + [1] * (len(shape) - 1 - axis))
