@@ -61,6 +61,16 @@ class AxiMemory:
                 self.reading.pop(index)
         return self.ready, self.b, self.r
 
+    def drive(self, ctx, bus):
+        """Set the inputs of ``bus`` to what :meth:`plan` returns."""
+        ready, b, r = self.plan()
+        for channel, accepts in ready.items():
+            ctx.set(getattr(bus, f"{channel}ready"), accepts)
+        for channel, beat in (("b", b), ("r", r)):
+            ctx.set(getattr(bus, f"{channel}valid"), beat is not None)
+            for name, value in (beat or {}).items():
+                ctx.set(getattr(bus, name), value)
+
     def _perform(self):
         rng = self.rng
         while self.to_write and rng.random() < 0.5:

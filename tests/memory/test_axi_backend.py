@@ -29,13 +29,7 @@ def serve(memory, bus, requester):
 
     async def testbench(ctx):
         while not requester.done:
-            ready, b, r = memory.plan()
-            for channel, state in ready.items():
-                ctx.set(getattr(bus, f"{channel}ready"), state)
-            for name, beat in (("b", b), ("r", r)):
-                ctx.set(getattr(bus, f"{name}valid"), beat is not None)
-                for field, number in (beat or {}).items():
-                    ctx.set(getattr(bus, field), number)
+            memory.drive(ctx, bus)
             seen = await ctx.tick().sample(
                 bus.awvalid, bus.wvalid, bus.arvalid, bus.bready, bus.rready, *signals
             )

@@ -116,13 +116,7 @@ class Served(AxiMemory):
 
     async def cycle(self, ctx, bus):
         """Drive a cycle of ``bus``, and take what the chip offers in it."""
-        ready, b, r = self.plan()
-        for channel, accepts in ready.items():
-            ctx.set(getattr(bus, f"{channel}ready"), accepts)
-        for channel, beat in (("b", b), ("r", r)):
-            ctx.set(getattr(bus, f"{channel}valid"), beat is not None)
-            for name, value in (beat or {}).items():
-                ctx.set(getattr(bus, name), value)
+        self.drive(ctx, bus)
         await ctx.delay(0)
         offers = [
             {name: ctx.get(Value.cast(signal)) for name, signal in payload(bus, channel).items()}
