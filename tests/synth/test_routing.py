@@ -21,6 +21,7 @@ from synth.layout.routing import Routes, moved
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.sta import longest_path
+from tests.synth.klayout_check import check_gds
 from tests.synth.open_sta import find_open_sta, open_sta_path
 from tests.synth.test_layout import random_netlist
 from vip.synthesis.layout import nangate_gds, nangate_lef
@@ -51,8 +52,8 @@ def test_wires_connect_each_net_and_keep_their_distance(routes: Routes) -> None:
         assert um >= estimate[net] - 3, net
 
 
-@pytest.mark.parametrize("change", ["open", "near", "short"])
-def test_a_planted_fault_is_reported(routes: Routes, change: str) -> None:
+def planted(routes: Routes, change: str) -> tuple[Routes, str]:
+    """Routes with a fault, and what reports it."""
     broken = object.__new__(Routes)
     broken.__dict__.update(routes.__dict__)
     pieces, tracks = routes.pieces, routes.tracks()
@@ -62,16 +63,35 @@ def test_a_planted_fault_is_reported(routes: Routes, change: str) -> None:
     if change == "open":
         via = np.flatnonzero(pieces[:, 1] != pieces[:, 4])[0]
         broken.pieces = np.delete(pieces, via, axis=0)
-        message = f"net {pieces[via, 0]} is in 2 parts"
-    elif change == "short":
+        return broken, f"net {pieces[via, 0]} is in 2 parts"
+    if change == "short":
         across = [net, 1, 0, track, 1, routes.width - 1, track]
         broken.pieces = np.vstack([pieces, across])
-        message = "are connected"
-    else:
-        # A node behind the end of a wire, where another via's pad is too close.
-        broken.ends = np.vstack([routes.ends, [-5, 1, end + 1, track]])
-        message = "metal3: two shapes are too close"
+        return broken, "are connected"
+    # A node behind the end of a wire, where another via's pad is too close.
+    broken.ends = np.vstack([routes.ends, [-5, 1, end + 1, track]])
+    return broken, "metal3: two shapes are too close"
+
+
+@pytest.mark.parametrize("change", ["open", "near", "short"])
+def test_a_planted_fault_is_reported(routes: Routes, change: str) -> None:
+    broken, message = planted(routes, change)
     assert any(message in fault for fault in faults(broken))
+
+
+@pytest.mark.parametrize("change", ["", "open", "near", "short"])
+def test_klayout_reports_the_planted_fault_alone(
+    routes: Routes, tmp_path: Path, change: str
+) -> None:
+    pytest.importorskip("klayout")
+    text = "\n".join(exchange.to_def(routes, "top"))
+    drawn, message = planted(routes, change) if change else (routes, "")
+    exchange.write_gds(drawn, "top", tmp_path / "top.gds", nangate_gds())
+    report = check_gds(tmp_path / "top.gds", text, Lef(*nangate_lef()))
+    assert not any(report.thin.values())
+    assert (set(filter(report.close.get, report.close)) == {"metal3"}) == (change == "near")
+    assert bool(report.joined) == (change == "short")
+    assert {f"n{net}" for net in re.findall(r"net (\d+) is in", message)} == report.open
 
 
 def test_what_stays_in_conflict_is_one_line_with_its_place(placed: PlacedCells) -> None:
