@@ -204,7 +204,7 @@ def launch_runs(
         outcome = exact(run_on(job, config, on=on, preload=True, memory=memory), name)
         return stored_runs(config, outcome)
 
-    return runs_of(cached("launches", config, job, measure, on=on, also=also))
+    return runs_of(cached("runs", config, job, measure, on=on, also=also))
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:

@@ -19,7 +19,7 @@ SMALL = chip_preset("small")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache of measurements."""
-    monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
+    monkeypatch.setattr("support.cache.build_folder", lambda: tmp_path)
 
 
 def test_phases_of_full_hd_are_those_of_the_runs() -> None:

@@ -27,7 +27,7 @@ VAULT = tile_preset("vault")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache of measurements."""
-    monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
+    monkeypatch.setattr("support.cache.build_folder", lambda: tmp_path)
 
 
 def result(cycles: int, *, busy: int) -> RunResult:
@@ -42,7 +42,7 @@ def result(cycles: int, *, busy: int) -> RunResult:
     )
 
 
-def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A convolution whose partial sums are completed and pooled in a launch of their own."""
     results = iter([result(1000, busy=500), result(500, busy=100)])
     monkeypatch.setattr(
@@ -55,6 +55,8 @@ def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.gbs == pytest.approx(2 * 320 / 1200)
     assert run.counters["VECTOR_BUSY"] == 4 * 500 + 4 * 100
     assert run.intensity == pytest.approx(run.gops / run.gbs)
+    # What was not simulated must not become a measurement of this user.
+    assert len(list(tmp_path.glob("*/*.json"))) == 2
 
 
 def test_belief_propagation_counts_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
