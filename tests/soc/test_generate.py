@@ -41,9 +41,9 @@ from tests.soc.readers import (
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
 #: Presets that Verilator looks at for minutes, as it does so for every instance.
 BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
-#: Those and six whose modules others have: engines of vaults, vaults of chips, and an engine whose
-#: units others have but for the width of elements.
-SLOW = BIG | {"pe", "pe-int8", "vault", "vault-int8", "vault-logistic", "vault-small"}
+#: Those and seven whose modules others have: engines of vaults, vaults of chips, an engine whose
+#: units others have but for the width of elements, and a vault on AXI, as its wrappers have.
+SLOW = BIG | {"pe", "pe-int8", "vault", "vault-axi", "vault-int8", "vault-logistic", "vault-small"}
 
 #: Names of warnings, of those that may be of use here, of Verilator 5.006, which Debian 12 has.
 KNOWN_TO_5_006 = {
@@ -83,8 +83,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     [
         *((name, "behavioural") for name in PRESETS if name not in SLOW),
         *(pytest.param(name, "behavioural", marks=pytest.mark.slow) for name in sorted(SLOW)),
-        pytest.param("vault-small", "fpga", marks=pytest.mark.slow),
-        ("vault-small", "macro"),
+        *(pytest.param("vault-small", kind, marks=pytest.mark.slow) for kind in ("fpga", "macro")),
+        ("pe-small", "macro"),
     ],
 )
 def test_readers_have_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:

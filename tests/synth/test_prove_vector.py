@@ -58,7 +58,10 @@ def failed(found: Proof) -> set[str]:
     return {goal for goals, _ in found.failures for goal in goals}
 
 
-@pytest.mark.parametrize("config", [SUMS, PRODUCTS, EXTREMES])
+@pytest.mark.parametrize(
+    "config",
+    [SUMS, *(pytest.param(config, marks=pytest.mark.slow) for config in (PRODUCTS, EXTREMES))],
+)
 def test_the_results_of_what_is_kept_are_the_same(config: PeConfig) -> None:
     found = prove_vector_unit(FULL, config)
     assert found.holds, failed(found)
