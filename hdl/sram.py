@@ -42,6 +42,28 @@ class SramWritePort(wiring.Signature):
         super().__init__({"enable": Out(1), "address": Out(address_bits), "data": Out(width)})
 
 
+class SramSharedPort(wiring.Signature):
+    """Port that reads or writes a word in a cycle, seen from the user.
+
+    Members:
+        enable (out, 1): access ``address``; write (out, 1): write ``word`` there (out, width).
+        address (out, address_bits).
+        data (in, width): the word, in the cycle after a read; undefined from the cycle after the
+            next access on.
+    """
+
+    def __init__(self, width: int, address_bits: int) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "write": Out(1),
+                "address": Out(address_bits),
+                "word": Out(width),
+                "data": In(width),
+            }
+        )
+
+
 class Sram(Component):
     """Memory of ``depth`` words of ``width`` bits with any number of read and write ports.
 
@@ -131,4 +153,56 @@ class Sram(Component):
             connections[f"i_w{number}_addr"] = port.address
             connections[f"i_w{number}_data"] = port.data
         m.submodules.macro = Instance(self.geometry.name, **connections)
+        return m
+
+
+class SharedSram(Component):
+    """As :class:`Sram`, with ports that either read or write in a cycle.
+
+    Parameters:
+        width, depth: as there. ports: at least 1.
+        kind: ``behavioural`` or ``macro``.
+
+    Members:
+        port (in, ``ports`` :class:`SramSharedPort`). Two that write one word in one cycle leave it
+            undefined.
+    """
+
+    def __init__(self, *, width: int, depth: int, ports: int, kind: SramKind) -> None:
+        self.width = width
+        self.depth = depth
+        self.ports = ports
+        self.kind = kind
+        self.geometry = SramGeometry(depth, width, 0, 0, ports)
+        #: Name of the module in emitted Verilog.
+        self.module_name = self.geometry.name.removeprefix("vip_")
+        signature = SramSharedPort(width, self.geometry.address_bits)
+        super().__init__({"port": In(signature).array(ports)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        if self.kind == "macro":
+            connections: dict[str, Any] = {"i_clk": ClockSignal()}
+            for number, port in enumerate(self.port):
+                connections |= {
+                    f"i_rw{number}_en": port.enable,
+                    f"i_rw{number}_write": port.write,
+                    f"i_rw{number}_addr": port.address,
+                    f"i_rw{number}_word": port.word,
+                    f"o_rw{number}_data": port.data,
+                }
+            m.submodules.macro = Instance(self.geometry.name, **connections)
+            return m
+        memory: Memory[int, Value] = Memory(shape=self.width, depth=self.depth, init=[])
+        m.submodules.words = memory
+        for port in self.port:
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.en.eq(port.enable & port.write),
+                read.en.eq(port.enable & ~port.write),
+                write.addr.eq(port.address),
+                read.addr.eq(port.address),
+                write.data.eq(port.word),
+                port.data.eq(read.data),
+            ]
         return m

@@ -2,7 +2,9 @@
 
 An ASIC flow replaces the stub with a memory compiler's macro, or a wrapper of one. Ports of macro
 ``vip_sram_512x8_3r2w``: ``clk``, and for each read port ``r0_en r0_addr r0_data`` and each write
-port ``w0_en w0_addr w0_data``, numbered; timing as in :class:`hdl.sram.SramReadPort`.
+port ``w0_en w0_addr w0_data``, numbered; timing as in :class:`hdl.sram.SramReadPort`. Those of
+``vip_sram_256x8_2rw``, whose ports read or write: ``rw0_en rw0_write rw0_addr rw0_word rw0_data``,
+as in :class:`hdl.sram.SramSharedPort`.
 """
 
 import re
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 
 from support.errors import VipError
 
-_NAME = re.compile(r"vip_sram_(\d+)x(\d+)_(\d+)r(\d+)w")
+_NAME = re.compile(r"vip_sram_(\d+)x(\d+)_(?:(\d+)r(\d+)w|(\d+)rw)")
 
 
 class MacroError(VipError):
@@ -19,12 +21,14 @@ class MacroError(VipError):
 
 @dataclass(frozen=True, order=True)
 class SramGeometry:
-    """Shape of a memory: words, bits of a word, read and write ports."""
+    """Shape of a memory: words, bits of a word, read and write ports, or shared ones instead, each
+    of which reads or writes in a cycle."""
 
     depth: int
     width: int
     read_ports: int
     write_ports: int
+    shared_ports: int = 0
 
     @classmethod
     def parse(cls, name: str) -> "SramGeometry":
@@ -35,13 +39,44 @@ class SramGeometry:
         """
         match = _NAME.fullmatch(name)
         if match is None:
-            raise MacroError(f"{name!r} is not the name of a memory macro (vip_sram_DxW_RrWw)")
-        return cls(*map(int, match.groups()))
+            raise MacroError(
+                f"{name!r} is not the name of a memory macro (vip_sram_DxW_RrWw, or ..._Srw)"
+            )
+        return cls(*(int(number or 0) for number in match.groups()))
 
     @property
     def name(self) -> str:
         """Name of the macro's module."""
-        return f"vip_sram_{self.depth}x{self.width}_{self.read_ports}r{self.write_ports}w"
+        ports = f"{self.read_ports}r{self.write_ports}w"
+        if self.shared_ports:
+            ports = f"{self.shared_ports}rw"
+        return f"vip_sram_{self.depth}x{self.width}_{ports}"
+
+    @property
+    def ports(self) -> int:
+        """Ports of all kinds."""
+        return self.read_ports + self.write_ports + self.shared_ports
+
+    @property
+    def pins(self) -> tuple[tuple[str, int, bool], ...]:
+        """Name, bits and whether it is an output, of each pin except the clock, port by port:
+        reading, writing, shared ones."""
+        address, word = self.address_bits, self.width
+        kinds = (
+            ("r", self.read_ports, (("en", 1), ("addr", address), ("data", word))),
+            ("w", self.write_ports, (("en", 1), ("addr", address), ("data", word))),
+            (
+                "rw",
+                self.shared_ports,
+                (("en", 1), ("write", 1), ("addr", address), ("word", word), ("data", word)),
+            ),
+        )
+        return tuple(
+            (f"{kind}{port}_{pin}", bits, kind != "w" and pin == "data")
+            for kind, ports, pins in kinds
+            for port in range(ports)
+            for pin, bits in pins
+        )
 
     @property
     def bits(self) -> int:
@@ -55,20 +90,10 @@ class SramGeometry:
 
 
 def _ports(geometry: SramGeometry, output: str) -> str:
-    address, word = geometry.address_bits - 1, geometry.width - 1
     lines = ["input clk"]
-    for port in range(geometry.read_ports):
-        lines += [
-            f"input r{port}_en",
-            f"input [{address}:0] r{port}_addr",
-            f"{output} [{word}:0] r{port}_data",
-        ]
-    for port in range(geometry.write_ports):
-        lines += [
-            f"input w{port}_en",
-            f"input [{address}:0] w{port}_addr",
-            f"input [{word}:0] w{port}_data",
-        ]
+    for name, bits, is_output in geometry.pins:
+        span = f"[{bits - 1}:0] " if name.split("_")[1] not in ("en", "write") else ""
+        lines.append(f"{output if is_output else 'input'} {span}{name}")
     return ",\n".join(f"  {line}" for line in lines)
 
 
@@ -88,6 +113,11 @@ def macro_model(geometry: SramGeometry) -> str:
         body.append(f"    if (w{port}_en) words[w{port}_addr] <= w{port}_data;\n")
     for port in range(geometry.read_ports):
         body.append(f"    if (r{port}_en) r{port}_data <= words[r{port}_addr];\n")
+    for port in range(geometry.shared_ports):
+        body += [
+            f"    if (rw{port}_en && rw{port}_write) words[rw{port}_addr] <= rw{port}_word;\n",
+            f"    if (rw{port}_en && !rw{port}_write) rw{port}_data <= words[rw{port}_addr];\n",
+        ]
     return (
         f"// {geometry.name}: memory macro, {geometry.bits} bits; model for simulation.\n"
         f"module {geometry.name} (\n{_ports(geometry, 'output reg')}\n);\n"

@@ -56,13 +56,12 @@ _COLUMN_UM2 = 40.08
 
 def cell_um2(geometry: SramGeometry) -> float:
     """Area of the cell of one bit at 28 nm in square micrometres."""
-    return (_CELL_PITCH_UM * (geometry.read_ports + geometry.write_ports + _CELL_BASE)) ** 2
+    return (_CELL_PITCH_UM * (geometry.ports + _CELL_BASE)) ** 2
 
 
 def sram_um2(geometry: SramGeometry) -> float:
     """Area of a memory macro at 28 nm in square micrometres."""
-    ports = geometry.read_ports + geometry.write_ports
-    return cell_um2(geometry) * geometry.bits + _COLUMN_UM2 * ports * geometry.width
+    return cell_um2(geometry) * geometry.bits + _COLUMN_UM2 * geometry.ports * geometry.width
 
 
 #: Name of a memory -> shape, and pJ per access at 45 nm and 0.9 V. The single port of a cache

@@ -9,6 +9,7 @@ namespace {
 #include "gate_sim.inc"
 
 constexpr int MAX_INPUTS = 6;
+constexpr int kShape = 6;  // numbers of a memory's shape
 constexpr uint64_t WHOLE = 60;  // divisible by every number of inputs
 
 class Simulation {
@@ -17,7 +18,7 @@ class Simulation {
       : cells_(cells), macros_(macros), stimulus_(stimulus), counts_(counts), now_(stimulus.values),
         before_(now_, now_ + stimulus.nets) {
     for (int m = 0; m < macros.count; m++) {
-      const int32_t *shape = macros.shape + 5 * m;
+      const int32_t *shape = macros.shape + kShape * m;
       words_.emplace_back(static_cast<size_t>(shape[0]) * shape[1], 0);
     }
   }
@@ -99,22 +100,26 @@ class Simulation {
     const int32_t *pins = macros_.pins;
     uint64_t *accesses = counts_.accesses;
     for (int m = 0; m < macros_.count; m++) {
-      const int32_t *shape = macros_.shape + 5 * m;
-      const int bits = shape[1], ports = shape[2] + shape[3], address_bits = shape[4];
-      for (int p = 0; p < ports; p++, accesses++, pins += 1 + address_bits + bits) {
-        if (!now_[pins[0]]) continue;
+      const int32_t *shape = macros_.shape + kShape * m;
+      const int bits = shape[1], single = shape[2] + shape[3], address_bits = shape[4];
+      for (int p = 0; p < single + shape[5]; p++, accesses++) {
+        // Pins: enable, `write` of a shared port, address, word to write, word read.
+        const bool shared = p >= single;
+        const int32_t *address = pins + 1 + shared, *data = address + address_bits;
+        const bool enable = now_[pins[0]], writes = shared ? now_[pins[1]] : p >= shape[2];
+        pins = data + bits * (1 + shared);
+        if (!enable) continue;
         if (counted) ++*accesses;
         size_t word = 0;
         for (int a = 0; a < address_bits; a++)
-          word |= static_cast<size_t>(now_[pins[1 + a]]) << a;
+          word |= static_cast<size_t>(now_[address[a]]) << a;
         uint8_t *stored = words_[m].data() + word * bits;
-        const int32_t *data = pins + 1 + address_bits;
-        // Reads come before writes, so they see the old word.
+        // Reads come before writes, so they see the old word, except at shared ports.
         for (int b = 0; b < bits; b++) {
-          if (p < shape[2])
-            latched_.push_back({data[b], stored[b]});
-          else
+          if (writes)
             stored[b] = now_[data[b]];
+          else
+            latched_.push_back({data[b + shared * bits], stored[b]});
         }
       }
     }

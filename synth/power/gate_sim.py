@@ -68,8 +68,8 @@ class Macros(Record):
     """Memories.
 
     Attributes:
-        shape: words, bits, read ports, write ports and address bits of each.
-        pins: enable, address bits and data bits of each port of each, read ports first.
+        shape: words, bits, read ports, write ports, address bits and shared ports of each.
+        pins: of each, bit by bit, in the order of :attr:`hdl.sram_macro.SramGeometry.pins`.
     """
 
     count: _Number
@@ -419,12 +419,13 @@ class GateSimulation:
         for place in self._memories:
             gate = self.netlist.gates[place]
             shape = SramGeometry.parse(gate.kind)
-            reads, writes = shape.read_ports, shape.write_ports
-            shapes.append((shape.depth, shape.width, reads, writes, shape.address_bits))
-            for port in (*(f"r{n}" for n in range(reads)), *(f"w{n}" for n in range(writes))):
-                for part in ("en", "addr", "data"):
-                    pins += gate.pins[f"{port}_{part}"]
-            ports.append(reads + writes)
+            single = (shape.read_ports, shape.write_ports)
+            shapes.append(
+                (shape.depth, shape.width, *single, shape.address_bits, shape.shared_ports)
+            )
+            for name, _, _ in shape.pins:
+                pins += gate.pins[name]
+            ports.append(shape.ports)
         return shapes, pins, ports
 
     def _activity(
@@ -450,7 +451,7 @@ class GateSimulation:
         accesses, first = {}, 0
         for place in self._memories:
             shape = SramGeometry.parse(self.netlist.gates[place].kind)
-            last = first + shape.read_ports + shape.write_ports
+            last = first + shape.ports
             accesses[place] = tuple(int(number) for number in used[first:last])
             first = last
         return NetlistActivity(cycles, toggles, tuple(activities), accesses)

@@ -3,12 +3,13 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hdl.config import ConfigurationError, SramKind
 from hdl.emission import emit
-from hdl.sram import Sram
+from hdl.sram import SharedSram, Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from hdl.sram_macro import MacroError, SramGeometry, macro_model, macro_stub
 from hdl.yosys import run_yosys
@@ -78,6 +79,38 @@ def test_reads_what_was_written(
     simulate(sram, drive_randomly(sram, rng))
 
 
+def test_shared_ports_read_and_write(simulate, rng: random.Random) -> None:
+    sram = SharedSram(width=8, depth=8, ports=2, kind="behavioural")
+
+    async def testbench(ctx) -> None:
+        words = [0] * sram.depth
+        checked = 0
+        for _ in range(CYCLES):
+            expected: list[int | None] = [None, None]
+            written: dict[int, int] = {}
+            for number, port in enumerate(sram.port):
+                target, value = rng.randrange(sram.depth), rng.getrandbits(sram.width)
+                enable, write = rng.random() < 0.8, rng.random() < 0.5 and target not in written
+                ctx.set(port.enable, enable)
+                ctx.set(port.write, write)
+                ctx.set(port.address, target)
+                ctx.set(port.word, value)
+                if enable and write:
+                    written[target] = value
+                elif enable:
+                    expected[number] = target
+            await ctx.tick()
+            for port, place in zip(sram.port, expected, strict=True):
+                if place is not None and place not in written:
+                    assert ctx.get(port.data) == words[place]
+                    checked += 1
+            for target, value in written.items():
+                words[target] = value
+        assert checked > CYCLES // 4
+
+    simulate(sram, testbench)
+
+
 def test_behavioural_reads_the_old_word(simulate) -> None:
     sram = Sram(width=8, depth=8, read_ports=1, write_ports=1, kind="behavioural")
 
@@ -134,23 +167,32 @@ def test_shallow_memory_maps_to_distributed_ram(flow: str, tmp_path: Path) -> No
     assert count(found, "FD", "TRELLIS_FF") == 24
 
 
-@pytest.mark.parametrize("geometry", [(4, 3, 1, 1), (4, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [SramGeometry(4, 3, 1, 1), SramGeometry(4, 2, 2, 2), SramGeometry(4, 2, 0, 0, 2)],
+    ids=lambda shape: shape.name,
+)
 def test_macro_model_behaves_like_the_behavioural_memory(
-    geometry: tuple[int, int, int, int], tmp_path: Path
+    shape: SramGeometry, tmp_path: Path
 ) -> None:
     """For six cycles from the start and all inputs."""
-    depth, width, reads, writes = geometry
-    ports = {"width": width, "depth": depth, "read_ports": reads, "write_ports": writes}
-    shape = SramGeometry(*geometry)
-    emission = emit(Sram(**ports, kind="macro"), "gate")
+
+    def sram(kind: SramKind) -> Sram | SharedSram:
+        size: dict[str, Any] = {"width": shape.width, "depth": shape.depth, "kind": kind}
+        if shape.shared_ports:
+            return SharedSram(ports=shape.shared_ports, **size)
+        return Sram(read_ports=shape.read_ports, write_ports=shape.write_ports, **size)
+
+    emission = emit(sram("macro"), "gate")
     assert emission.black_boxes == (shape.name,)
     gate = tmp_path / "gate.v"
     gate.write_text(macro_model(shape) + "".join(emission.modules.values()))
     gold = tmp_path / "gold.v"
-    gold.write_text("".join(emit(Sram(**ports, kind="behavioural"), "gold").modules.values()))
+    gold.write_text("".join(emit(sram("behavioural"), "gold").modules.values()))
     # Two writes of one word are left open: each port keeps to its half.
-    halves = range(writes) if writes > 1 else ()
-    apart = " ".join(f"-set in_write__{port}__address[1] {port}" for port in halves)
+    group = "in_port" if shape.shared_ports else "in_write"
+    halves = range(shape.shared_ports or (shape.write_ports if shape.write_ports > 1 else 0))
+    apart = " ".join(f"-set {group}__{port}__address[1] {port}" for port in halves)
     log = run_yosys(
         [
             f"read_verilog {gate} {gold}",
@@ -165,9 +207,18 @@ def test_macro_model_behaves_like_the_behavioural_memory(
     assert "SUCCESS" in log
 
 
-def test_macro_stub_is_a_black_box_with_the_ports_of_the_model(tmp_path: Path) -> None:
-    shape = SramGeometry(512, 8, 3, 2)
-    assert shape.name == "vip_sram_512x8_3r2w"
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        (SramGeometry(512, 8, 3, 2), "vip_sram_512x8_3r2w"),
+        (SramGeometry(512, 8, 0, 0, 2), "vip_sram_512x8_2rw"),
+    ],
+)
+def test_macro_stub_is_a_black_box_with_the_ports_of_the_model(
+    shape: SramGeometry, name: str
+) -> None:
+    assert shape.name == name
+    assert SramGeometry.parse(name) == shape
     assert shape.bits == 4096
     ports = macro_model(shape).split(");")[0].splitlines()[1:]
     stub = macro_stub(shape).split(");")[0].splitlines()[2:]
@@ -175,9 +226,7 @@ def test_macro_stub_is_a_black_box_with_the_ports_of_the_model(tmp_path: Path) -
     assert "(* blackbox *)" in macro_stub(shape)
 
 
-def test_macro_name_is_read_back() -> None:
-    shape = SramGeometry(64, 64, 3, 1)
-    assert SramGeometry.parse(shape.name) == shape
+def test_other_names_are_no_macros() -> None:
     with pytest.raises(MacroError, match="not the name of a memory macro"):
         SramGeometry.parse("vip_sram_64x64")
 

@@ -297,7 +297,7 @@ def _memory_library(
             f' fall_constraint (scalar) {{ values ("{ns:.6f}"); }} }}'
             for check, ns in (("setup", macros.setup_ns(geometry)), ("hold", 0.0))
         )
-        for name, width, output in _memory_pins(geometry):
+        for name, width, output in geometry.pins:
             for bit in range(width):
                 if output:
                     lines.append(f"    pin ({name}_{bit}) {{ direction : output;")
@@ -321,12 +321,3 @@ def _launch(macros: SramTimes, access: float) -> str:
         values = ", ".join(f"{point[place]:.6f}" for point in points)
         tables += "".join(f' {name} (by_load) {{ values ("{values}"); }}' for name in names)
     return f'timing () {{ related_pin : "{CLOCK}"; timing_type : rising_edge;{tables} }}'
-
-
-def _memory_pins(geometry: SramGeometry) -> Iterator[tuple[str, int, bool]]:
-    """Name, width and whether it is an output, of each pin except the clock."""
-    for kind, count in (("r", geometry.read_ports), ("w", geometry.write_ports)):
-        for port in range(count):
-            yield f"{kind}{port}_en", 1, False
-            yield f"{kind}{port}_addr", geometry.address_bits, False
-            yield f"{kind}{port}_data", geometry.width, kind == "r"
