@@ -83,6 +83,9 @@ class PeConfig(Shown, line=False):
             transfers to and from it, begin at multiples of this many bytes, or fault (in the
             scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``), and so do all rows
             of a matrix. Results of ``m.v`` instructions follow each other without gaps.
+        scratchpad_banks: 8, each with ports for all accesses of a cycle, or 16, of even and of odd
+            rows, with two ports each, for which beats, loads and stores may wait
+            (:mod:`pe.scratchpad_shared`). 16 are not for an FPGA, and not for ``set.ws``.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         load_history: columns of the declared image (:mod:`isa.workspace`) that are tracked while
@@ -108,6 +111,7 @@ class PeConfig(Shown, line=False):
     program: tuple[int, ...] | None = None
     scratchpad_bytes: int = 4096
     scratchpad_alignment: int = 1
+    scratchpad_banks: int = field(default=8, metadata={"optional": True})
     arc_entries: int = 20
     load_store_queue: int = 64
     load_history: int = field(default=0, metadata={"optional": True})
@@ -151,6 +155,17 @@ class PeConfig(Shown, line=False):
             self._check_program(self.program)
         _CHECK.flag("counters", self.counters)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
+        _CHECK.one_of("scratchpad_banks", self.scratchpad_banks, (8, 16))
+        if self.shared_ports and self.sram == "fpga":
+            raise ConfigurationError(
+                "scratchpad_banks must be 8 in an FPGA (sram 'fpga'), which has no cycle left in "
+                f"which a result could wait for a port, not {self.scratchpad_banks}"
+            )
+        if self.shared_ports and self.workspace:
+            raise ConfigurationError(
+                "scratchpad_banks must be 8 with the instruction 'set.ws', whose loads wait for no "
+                f"port, not {self.scratchpad_banks}"
+            )
 
     def _check_program(self, program: object) -> None:
         if not isinstance(program, tuple):
@@ -264,6 +279,11 @@ class PeConfig(Shown, line=False):
             max_vl=self.max_vl,
             max_mr=self.max_mr,
         )
+
+    @property
+    def shared_ports(self) -> bool:
+        """Whether accesses to the scratchpad share ports, and wait for them."""
+        return self.scratchpad_banks > 8
 
     @property
     def workspace(self) -> bool:

@@ -29,10 +29,15 @@ class ScratchpadReadPort(wiring.Signature):
             one. Of a store, byte ``address`` modulo 8 is in bits 7:0 of the byte of that number
             instead. A byte written in the same cycle as it is read, or the one before, is
             undefined.
+        ready: in, only with shared ports (:attr:`pe.config.PeConfig.shared_ports`); the word is
+            read in a cycle with it. Of two vector operands, both are or none.
     """
 
     def __init__(self, config: PeConfig) -> None:
-        super().__init__({"enable": Out(1), "address": Out(config.scratchpad_bits), "data": In(64)})
+        ready = {"ready": In(1)} if config.shared_ports else {}
+        super().__init__(
+            {"enable": Out(1), "address": Out(config.scratchpad_bits), "data": In(64), **ready}
+        )
 
 
 class ScratchpadWritePort(wiring.Signature):
@@ -40,12 +45,14 @@ class ScratchpadWritePort(wiring.Signature):
 
     Members (out): ``address`` (byte address, any alignment, wraps at the end), ``data`` (its first
     byte in bits 7:0) and ``strobe``, the bytes to write (0: none). Written at the end of the cycle,
-    or of the next one.
+    or of the next one. With shared ports also ``ready`` (in): a load is written in a cycle with it;
+    for results it is always 1.
     """
 
     def __init__(self, config: PeConfig) -> None:
+        ready = {"ready": In(1)} if config.shared_ports else {}
         super().__init__(
-            {"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8)}
+            {"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8), **ready}
         )
 
 

@@ -15,6 +15,7 @@ from .capabilities import Capabilities
 from .config import PeConfig
 from .extensions.units import extensions
 from .ports import ScratchpadReadPort, ScratchpadWritePort
+from .scratchpad_shared import Access, share
 
 #: Banks, each a byte wide: together one word (thesis 5.1).
 BANKS = 8
@@ -42,6 +43,19 @@ def write_roles(config: PeConfig) -> tuple[str, ...]:
     return tuple(role for role, used in roles.items() if used)
 
 
+def _places(address: Value) -> tuple[Value, Value]:
+    """Where an access lies among the even rows, and among the odd ones."""
+    place = address[_OFFSET_BITS + 1 :]
+    return (place + address[_OFFSET_BITS])[: len(place)], place
+
+
+def _odd_lanes(start: Value, address: Value) -> Value:
+    """For each bank, whether the byte of an access that begins in bank ``start`` lies in an odd
+    row."""
+    row = address[_OFFSET_BITS]
+    return Cat(row ^ (start > index) for index in range(BANKS))
+
+
 class Scratchpad(Component):
     """Byte-addressed memory with up to 3 read and 2 write ports of eight bytes at any alignment.
 
@@ -54,6 +68,9 @@ class Scratchpad(Component):
     only such elements are rotated, and one memory replaces two.
 
     If no instruction uses it, there is no memory.
+
+    With 16 banks (``scratchpad_banks``), the ports wait for each other
+    (:class:`pe.scratchpad_shared.PortArbiter`), and a result is written up to a cycle later.
 
     In block RAMs the banks lie side by side in two memories, one of the even rows and one of the
     odd rows, of which every access touches one row each.
@@ -88,7 +105,9 @@ class Scratchpad(Component):
             return m
         rows = self.config.scratchpad_bytes // BANKS
         self._unused_bits = self.config.scratchpad_alignment.bit_length() - 1
-        if self.config.sram != "fpga" or rows <= DISTRIBUTED_DEPTH:
+        if self.config.shared_ports:
+            words = self._shared(m, platform)
+        elif self.config.sram != "fpga" or rows <= DISTRIBUTED_DEPTH:
             words = self._banks(m, platform)
         elif self.config.scratchpad_alignment == BANKS:
             words = self._words(m, platform)
@@ -100,13 +119,14 @@ class Scratchpad(Component):
                 continue
             word = read
             offset = Signal(_OFFSET_BITS, name=f"read_offset_{number}")
-            with m.If(port.enable):
+            taken = port.enable & port.ready if self.config.shared_ports else port.enable
+            with m.If(taken):
                 m.d.sync += offset.eq(self._offset(port.address))
             if read_cycles(self.config) > 1:
                 fresh = Signal(name=f"read_fresh_{number}")
                 late_word = Signal(8 * BANKS, name=f"read_word_{number}", reset_less=True)
                 late_offset = Signal.like(offset, name=f"late_offset_{number}", reset_less=True)
-                m.d.sync += fresh.eq(port.enable)
+                m.d.sync += fresh.eq(taken)
                 with m.If(fresh):
                     m.d.sync += [late_word.eq(word), late_offset.eq(offset)]
                 word, offset = late_word, late_offset
@@ -140,7 +160,7 @@ class Scratchpad(Component):
                     bank.read[number].address.eq(Mux(wraps, next_row, row)),
                 ]
         for number, write in enumerate(self.write):
-            start = self._write_offset(number)
+            start = self._write_offset(number, write.address)
             row = write.address[_OFFSET_BITS:]
             next_row = Signal(row_bits, name=f"write_next_row_{number}")
             data, strobe = self._placed(m, number, start, write.data, write.strobe)
@@ -152,6 +172,41 @@ class Scratchpad(Component):
                     bank.write[number].data.eq(data.word_select(index, 8)),
                 ]
         return [Cat(bank.read[number].data for bank in banks) for number in range(len(self.roles))]
+
+    def _shared(self, m: Module, platform: object) -> list[Value]:
+        """As :meth:`_banks`, with banks of even and of odd rows, whose ports all accesses share."""
+        accesses: dict[str, Access] = {}
+        for role, port in zip(self.roles, self.read, strict=True):
+            odd = _odd_lanes(self._offset(port.address), port.address)
+            enable = port.enable.replicate(BANKS)
+            accesses[role] = Access((enable & ~odd, enable & odd), _places(port.address))
+        for number, (role, write) in enumerate(zip(self._written, self.write, strict=True)):
+            start = self._write_offset(number, write.address)
+            word, lanes = self._placed(m, number, start, write.data, write.strobe)
+            odd = _odd_lanes(start, write.address)
+            accesses[role] = Access((lanes & ~odd, lanes & odd), _places(write.address), word)
+        arbiter, shown = share(m, platform, self.config, accesses)
+        for role, write in zip(self._written, self.write, strict=True):
+            m.d.comb += write.ready.eq(1 if role == _RESULT else arbiter.load_ready)
+        words: list[Value] = []
+        for role, port in zip(self.roles, self.read, strict=True):
+            stores = role == _STORE
+            m.d.comb += port.ready.eq(arbiter.store_ready if stores else arbiter.beat)
+            is_odd = Signal(BANKS, name=f"{role}_odd", reset_less=True)
+            taken = port.enable & port.ready
+            with m.If(taken):
+                m.d.sync += is_odd.eq(_odd_lanes(self._offset(port.address), port.address))
+            shows: Value = Cat(map(Mux, is_odd, *reversed(shown[role])))
+            if stores:
+                # Other words come to the port while the store waits for the memory.
+                fresh = Signal(name="store_fresh")
+                late_word = Signal(8 * BANKS, name="store_word", reset_less=True)
+                m.d.sync += fresh.eq(taken)
+                with m.If(fresh):
+                    m.d.sync += late_word.eq(shows)
+                shows = Mux(fresh, shows, late_word)
+            words.append(shows)
+        return words
 
     def _halves(self, m: Module, platform: object) -> list[Value]:
         """As :meth:`_banks`, with all banks in two memories. A write is performed in the cycle
@@ -170,22 +225,12 @@ class Scratchpad(Component):
         for name, half in zip(("even", "odd"), halves, strict=True):
             m.submodules[name] = shared_instance(half, platform)
 
-        def places(address: Value) -> tuple[Value, Value]:
-            """Place in the half of the even rows, and in that of the odd ones."""
-            place = address[_OFFSET_BITS + 1 :]
-            return (place + address[_OFFSET_BITS])[: len(place)], place
-
-        def odd(address: Value) -> Value:
-            """For each bank, whether its byte lies in an odd row."""
-            start, row = self._offset(address), address[_OFFSET_BITS]
-            return Cat(row ^ (start > index) for index in range(BANKS))
-
         words: list[Value] = []
         for number, port in enumerate(self.read):
             is_odd = Signal(BANKS, name=f"read_odd_{number}", reset_less=True)
             with m.If(port.enable):
-                m.d.sync += is_odd.eq(odd(port.address))
-            for half, place in zip(halves, places(port.address), strict=True):
+                m.d.sync += is_odd.eq(_odd_lanes(self._offset(port.address), port.address))
+            for half, place in zip(halves, _places(port.address), strict=True):
                 m.d.comb += [
                     half.read[number].enable.eq(port.enable),
                     half.read[number].address.eq(place),
@@ -209,12 +254,12 @@ class Scratchpad(Component):
             m.d.sync += [
                 late_data.eq(write.data),
                 late_strobe.eq(write.strobe),
-                late_start.eq(self._write_offset(number)),
-                is_odd.eq(odd(write.address)),
+                late_start.eq(self._write_offset(number, write.address)),
+                is_odd.eq(_odd_lanes(self._offset(write.address), write.address)),
             ]
             data, strobe = self._placed(m, number, late_start, late_data, late_strobe)
             for half, place, mine in zip(
-                halves, places(write.address), (~is_odd, is_odd), strict=True
+                halves, _places(write.address), (~is_odd, is_odd), strict=True
             ):
                 late_place = Signal(len(place), reset_less=True)
                 m.d.sync += late_place.eq(place)
@@ -243,7 +288,7 @@ class Scratchpad(Component):
             ]
         for number, write in enumerate(self.write):
             data, strobe = self._placed(
-                m, number, self._write_offset(number), write.data, write.strobe
+                m, number, self._write_offset(number, write.address), write.data, write.strobe
             )
             m.d.comb += ram.write[number].next_address.eq(write.address[_OFFSET_BITS:])
             m.d.sync += [
@@ -257,13 +302,13 @@ class Scratchpad(Component):
         """Place of an access's first byte within its row."""
         return Cat(Const(0, self._unused_bits), address[self._unused_bits : _OFFSET_BITS])
 
-    def _write_offset(self, number: int) -> Value:
-        """The same of write port ``number``; elements of ``m.v`` lie within the rows, too."""
+    def _write_offset(self, number: int, address: Value) -> Value:
+        """The same at write port ``number``; elements of ``m.v`` lie within the rows, too."""
         unused = self._unused_bits
         reduced = Capabilities.of(self.config).reduced
         if self._written[number] == _RESULT and reduced:
             unused = min(unused, *reduced.widths)
-        return Cat(Const(0, unused), self.write[number].address[unused:_OFFSET_BITS])
+        return Cat(Const(0, unused), address[unused:_OFFSET_BITS])
 
     @staticmethod
     def _placed(

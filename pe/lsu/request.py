@@ -149,10 +149,12 @@ class LoadStoreRequest(Component):
         m.d.comb += [
             work.tag.eq(Mux(opened, open_tag, self.tag)),
             work.last.eq(~work.store | (work.words == 0)),
-            work.go.eq(work.working & work.space & (opened | self.tag_ready)),
+            work.offers.eq(work.working & work.space & (opened | self.tag_ready)),
             self.tag_taken.eq(work.go & ~opened),
             work.done.eq(work.go & work.last & final),
         ]
+        if work.offers is not work.go:
+            m.d.comb += work.go.eq(work.offers & (~self.read.enable | self.read.ready))
         with m.If(work.go):
             m.d.sync += [
                 opened.eq(~work.last),
@@ -200,7 +202,7 @@ class LoadStoreRequest(Component):
                     entry.target.scratchpad.entry.eq(current.entry),
                 ]
         m.d.comb += [
-            self.read.enable.eq(work.go & work.store & ~work.register),
+            self.read.enable.eq(work.offers & work.store & ~work.register),
             self.read.address.eq(current.scratchpad),
             self.released.eq(work.done & work.store & ~work.register),
             self.released_entry.eq(current.entry),
@@ -290,8 +292,8 @@ class _Work:
         store, register: of the current transfer. word, place: where its next byte lies, in words of
             the column and bytes of the word. end: last byte of the column that it wants. words:
             words from this one to that.
-        go: a beat of it goes. last: the column's last one. done: the transfer's last one. tag: of
-            the column's request.
+        go: a beat of it goes. offers: it does when its word is read. last: the column's last one.
+            done: the transfer's last one. tag: of the column's request.
         space: the second stage takes a beat. formed, formed_valid, from_register: it has one; its
             word is the value. move: the third stage takes it.
     """
@@ -313,6 +315,7 @@ class _Work:
         self.end = Signal(COLUMN_BITS, name="end")
         self.words = Signal(range(COLUMN_WORDS), name="words")
         self.go = Signal(name="go")
+        self.offers = Signal(name="offers") if config.shared_ports else self.go
         self.last = Signal(name="last")
         self.done = Signal(name="done")
         self.tag = Signal(config.tag_bits, name="tag")

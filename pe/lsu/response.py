@@ -88,8 +88,9 @@ class LoadStoreResponse(Component):
             loads_register.eq(valid & register & ~store),
             loads.eq(valid & ~register & ~store),
         ]
+        room = ~loads_register | ~self.result_valid | self.result_ready
         m.d.comb += [
-            go.eq(~loads_register | ~self.result_valid | self.result_ready),
+            go.eq(room & (~loads | self.write.ready) if config.shared_ports else room),
             self.response.ready.eq(~valid | go),
             self.lookup.eq(self.response.valid & self.response.ready),
             self.lookup_tag.eq(self.response.payload.tag),
@@ -132,7 +133,9 @@ class LoadStoreResponse(Component):
                     for byte in range(_WORD_BYTES)
                 )
             ),
-            self.arrived.eq(loads & beat.last),
+            self.arrived.eq(
+                moves & loads & beat.last if config.shared_ports else loads & beat.last
+            ),
             self.arrived_entry.eq(place.entry),
         ]
         with m.If(moves):

@@ -1,5 +1,6 @@
 """Vector control: takes commands and turns them into beats."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +38,7 @@ class VectorControl(Component):
 
     Members:
         command: stream of :func:`pe.ports.vector_command`, in.
+        ready: in, only with shared ports of the scratchpad; without it, the beat waits.
         read_first, read_second: out; read the operand at ``address_first``, ``address_second`` in
             this cycle.
         address_first, address_second: out, scratchpad byte addresses.
@@ -44,7 +46,7 @@ class VectorControl(Component):
             :func:`pe.vector.stages.read_cycles` after the beat.
         For each special unit that the configuration needs (:mod:`pe.vector.units`) one with its
             name, out, with ``operands``: its :meth:`pe.vector.special.SpecialPort.beat`.
-        beat: out; this cycle is a beat.
+        beat: out; this cycle is a beat, for which its words are read.
         busy: out; from the cycle after a command is accepted to the one in which its last result is
             written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
     """
@@ -82,6 +84,8 @@ class VectorControl(Component):
             "beat": Out(1),
             "busy": Out(1),
         }
+        if config.shared_ports:
+            members["ready"] = In(1)
         members |= {port.name: Out(port.beat()) for port in self.special}
         super().__init__(members)
 
@@ -94,10 +98,15 @@ class VectorControl(Component):
         m.d.comb += work.tail.eq(Mux(work.last_word, work.row_end[:TAIL_BITS], WORD_BYTES - 1))
         m.d.comb += self.command.ready.eq(~work.is_waiting)
         accept = self.command.valid & self.command.ready
-        with m.If(work.running & ~work.last):
+        ends: Value = work.last
+        if self.config.shared_ports:
+            m.d.comb += work.goes.eq(work.running & self.ready)
+            ends = work.last & work.goes
+        with m.If(work.running & ~ends):
             with m.If(accept):
                 m.d.sync += [work.is_waiting.eq(1), work.waiting.eq(self.command.payload)]
-            self._advance(m, work)
+            with m.If(work.goes) if self.config.shared_ports else nullcontext():
+                self._advance(m, work)
         with m.Else():
             m.d.sync += [
                 work.running.eq(work.is_waiting | accept),
@@ -116,7 +125,7 @@ class VectorControl(Component):
             self.read_second.eq(start & ~work.unary & (~work.scalar | work.first_word)),
             self.address_first.eq(work.current.first),
             self.address_second.eq(work.second),
-            self.beat.eq(work.running),
+            self.beat.eq(work.goes),
         ]
         self._hand_on(m, platform, work)
         self._hand_to_special(m, work, active)
@@ -201,7 +210,7 @@ class VectorControl(Component):
         complete = Signal(len(operands) - 1, name="early_complete")
         write = Signal(len(operands) - 1, name="early_write")
         value = operands[0].value
-        ends = work.running & work.last_pass
+        ends = work.goes & work.last_pass
         writes = ends & (work.last_word | ~work.reduces)
         m.d.sync += [
             operands[0].vertical.eq(current.vertical),
@@ -226,7 +235,7 @@ class VectorControl(Component):
         """Pass the fields of a beat to special units."""
         for port in self.special:
             step = SpecialStep(
-                work.running & active[port.name], work.vertical, work.current.fx, work.pass_index
+                work.goes & active[port.name], work.vertical, work.current.fx, work.pass_index
             )
             functions: list[Any] = [
                 Signal(port.beat(), name=f"function_{cycle}", reset_less=True)
@@ -245,7 +254,7 @@ class _Work:
     Attributes:
         current: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.
         waiting, is_waiting: the command after it; following: that one, or the one offered.
-        running: there is a command.
+        running: there is a command. goes: a beat of it does.
         second: address at which the second operand goes on; it starts again with each row of a
             matrix.
         row_end: number of the row's last byte. left: words of the row after this one.
@@ -262,6 +271,7 @@ class _Work:
         self.waiting: Any = Signal(command, name="waiting", reset_less=True)
         self.following: Any = Signal(command, name="following")
         self.running = Signal(name="running")
+        self.goes = Signal(name="goes") if config.shared_ports else self.running
         self.is_waiting = Signal(name="is_waiting")
         self.second = Signal(len(current.second), name="second", reset_less=True)
         self.row_end = Signal(_row_bits(config), name="row_end", reset_less=True)

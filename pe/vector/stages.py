@@ -3,7 +3,9 @@
 Block RAMs of an FPGA are slow and their gates are far from each other; macros are fast and every
 flip-flop counts. Programs see neither: they rely on :data:`isa.timing.VECTOR_LATENCY`, and the
 vector unit is busy for as long, whatever is built. Behavioural memories get the stages of an FPGA,
-which are all that there are. A stage in which no instruction does anything is left out.
+which are all that there are. A scratchpad with shared ports needs the same times in all memories:
+those of macros, and a register in which operands stay. A stage in which no instruction does
+anything is left out.
 """
 
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
@@ -16,12 +18,14 @@ _OPERAND_CYCLES = 2
 
 
 def _slow(config: PeConfig) -> bool:
-    return config.sram != "macro"
+    return config.sram != "macro" and not config.shared_ports
 
 
 def read_cycles(config: PeConfig) -> int:
     """Cycles from the address of a vector operand to its data: 1, or 2 with a register between the
-    block RAMs and the rotation."""
+    memories and the rotation."""
+    if config.shared_ports:
+        return 2
     block = config.scratchpad_bytes // WORD_BYTES > DISTRIBUTED_DEPTH
     rotates = config.scratchpad_alignment < WORD_BYTES
     return 2 if _slow(config) and block and rotates else 1
@@ -66,5 +70,6 @@ def total_cycles(config: PeConfig) -> int:
 
 
 def result_cycles(config: PeConfig) -> int:
-    """Cycles from the last beat of an element to the one in which its result is written."""
+    """Cycles from the last beat of an element to the one in which its result is written, or may
+    begin to wait for a port."""
     return read_cycles(config) + total_cycles(config) + shift_cycles(config)

@@ -87,6 +87,8 @@ class VectorUnit(Component):
             finish.total_beat.eq(horizontal.total_beat),
             finish.total_write.eq(horizontal.total_write),
         ]
+        if config.shared_ports:
+            m.d.comb += control.ready.eq(first.ready)
         wiring.connect(m, finish.port, wiring.flipped(self.write))
         for port in special_ports(config):
             special = port.component(config)

@@ -33,7 +33,8 @@ forceable -module "arc" -var "conflicts"
 forceable -module "load_store" -var "free"
 """
 
-_BANKS = 8
+#: Numbers of banks that a scratchpad may have.
+_BANKS = (8, 16)
 
 
 class EngineMemories:
@@ -63,7 +64,7 @@ class EngineMemories:
         }
         self._registers = memories["registers"][:1]
         self._history = memories["counters.history"][:1]
-        self._banks = memories["scratchpad"] if len(memories["scratchpad"]) == _BANKS else []
+        self._banks = memories["scratchpad"] if len(memories["scratchpad"]) in _BANKS else []
 
     @property
     def registers(self) -> tuple[int, ...]:
@@ -113,18 +114,19 @@ class EngineMemories:
 
     @property
     def scratchpad(self) -> bytes:
-        """The scratchpad; byte ``i`` lies in bank ``i % 8``."""
+        """The scratchpad; of ``n`` banks, byte ``i`` lies in bank ``i % n``."""
         if not self._banks:
             return b""
-        content = bytearray(_BANKS * len(self._banks[0]))
+        banks = len(self._banks)
+        content = bytearray(banks * len(self._banks[0]))
         for number, bank in enumerate(self._banks):
-            content[number::_BANKS] = bytes(bank)
+            content[number::banks] = bytes(bank)
         return bytes(content)
 
     @scratchpad.setter
     def scratchpad(self, content: bytes) -> None:
         for number, bank in enumerate(self._banks):
-            bank[:] = list(content[number::_BANKS])
+            bank[:] = list(content[number :: len(self._banks)])
 
 
 #: A cycle that no run reaches.

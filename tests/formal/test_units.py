@@ -22,6 +22,8 @@ from pe.config import PeConfig
 from pe.frontend.arc import UNIT_BYTES, Arc
 from pe.frontend.register_file import RegisterFile
 from pe.scratchpad import Scratchpad
+from pe.scratchpad_shared import PATIENCE, PortArbiter
+from pe.vector.stages import read_cycles
 from soc.host.burst import BurstWalker
 
 from .host_bursts import HOST, WALKER_BUGS, burst_walker
@@ -104,7 +106,7 @@ ARC_BUGS = (
 
 def scratchpad(dut: Scratchpad, watch: Watch) -> None:
     """A read returns what was written last, of each byte, on each port."""
-    m, size = watch.m, dut.config.scratchpad_bytes
+    m, size, shared = watch.m, dut.config.scratchpad_bytes, dut.config.shared_ports
     address = watch.any_constant(dut.config.scratchpad_bits)
     value, last = Signal(8), Signal(8)
     m.d.comb += last.eq(value)
@@ -112,13 +114,26 @@ def scratchpad(dut: Scratchpad, watch: Watch) -> None:
     for port in dut.write:
         place = Signal(dut.config.scratchpad_bits)
         m.d.comb += place.eq(address - port.address)
-        hit = (place < 8) & port.strobe.bit_select(place[:3], 1) & ~watch.first
+        ready = port.ready if shared else 1
+        hit = (place < 8) & port.strobe.bit_select(place[:3], 1) & ready & ~watch.first
         hits.append(hit)
         with m.If(hit):
             m.d.comb += last.eq(port.data.word_select(place[:3], 8))
     m.d.sync += value.eq(last)
     # Undefined by the contract: a byte written twice, and one read as it is written.
     watch.assume(~Cat(hits).all())
+    fresh = Cat(hits).any()
+    if shared:
+        # A result may be written in the next cycle, and what waits asks again.
+        watch.assume(~fresh | ~watch.before(fresh))
+        fresh |= watch.before(fresh)
+        for port, asks in (
+            *((port, port.enable) for port in dut.read),
+            *((port, port.strobe) for port in dut.write),
+        ):
+            waits = watch.before(asks.any() & ~port.ready)
+            for field in (asks, port.address):
+                watch.assume(~waits | (field == watch.before(field)))
     known = Signal()
     with m.If(Cat(hits).any()):
         m.d.sync += known.eq(1)
@@ -126,16 +141,82 @@ def scratchpad(dut: Scratchpad, watch: Watch) -> None:
     for role, port in zip(dut.roles, dut.read, strict=True):
         place = Signal(dut.config.scratchpad_bits)
         m.d.comb += place.eq(address - port.address)
-        reads = watch.before(port.enable & (place < 8) & known & ~Cat(hits).any())
-        where = address[:3] if role == "store" else watch.before(place[:3])
-        expected = watch.before(value)
-        watch.never(reads & (port.data.word_select(where, 8) != expected))
+        takes = port.enable & port.ready if shared else port.enable
+        reads = watch.before(takes & (place < 8) & known & ~fresh)
+        where, expected = watch.before(place[:3]), watch.before(value)
+        for _ in range(1, read_cycles(dut.config) if role != "store" else 1):
+            reads, where, expected = map(watch.before, (reads, where, expected))
+        byte = port.data.word_select(address[:3] if role == "store" else where, 8)
+        watch.never(reads & (byte != expected))
 
 
 SCRATCHPAD_BUGS = (
     ("wraps = self._offset(port.address) > index", "wraps = self._offset(port.address) >= index"),
     ("turn.eq(-start)", "turn.eq(start)"),
     ("Mux(start > index, next_row, row)", "row"),
+)
+SHARED_BUGS = (
+    ("row ^ (start > index)", "row ^ (start >= index)"),
+    ("turn.eq(-start)", "turn.eq(start)"),
+)
+
+
+# Ports that accesses share: what goes where, and how long each waits.
+
+
+def port_arbiter(dut: PortArbiter, watch: Watch) -> None:
+    """What goes has its port alone; a result goes in its cycle or the next, in turn; operands wait
+    for what has waited; loads wait for at most so many cycles."""
+    asks = {role: getattr(dut, role) for role in ("first", "second", "store", "load")}
+    goes = {
+        "first": dut.beat,
+        "second": dut.beat,
+        "store": dut.store_ready,
+        "load": dut.load_ready,
+    }
+    late = watch.before(Mux(dut.result_waits, dut.result, 0))
+    result = Mux(dut.waited, late, dut.result)
+    # What waits asks again.
+    for role, ask in asks.items():
+        before = watch.before(Mux(goes[role], 0, ask))
+        watch.assume(watch.first | (before == 0) | (ask == before))
+        waits = Signal(range(PATIENCE + 2), name=f"{role}_waits")
+        left = (ask != 0) & ~goes[role]
+        with watch.m.If(~left):
+            watch.m.d.sync += waits.eq(0)
+        with watch.m.Elif(waits <= PATIENCE):
+            watch.m.d.sync += waits.eq(waits + 1)
+        if role == "load":
+            watch.never(left & (waits == PATIENCE))
+        elif role == "store":
+            # Only for a result that waited.
+            watch.never(left & (waits >= PATIENCE) & ((late & ask) == 0))
+        operands = (dut.second if role == "load" else dut.first) & ask
+        watch.never((waits < PATIENCE) & (operands != 0) & goes[role] & (role in ("store", "load")))
+    at_port_0 = dut.result_goes & ~dut.result_at_1
+    at_port_1 = dut.result_goes & dut.result_at_1
+    for one, other in (
+        (Mux(dut.beat, dut.first, 0), Mux(dut.store_ready, dut.store, 0)),
+        (Mux(dut.beat, dut.first, 0), Mux(at_port_0, result, 0)),
+        (Mux(dut.store_ready, dut.store, 0), Mux(at_port_0, result, 0)),
+        (Mux(dut.beat, dut.second, 0), Mux(dut.load_ready, dut.load, 0)),
+        (Mux(dut.beat, dut.second, 0), Mux(at_port_1, result, 0)),
+        (Mux(dut.load_ready, dut.load, 0), Mux(at_port_1, result, 0)),
+    ):
+        watch.never((one & other) != 0)
+    watch.never(dut.waited != (late != 0))
+    watch.never(dut.waited & ~dut.result_goes)
+    watch.never((dut.result != 0) & (dut.result_waits == (dut.result_goes & ~dut.waited)))
+    watch.never((dut.result == 0) & dut.result_waits)
+
+
+ARBITER_BUGS = (
+    ("cycles == PATIENCE", "cycles == PATIENCE - 1"),
+    ("Mux(self.result_at_1, now, 0)", "0"),
+    ("self.waited | ~self.result_goes", "~self.result_goes"),
+    ("& ~(urgent_load & self.second.any())", ""),
+    ("taken | Mux(urgent_store, 0, self.first)", "Mux(urgent_store, 0, self.first)"),
+    ("self.first | self.store)),\n            taken", "self.first)),\n            taken"),
 )
 
 
@@ -497,6 +578,13 @@ _Make = Callable[[Any], Any]
 _UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[tuple[str, str], ...]]] = {
     "arc": (Arc, lambda kind: kind(_SMALL), arc, ARC_BUGS),
     "scratchpad": (Scratchpad, lambda kind: kind(_SMALL), scratchpad, SCRATCHPAD_BUGS),
+    "scratchpad of shared ports": (
+        Scratchpad,
+        lambda kind: kind(replace(_SMALL, scratchpad_banks=16)),
+        scratchpad,
+        SHARED_BUGS,
+    ),
+    "port arbiter": (PortArbiter, lambda kind: kind(), port_arbiter, ARBITER_BUGS),
     "register file": (RegisterFile, lambda kind: kind(_SMALL), register_file, REGISTER_BUGS),
     "bank machine": (BankMachine, lambda kind: kind(_VAULT), bank_machine, BANK_BUGS),
     "closed bank": (
@@ -543,7 +631,7 @@ _UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[tuple[s
 #: Those that are shown for some cycles from the reset, not for all times.
 _CYCLES = {"transaction queue": 8, "burst walker": 8}
 #: Not slow: their proofs take less than a second of processor time.
-_QUICK = ("arc", "output channel")
+_QUICK = ("arc", "output channel", "port arbiter")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,16 @@ from pe.config import PeConfig
             {"load_history": 8, "instructions": frozenset({"halt", "set.ws", "ld.reg[8]"})},
             "load_history must be 0 without",
         ),
+        ({"scratchpad_banks": 4}, "scratchpad_banks must be one of 8, 16, not 4"),
+        ({"scratchpad_banks": "16"}, "scratchpad_banks must be one of 8, 16, not '16'"),
+        (
+            {"scratchpad_banks": 16, "sram": "fpga", "instructions": frozenset({"halt"})},
+            r"scratchpad_banks must be 8 in an FPGA \(sram 'fpga'\), which has no cycle left",
+        ),
+        (
+            {"scratchpad_banks": 16, "instructions": frozenset({"halt", "set.ws"})},
+            "scratchpad_banks must be 8 with the instruction 'set.ws', whose loads wait for no",
+        ),
         (
             {"program": (0, 1 << 32)},
             "word 1 of program must be a whole number from 0 to 42949",

@@ -1,0 +1,188 @@
+"""Banks of a scratchpad whose ports all accesses share, and who goes first."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import shared_instance
+from hdl.sram import SharedSram
+
+from .config import PeConfig
+
+#: Cycles that a load or store waits before it goes ahead of operands.
+PATIENCE = 8
+_ROLES = ("first", "second", "store", "result", "load")
+
+
+def _meet(one: Value, other: Value) -> Value:
+    return (one & other).any()
+
+
+class PortArbiter(Component):
+    """Divides the two ports that the banks of even rows have, and those of odd rows, in each cycle.
+
+    Port 0 serves the first operand and stores, port 1 the second and loads, either of them results.
+    An access takes its port in all banks with rows of a parity in which it has bytes. The operands
+    of a beat go together. A result goes at port 0 where no operand and no store asks for it, or at
+    port 1 where no operand does; or it waits a cycle, and then goes in the next one, at port 0
+    before all others if it must. Stores and loads go where no operand asks for their port, and
+    loads after results; when they have waited :data:`PATIENCE` cycles, operands wait for them.
+
+    Members:
+        first, second, store, result, load: in, what asks for a port: bit 0 for even rows, bit 1
+            for odd ones; 0: nothing. All but results ask until they go.
+        beat, store_ready, load_ready: out; the operands, the store and the load go in this cycle if
+            they ask.
+        result_goes: out; a result does, if there is one: the one that waits, or the one of this
+            cycle. result_at_1: at port 1, not 0.
+        result_waits: out; the result of this cycle goes in the next one. waited: it is the next.
+    """
+
+    def __init__(self) -> None:
+        asks = dict.fromkeys(_ROLES, In(2))
+        goes = ("beat", "store_ready", "load_ready", "result_goes")
+        results = ("result_at_1", "result_waits", "waited")
+        super().__init__({**asks, **dict.fromkeys((*goes, *results), Out(1))})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        urgent_store = self._urgent(m, "store")
+        urgent_load = self._urgent(m, "load")
+        # The result that waits, and the part of port 0 that it takes from others. Beats depend on
+        # neither results nor loads of this cycle, which are late.
+        late, taken, now, crowded = Signal(2), Signal(2), Signal(2), Signal()
+        m.d.comb += [
+            self.waited.eq(late.any()),
+            now.eq(Mux(self.waited, late, self.result)),
+            crowded.eq(_meet(now, self.first | self.store)),
+            taken.eq(Mux(urgent_load | _meet(late, self.second), late, 0)),
+            self.result_at_1.eq(crowded & ~urgent_load & ~_meet(now, self.second)),
+            self.result_goes.eq(self.waited | self.result_at_1 | ~crowded),
+            self.result_waits.eq(self.result.any() & (self.waited | ~self.result_goes)),
+            self.beat.eq(
+                ~_meet(self.first, taken | Mux(urgent_store, self.store, 0))
+                & ~(urgent_load & self.second.any())
+            ),
+            self.store_ready.eq(~_meet(self.store, taken | Mux(urgent_store, 0, self.first))),
+            self.load_ready.eq(
+                urgent_load | ~_meet(self.load, self.second | Mux(self.result_at_1, now, 0))
+            ),
+        ]
+        m.d.sync += late.eq(Mux(self.result_waits, self.result, 0))
+        return m
+
+    def _urgent(self, m: Module, role: str) -> Value:
+        """Whether the load or store has waited for long enough."""
+        asks, ready = getattr(self, role).any(), getattr(self, f"{role}_ready")
+        cycles = Signal(range(PATIENCE + 1), name=f"{role}_cycles")
+        urgent = Signal(name=f"urgent_{role}")
+        m.d.comb += urgent.eq(cycles == PATIENCE)
+        with m.If(~asks | ready):
+            m.d.sync += cycles.eq(0)
+        with m.Elif(~urgent):
+            m.d.sync += cycles.eq(cycles + 1)
+        return urgent
+
+
+class Access(NamedTuple):
+    """An access that may wait.
+
+    Attributes:
+        lanes: its bytes, by their place in a row, in an even and in an odd row; none if it asks for
+            no port. places: of these rows, in the banks of their parity.
+        word: what it writes, byte by byte at those places; None: it reads.
+    """
+
+    lanes: tuple[Value, Value]
+    places: tuple[Value, Value]
+    word: Value | None = None
+
+
+def share(
+    m: Module, platform: object, config: PeConfig, accesses: Mapping[str, Access]
+) -> tuple[PortArbiter, dict[str, tuple[list[Value], list[Value]]]]:
+    """Build the banks, whose ``accesses`` go as an arbiter says.
+
+    Parameters:
+        platform: the argument of the caller's ``elaborate``. accesses: role -> what asks; reads are
+            ``first``, ``second`` and ``store``.
+
+    Returns:
+        arbiter: says when they go. A result may be written a cycle after that in which it asks.
+        role of each read -> bytes of the even and odd row that its port shows, a cycle later.
+    """
+    arbiter = PortArbiter()
+    m.submodules.arbiter = shared_instance(arbiter, platform)
+    for role, access in accesses.items():
+        m.d.comb += getattr(arbiter, role).eq(Cat(lanes.any() for lanes in access.lanes))
+    goes = {
+        role: _or_late(m, arbiter, access) if role == "result" else access
+        for role, access in accesses.items()
+    }
+    # Which accesses go at either port. Where several could, the last one that asks has the port.
+    at_ports: tuple[dict[str, Value], dict[str, Value]] = (
+        {
+            "first": arbiter.beat,
+            "store": arbiter.store_ready,
+            "result": arbiter.result_goes & ~arbiter.result_at_1,
+        },
+        {
+            "second": arbiter.beat,
+            "load": arbiter.load_ready,
+            "result": arbiter.result_at_1,
+        },
+    )
+    shown: dict[str, tuple[list[Value], list[Value]]] = {}
+    for parity, rows in enumerate(("even", "odd")):
+        banks = [
+            SharedSram(width=8, depth=config.scratchpad_bytes // 16, ports=2, kind=config.sram)
+            for _ in range(8)
+        ]
+        for index, bank in enumerate(banks):
+            m.submodules[f"{rows}{index}"] = shared_instance(bank, platform)
+        for number, at_port in enumerate(at_ports):
+            users = [(goes[role], ready) for role, ready in at_port.items() if role in goes]
+            _join(m, parity, [bank.port[number] for bank in banks], users)
+            for role in at_port:
+                if role in goes and goes[role].word is None:
+                    shown.setdefault(role, ([], []))[parity].extend(
+                        bank.port[number].data for bank in banks
+                    )
+    return arbiter, shown
+
+
+def _or_late(m: Module, arbiter: PortArbiter, access: Access) -> Access:
+    """The result that goes: the one that waits, or that of this cycle."""
+    assert access.word is not None
+    fields = [*access.lanes, *access.places, access.word]
+    for place, field in enumerate(fields):
+        late = Signal(len(field), name=f"late_result_{place}", reset_less=True)
+        with m.If(arbiter.result_waits):
+            m.d.sync += late.eq(field)
+        fields[place] = Mux(arbiter.waited, late, field)
+    even, odd, *places, word = fields
+    return Access((even, odd), (places[0], places[1]), word)
+
+
+def _join(m: Module, parity: int, ports: list[Any], users: list[tuple[Access, Value]]) -> None:
+    """Connect a port of each bank of rows of one parity to its users, each with whether it goes if
+    it asks; at most one does."""
+    address: Value | None = None
+    word: Value | None = None
+    enable: Value = Const(0, len(ports))
+    write: Value = Const(0, 1)
+    for access, goes in users:
+        lanes, place = access.lanes[parity], access.places[parity]
+        takes = goes & lanes.any()
+        enable |= lanes & goes.replicate(len(ports))
+        address = place if address is None else Mux(takes, place, address)
+        if access.word is not None:
+            write |= takes
+            word = access.word if word is None else Mux(takes, access.word, word)
+    for index, port in enumerate(ports):
+        m.d.comb += [port.enable.eq(enable[index]), port.write.eq(write)]
+        m.d.comb += port.address.eq(address) if address is not None else []
+        m.d.comb += port.word.eq(word.word_select(index, 8)) if word is not None else []
