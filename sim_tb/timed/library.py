@@ -13,6 +13,7 @@ from isa.table import MAX_FX
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from pe.interface import HistoryCounter, PeCounter
 from pe.lsu.declaration import DECLARATION_CYCLES
+from pe.scratchpad_shared import PATIENCE
 from sim_tb.harness.models import Model
 from support.native import compile_library
 from support.schema import declarations
@@ -92,6 +93,7 @@ def _constants() -> str:
         "ColumnWords": COLUMN_WORDS,
         "ColumnBytes": COLUMN_BYTES,
         "VectorLatency": VECTOR_LATENCY,
+        "Patience": PATIENCE,
         "MostFx": MAX_FX,
         "StartVl": START_VL,
         "StartMr": START_MR,

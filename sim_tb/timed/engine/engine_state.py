@@ -25,6 +25,7 @@ from pe.counters import FLUSH_CYCLES
 from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
+from pe.vector.stages import result_cycles
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.engine import engine_end
 from support.schema import U8, U32, C, Record, Signed
@@ -120,13 +121,16 @@ _NUMBERS = (
     *("scratchpad_bytes", "address_bits", "arc_entries", "tags", "alignment"),
     *("clear_cycles", "flush_cycles", "settling_cycles", "counters"),
     *("history_sets", "history_ways", "history_turn"),
+    "result_cycles",
 )
 
 
 class Sizes(Record, numbers=_NUMBERS):
     """What the model needs to know about a configuration: ``words`` of the program,
     ``buffer_words`` of the instruction buffer, ``addressed_words``, a power of two. Without a load
-    history there are 0 ways; ``history_turn`` is what the previous program left in it."""
+    history there are 0 ways; ``history_turn`` is what the previous program left in it.
+    ``result_cycles``: those of :func:`pe.vector.stages.result_cycles` if accesses to the scratchpad
+    share ports, or 0."""
 
 
 class EngineResult(Record):
@@ -187,6 +191,7 @@ def sizes_of(config: PeConfig, words: int, turn: int = 0) -> Sizes:
         history_sets=config.history_sets if config.load_history else 0,
         history_ways=config.load_history // config.history_sets if config.load_history else 0,
         history_turn=turn,
+        result_cycles=result_cycles(config) if config.shared_ports else 0,
     )
 
 

@@ -33,6 +33,20 @@ uint64_t LoadStore::word_at(uint32_t address) const {
     return word;
 }
 
+uint32_t LoadStore::load_asks() const {
+    if (!m_response_valid || m_target.is_register || m_target.store) return 0;
+    const uint32_t address = m_following ? m_behind : m_target.scratchpad;
+    const uint32_t first = m_following ? 0 : m_target.first;
+    const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
+    return SharedPorts::parities(address + first, last - first + 1);
+}
+
+uint32_t LoadStore::store_asks(bool request_ready) const {
+    const bool space = !m_formed_valid | !m_request_valid | request_ready;
+    const bool asks = m_working & m_now.store & !m_now.is_register & space & (m_opened | m_tag_ready);
+    return asks ? SharedPorts::parities(m_now.scratchpad, kWordBytes) : 0;
+}
+
 void LoadStore::look(MemoryPort& port, bool writes_first) {
     m_still = !port.response && steady();
     if (m_still) {
@@ -50,11 +64,11 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
         loaded = m_result_valid && !writes_first;
         loaded_index = m_result_index;
         loaded_value = m_result;
-        m_response_go = !m_loads_register || !m_result_valid || loaded;
+        m_response_go = m_loads ? load_ready : !m_loads_register || !m_result_valid || loaded;
         port.response_ready = !m_response_valid || m_response_go;
         m_freed = m_response_valid && m_response_go && m_response.last;
         error = m_response_valid && m_response.last && m_response.error;
-        arrived = m_loads && m_response.last;
+        arrived = m_loads && m_response_go && m_response.last;
         arrived_entry = m_target.entry;
     }
 
@@ -65,7 +79,7 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
 void LoadStore::look_at_requests(bool request_ready) {
     m_move = !m_request_valid | request_ready;
     m_space = !m_formed_valid | m_move;
-    m_go = m_working & m_space & (m_opened | m_tag_ready);
+    m_go = m_working & m_space & (m_opened | m_tag_ready) & store_ready;
     m_taken = m_done = released = grown = false;
     if (!m_go) return;
     const bool final = m_now.columns == 1;

@@ -7,6 +7,7 @@
 
 #include "history.h"
 #include "lowering.h"
+#include "shared_ports.h"
 #include "timed.inc"
 
 // A cycle is one inlined function, so that its values stay in registers.
@@ -61,6 +62,12 @@ class LoadStore {
     bool plain() const { return !(m_special | m_unlike | m_remembers | m_result_valid); }
     VIP_INLINE void proceed(MemoryPort& port);
     VIP_INLINE void take(const Command& transfer, uint64_t value);
+
+    // With shared ports: parities of rows for which a load or store asks in this cycle, and whether
+    // it has its port.
+    uint32_t load_asks() const;
+    uint32_t store_asks(bool request_ready) const;
+    bool load_ready = true, store_ready = true;
 
     // Works out what happens in this cycle. `writes_first`: a scalar result occupies the registers'
     // write port.

@@ -25,6 +25,7 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
       m_straight(sizes.words > kRefill ? sizes.words - kRefill : 0),
       m_operands_word(&kNothing),
       m_now(&kNothing),
+      m_ports(sizes.result_cycles ? std::make_unique<SharedPorts>(sizes.result_cycles) : nullptr),
       m_load_store(engine.scratchpad, static_cast<uint32_t>(sizes.scratchpad_bytes),
                    static_cast<uint32_t>(sizes.tags), history_of(sizes)),
       m_arc(sizes.arc_entries),
@@ -161,7 +162,7 @@ void PeModel::count(const Cycle& c) {
     ++m_counters[late];
     m_late_event = active ? event<kUsual>(c) : kCounters;
     m_counters[kCycles] += active;
-    m_counters[kVectorBusy] += active && m_waits.vector_running;
+    m_counters[kVectorBusy] += active && beats();
     if (c.transfer_done) count_transfer();
 }
 
@@ -199,6 +200,7 @@ void PeModel::vector_edge(bool handed_on) {
     } else if (m_unwritten) {
         --m_unwritten;
     }
+    if (m_ports) [[unlikely]] return shared_edge(handed_on);
     if (m_waits.vector_running && m_beats != 1) {
         if (handed_on) m_waits.vector_waits = true, m_waiting_beats = beats;
         --m_beats;
@@ -207,6 +209,24 @@ void PeModel::vector_edge(bool handed_on) {
         m_beats = m_waits.vector_waits ? m_waiting_beats : beats;
         m_waits.vector_waits = false;
     }
+}
+
+void PeModel::shared_edge(bool handed_on) {
+    const Dispatched& held = m_dispatched;
+    const Step& word = *held.word;
+    const Stepping next = {.result = held.values[0],
+                           .first = held.values[1],
+                           .second = held.values[2],
+                           .row_bytes = held.vl << word.width,
+                           .rows = word.matrix ? held.mr : 1,
+                           .passes = word.passes,
+                           .width = word.width,
+                           .matrix = word.matrix,
+                           .scalar = word.extents[2] == kExtentElement,
+                           .unary = word.extents[2] == kNoExtent};
+    m_ports->edge(handed_on ? &next : nullptr);
+    m_waits.vector_running = m_ports->running();
+    m_waits.vector_waits = m_ports->waits();
 }
 
 // Load-store unit and array range check. Returns whether entries of the latter change.

@@ -136,7 +136,9 @@ class PeModel {
     }
 
     // After a cycle, takes a word of a later one that is not the last of its access; see LoadStore.
-    bool absorb_early(const ResponseBeat& response) { return m_load_store.absorb_early(response); }
+    bool absorb_early(const ResponseBeat& response) {
+        return !m_ports && m_load_store.absorb_early(response);
+    }
 
     uint64_t cycles() const { return m_cycles + m_behind; }
     EngineResult result();
@@ -193,6 +195,8 @@ class PeModel {
     };
     Waits m_waits = {};
 
+    // With shared ports of the scratchpad, each cycle is done in turn.
+    const std::unique_ptr<SharedPorts> m_ports;
     // Vector control.
     uint64_t m_beats = 0, m_waiting_beats = 0;
     const Ahead* m_ahead = nullptr;  // for the current settings
@@ -255,6 +259,7 @@ class PeModel {
     bool is_idle() const {
         return kAlone ? (m_seen & LoadStore::kSeesIdle) != 0 : m_load_store.idle();
     }
+    bool beats() const { return m_waits.vector_running && (!m_ports || m_ports->beat); }
     void count_transfer() {
         m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
     }
@@ -290,6 +295,8 @@ class PeModel {
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
     VIP_INLINE void vector_edge(bool handed_on);
+    [[gnu::cold]] void shared_edge(bool handed_on);
+    [[gnu::cold]] void shared_cycle(MemoryPort& port);
     VIP_INLINE bool transfer_edge(const MemoryPort& port, bool handed_on);
     template <bool kUsual>
     VIP_INLINE void stage_edge(const Cycle& c);
