@@ -68,8 +68,8 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         full, trimmed: configurations. progress: see :data:`synth.formal.induction.Progress`.
 
     Raises:
-        ProofError: ``trimmed`` has a part that ``full`` lacks, ``full`` can declare a workspace, or
-            a proof can't be set up.
+        ProofError: ``trimmed`` has a part that ``full`` lacks, ``full`` can declare a workspace or
+            has shared ports, or a proof can't be set up.
     """
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:
@@ -80,6 +80,8 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         )
     if full.workspace:
         raise ProofError("no proof covers set.ws: leave it out of the full engine's instructions")
+    if full.shared_ports:
+        raise ProofError("no proof covers accesses that wait for ports: scratchpad_banks must be 8")
     for name in _SIZES:
         size, limit = getattr(trimmed, name), getattr(full, name)
         if size > limit:

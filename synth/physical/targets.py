@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from hdl.clock_gate import ALWAYS
 from hdl.config import SramKind
+from pe.config import PeConfig
 from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.timing.cell_library import CellLibrary
@@ -269,6 +270,13 @@ DEFAULT_TARGETS = ("generic", "xc7")
 
 #: Name -> target.
 TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5, _GOWIN)}
+
+
+def default_targets(config: PeConfig) -> tuple[str, ...]:
+    """Those of :data:`DEFAULT_TARGETS` whose memories an engine can have."""
+    return tuple(
+        name for name in DEFAULT_TARGETS if TARGETS[name].sram != "fpga" or not config.shared_ports
+    )
 
 
 def check_target(name: str, devices: Sequence[str] = ()) -> None:

@@ -65,6 +65,9 @@ def test_the_descriptor_decides_how_much_memory_is_reached() -> None:
     WORKSPACE.check(1 << found.address_bits, found.scratchpad_alignment)
 
 
-def test_no_proof_covers_a_workspace() -> None:
+def test_no_proof_covers_a_workspace_or_shared_ports() -> None:
+    shared = replace(FULL, scratchpad_banks=16, instructions=FULL.instructions - {"set.ws"})
+    with pytest.raises(ProofError, match="that wait for ports: scratchpad_banks must be 8"):
+        prove(shared, shared)
     with pytest.raises(ProofError, match=r"no proof covers set\.ws"):
         prove(FULL, replace(FULL, scratchpad_bytes=1024))

@@ -16,7 +16,7 @@ from synth.physical.asic import need_nangate
 from synth.physical.devices import DEVICES, PLACED, find_placed, is_placed
 from synth.physical.nextpnr import Placement, need_nextpnr
 from synth.physical.place import PlaceReport, map_design
-from synth.physical.targets import DEFAULT_TARGETS, check_target
+from synth.physical.targets import check_target, default_targets
 from synth.physical.units import check_units
 from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
@@ -105,7 +105,7 @@ def _check_targets(targets: Sequence[str]) -> None:
 
 def synth(
     config: Design = "pe",
-    target: str | Sequence[str] = DEFAULT_TARGETS,
+    target: str | Sequence[str] = (),
     *,
     units: str | Sequence[str] = (),
     seeds: int = 5,
@@ -121,7 +121,8 @@ def synth(
 
     Parameters:
         config: of an engine.
-        target: one or several: :data:`synth.physical.targets.TARGETS`, ``nangate45[-area]``,
+        target: one or several; none: :func:`synth.physical.targets.default_targets`;
+            :data:`synth.physical.targets.TARGETS`, ``nangate45[-area]``,
             ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_placed`).
         units: one or several; none: all.
         seeds: placements on each device, at least 1.
@@ -136,7 +137,7 @@ def synth(
         vip.executor.work.ExecutorError: as for :func:`vip.executor.executor.opened`.
     """
     chosen = engine(config)
-    targets = (target,) if isinstance(target, str) else target
+    targets = (target,) if isinstance(target, str) else target or default_targets(chosen)
     units = (units,) if isinstance(units, str) else units
     _check_targets(targets)
     check_units(units)

@@ -24,7 +24,7 @@ from synth.formal.prove import prove as prove_trimmed
 from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
 from synth.physical.devices import Device, find_device
-from synth.physical.targets import DEFAULT_TARGETS
+from synth.physical.targets import default_targets
 from vip.models.compile import CompileReport
 from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
@@ -94,6 +94,8 @@ class TrimResult(Shown):
     @property
     def failure(self) -> str:
         """The reason why the design must not be used; "" if there is none."""
+        if self.different == ("cycles",) and self.cut.full.shared_ports:
+            return "results of the trimmed engine wait for ports at other times: try --slower"
         if self.different:
             return "the trimmed engine does not do what the full one does"
         if self.unfaulted:
@@ -119,7 +121,9 @@ class TrimResult(Shown):
             }
         if self.areas:
             report |= {
-                key: self.areas[target].saved(name) for key, (target, name) in _SAVED.items()
+                key: self.areas[target].saved(name)
+                for key, (target, name) in _SAVED.items()
+                if target in self.areas
             }
             report["areas"] = {target: area.to_json() for target, area in self.areas.items()}
         if self.vault_areas:
@@ -310,21 +314,21 @@ def need_tools(*, check: bool, synthesis: bool) -> None:
 
 
 def _areas(full: PeConfig, trimmed: PeConfig, progress: Progress) -> Mapping[str, AreaComparison]:
-    """Area of both engines for every target of :data:`DEFAULT_TARGETS`.
+    """Area of both engines for every target of :func:`default_targets`.
 
     Raises:
         SynthesisError: a design that Yosys refuses.
     """
     return {
         target: compare_area(full, trimmed, target, by_part(progress, f"synthesis for {target}"))
-        for target in DEFAULT_TARGETS
+        for target in default_targets(full)
     }
 
 
 def _vault_areas(
     full: VaultTileConfig, trimmed: VaultTileConfig, progress: Progress
 ) -> Mapping[str, AreaComparison]:
-    """Total area of both vaults for every target of :data:`DEFAULT_TARGETS`.
+    """Total area of both vaults for every target of :func:`default_targets`.
 
     Raises:
         SynthesisError: a design that Yosys refuses.
@@ -337,5 +341,5 @@ def _vault_areas(
 
     return {
         target: AreaComparison(total(full, target), total(trimmed, target))
-        for target in DEFAULT_TARGETS
+        for target in default_targets(full.pe)
     }

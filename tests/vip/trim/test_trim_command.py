@@ -267,6 +267,37 @@ def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypat
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
+def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, tmp_path):
+    assert vip("generate", "-o", "full")[0] == 0
+    text = (tmp_path / "full" / "vip.json").read_text()
+    shared = text.replace('"scratchpad_banks": 8', '"scratchpad_banks": 16')
+    (tmp_path / "shared.json").write_text(shared)
+    words = ("trim", "matrix-transposition", "--config", "shared.json", "-o", "out")
+    refused(
+        vip(*words), "results of the trimmed engine wait for ports at other times: try --slower"
+    )
+    assert vip(*words, "--slower", "5", "--json", "trim.json")[0] == 0
+    trimmed = read_configuration(tmp_path / "out" / "vip.json")
+    assert (trimmed.scratchpad_banks, trimmed.shared_ports) == (16, True)
+    assert json.loads((tmp_path / "trim.json").read_text())["areas"].keys() == {"generic"}
+    refused(vip(*words, "--slower", "5", "--prove"), "scratchpad_banks must be 8")
+    refused(vip(*words, "--preset", "pe"), "--config and --preset can't be combined")
+
+
+@pytest.mark.slow
+def test_engine_with_shared_ports_is_generated_for_no_fpga(vip, tmp_path):
+    assert vip("generate", "-o", "full")[0] == 0
+    text = (tmp_path / "full" / "vip.json").read_text()
+    shared = text.replace('"scratchpad_banks": 8', '"scratchpad_banks": 16')
+    (tmp_path / "shared.json").write_text(shared)
+    words = ("generate", "--config", "shared.json", "-o", "out", "--memories")
+    assert vip(*words, "macro")[0] == 0
+    assert (tmp_path / "out" / "rtl" / "sram_256x8_2rw.v").exists()
+    refused(vip(*words, "fpga"), "scratchpad_banks must be 8 in an FPGA")
+    refused(vip("synth", "--config", "shared.json", "--target", "xc7"), "must be 8 in an FPGA")
+
+
 @pytest.mark.parametrize("holds", [True, False])
 def test_engine_that_is_not_proved_is_not_written(vip, tmp_path, monkeypatch, holds):
     failures = () if holds else ((("engine: registers",), ("issue.held",)),)

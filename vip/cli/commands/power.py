@@ -12,12 +12,11 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .option_groups.design import MemoryOption
+from .option_groups.design import ConfigOption, DesignPresetOption, MemoryOption, chosen
 from .options import (
     CellsOption,
     JsonOption,
     ParametersOption,
-    PresetOption,
     ToolsOption,
     files_beside,
     reading,
@@ -57,7 +56,8 @@ def power(
     ],
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     target: CellsOption = "nangate45",
     mhz: Annotated[
         float, typer.Option(help="Clock frequency.", min=1, max=10_000, metavar="MHZ")
@@ -79,10 +79,11 @@ def power(
 
     Example: vip power kernel.s --memory image.bin
     """
+    design = chosen(preset_name, config)
     with shown() as progress:
         result = vip.power(
             kernel,
-            preset_name,
+            design,
             memory=memory,
             parameters=parameters,
             target=target,
@@ -93,7 +94,7 @@ def power(
         )
     write_json(json, result.to_json())
     thesis = result.at_thesis_node()
-    title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {result.library}"
+    title = f"{design} runs {kernel}: mW at {mhz:g} MHz, {result.library}"
     console.print(_table(title, result, mhz))
     for kind in result.work:
         console.print(f"{result.energy_pj(kind, mhz):,.2f} pJ per {kind}")

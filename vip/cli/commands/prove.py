@@ -11,7 +11,8 @@ from vip.output import write_json
 from vip.proofs import DEFAULT
 from vip.trimming.models import work_files
 
-from .options import JsonOption, PresetOption, reading
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .options import JsonOption, reading
 
 
 def prove_command(
@@ -23,7 +24,8 @@ def prove_command(
             callback=reading(work_files),
         ),
     ] = None,
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     json_path: JsonOption = None,
 ) -> None:
     """Prove that engines trimmed to programs behave as the full one does.
@@ -33,8 +35,9 @@ def prove_command(
 
     Example: vip prove bp --json proof.json
     """
+    design = chosen(preset_name, config)
     with shown() as progress:
-        report = vip.prove(what or DEFAULT, preset_name, progress=progress)
+        report = vip.prove(what or DEFAULT, design, progress=progress)
     show_proofs(report.proofs)
     write_json(json_path, report.to_json())
     if not report.holds:

@@ -13,10 +13,10 @@ from vip.cli.errors import UserError
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .options import (
     JsonOption,
     PlacementsOption,
-    PresetOption,
     SchedulerOption,
     ToolsOption,
     liberty_files,
@@ -28,7 +28,8 @@ def synth(
     unit: Annotated[
         list[str] | None, typer.Argument(help="Units (default: all).", metavar="[UNIT]...")
     ] = None,
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,10 +78,11 @@ def synth(
             )
         check_target(name)
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
+    design = chosen(preset_name, config)
     with shown() as progress:
         result = vip.synth(
-            preset_name,
-            targets or DEFAULT_TARGETS,
+            design,
+            targets,
             units=unit or (),
             seeds=placements,
             flat=flat,
@@ -90,10 +92,10 @@ def synth(
         )
     write_json(json, result.to_json())
     if result.placed:
-        show_placed(preset_name, result.placed)
+        show_placed(str(design), result.placed)
     if not result.areas:
         return
-    show_area(preset_name, result.areas)
+    show_area(str(design), result.areas)
     for name in SHOWN:
         if any(name in area.total.values for area in result.areas.values()):
             console.print(f"{name}: {MEASURES[name]}", style="dim")

@@ -17,7 +17,6 @@ from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .options import (
     CellsOption,
     JsonOption,
-    PresetOption,
     ToolsOption,
     drawing,
     file_option,
@@ -96,7 +95,8 @@ def _steps(title: str, result: Layout) -> Table:
 
 
 def layout(
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     target: CellsOption = "nangate45",
     lef: Annotated[
         list[Path] | None,
@@ -142,9 +142,10 @@ def layout(
 
     Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """
+    design = chosen(preset_name, config)
     with shown() as progress:
         result = vip.layout(
-            preset_name,
+            design,
             target,
             lef or (),
             density=density,
@@ -159,7 +160,7 @@ def layout(
         )
     write_json(json, result.to_json())
     wires = f"{result.wire.ff:.3f} fF and {result.wire.ohm:.2f} ohm per um"
-    console.print(_steps(f"{preset_name} in {target}, {result.mm2:.3f} mm2", result))
+    console.print(_steps(f"{design} in {target}, {result.mm2:.3f} mm2", result))
     console.print(f"MHz with the loads of wires of {wires}, and with their delays, too")
     last = result.steps[-1].values
     if "clock_ge" in last:

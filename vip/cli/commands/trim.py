@@ -12,7 +12,7 @@ from isa.program import NOTHING_DECLARED, Declared, Numbers, Span
 from microkernels.onnx_models.read import need_onnx
 from microkernels.suite import suite
 from sim_tb.cosim.engine import MemoryBehaviour
-from soc.generate.presets import preset
+from soc.generate.presets import engine
 from support.extras import together
 from support.picture import check_picture
 from synth.analysis.histogram import draw_types
@@ -31,6 +31,7 @@ from vip.trimming.models import is_model, is_onnx, work_files
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOption, refuse
 from .options import (
@@ -38,7 +39,6 @@ from .options import (
     JsonOption,
     OutputDirectory,
     ParametersOption,
-    PresetOption,
     drawing,
     file_arguments,
     file_option,
@@ -286,7 +286,7 @@ def _number(text: str) -> int:
 #: Options that a model does not take.
 _OF_PROGRAMS = (
     *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
-    *("allow_uncovered", "rom", "parameters", "latency", "limit"),
+    *("config", "allow_uncovered", "rom", "parameters", "latency", "limit"),
 )
 
 
@@ -316,7 +316,8 @@ def trim(
             metavar="DEVICE",
         ),
     ] = None,
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     why: Annotated[
         list[str] | None,
         typer.Option(
@@ -363,7 +364,13 @@ def trim(
         "model": model,
     }
     result = trimmed_to(
-        context, programs, preset_name, output, device=device, steps=steps, **groups
+        context,
+        programs,
+        chosen(preset_name, config),
+        output,
+        device=device,
+        steps=steps,
+        **groups,
     )
     kind = "this model" if any(map(is_model, programs)) else "these programs"
     show_trim(result, kind, why or [])
@@ -381,7 +388,7 @@ def trim(
 def trimmed_to(
     context: typer.Context,
     programs: Sequence[str],
-    preset_name: str,
+    design: str | Path,
     output: Path | None,
     *,
     sizes: vip.Sizes,
@@ -404,7 +411,7 @@ def trimmed_to(
         raise UserError("the same program is given twice")
     if models:
         _check_model(context, models[0], programs, device)
-        preset_given = preset_name if is_given(context, "preset_name") else None
+        preset_given = str(design) if is_given(context, "preset_name") else None
         path = Path(models[0])
         if not is_onnx(path):
             return _trim_model(path, output, preset_given, model, sizes=sizes, **steps)
@@ -412,10 +419,10 @@ def trimmed_to(
             raise UserError(f"{path}: compile it first with vip nn compile, and name its folder")
         return _build(path, output, preset_given, model, sizes=sizes, **steps)
     refuse(model, "for models, not for programs")
-    _check_programs(programs, preset_name, sizes)
+    _check_programs(programs, design, sizes)
     subjects = memory(programs, file_arguments(context))
     settings = {"sizes": sizes, "fit": device, **launches, **steps}
-    return _trim_programs(subjects, preset_name, output, **settings)
+    return _trim_programs(subjects, design, output, **settings)
 
 
 def _check_model(
@@ -436,7 +443,7 @@ def _check_model(
         raise UserError(f"--{refused[0].replace('_', '-')} is for programs, not for a model")
 
 
-def _check_programs(programs: Sequence[str], preset_name: str, sizes: vip.Sizes) -> None:
+def _check_programs(programs: Sequence[str], design: str | Path, sizes: vip.Sizes) -> None:
     """Refuse sizes that the programs and the full engine exclude.
 
     Raises:
@@ -444,9 +451,10 @@ def _check_programs(programs: Sequence[str], preset_name: str, sizes: vip.Sizes)
     """
     if sizes.rom and len(programs) > 1:
         raise UserError("--rom bakes in one program; there are several")
-    limit = preset(preset_name).address_bits
+    limit = engine(design).address_bits
     if sizes.address_bits is not None and sizes.address_bits > limit:
-        raise UserError(f"--address-bits {sizes.address_bits}: preset {preset_name!r} has {limit}")
+        what = f"preset {design!r}" if isinstance(design, str) else design
+        raise UserError(f"--address-bits {sizes.address_bits}: {what} has {limit}")
 
 
 def _subjects(
@@ -472,12 +480,12 @@ def _subjects(
 
 
 def _trim_programs(
-    subjects: Sequence[vip.Subject], preset_name: str, output: Path | None, **options: Any
+    subjects: Sequence[vip.Subject], design: str | Path, output: Path | None, **options: Any
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
         with shown() as progress:
-            return vip.trim(subjects, preset_name, output=output, progress=progress, **options)
+            return vip.trim(subjects, design, output=output, progress=progress, **options)
     except CoverageError as error:
         raise UserError(
             f"{error}; add runs, or use --proved (a larger engine) or --allow-uncovered (other "

@@ -56,6 +56,8 @@ def _sizes(cut: TrimReport) -> Table:
 def _areas(areas: Mapping[str, AreaComparison], title: str) -> Table:
     rows = table("", "full", "trimmed", "saved", title=title)
     for target, name in _AREAS:
+        if target not in areas:
+            continue
         area = areas[target]
         before, after = (part.total.values.get(name, 0) for part in (area.full, area.trimmed))
         rows.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
