@@ -54,6 +54,32 @@ def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = 
     return len(program.words) <= engines.instruction_words
 
 
+def matrix_in_blocks(
+    problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = ONE_ENGINE
+) -> bool:
+    """Whether an update of ``problem`` by a matrix is faster on blocks than on pixels."""
+    kernels = _by_matrix(problem, variant, engines, blocks=True)
+    return len(kernels) > 0 and min(kernels)[2]
+
+
+def _by_matrix(
+    problem: BpProblem, variant: UpdateVariant, engines: ChipEngines, *, blocks: bool
+) -> list[tuple[float, float, bool]]:
+    """Of each kernel by a matrix that fits an engine: cycles per update with the others and alone,
+    and whether it is on blocks."""
+    shape, image = (problem.labels, problem.bits), (problem.height, problem.width)
+    kernels = []
+    if blocks and few_fits(problem, variant, engines):
+        few, bus = few_cycles(*shape), few_bus_cycles(*shape)
+        shared = image_cycles(image, engines, BLOCK_LANES, few, bus, in_blocks=True)
+        kernels.append((shared, few, True))
+    cycles = matrix_cycles(*shape, engines, variant)
+    if cycles is not None:
+        lanes, bus = PAIR if variant.usual else 1, bus_cycles(*shape, variant)
+        kernels.append((image_cycles(image, engines, lanes, cycles, bus), cycles, False))
+    return kernels
+
+
 def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
     """``layout`` with sums if they are ``wanted``, or, if that is None, where they are faster.
 
@@ -204,21 +230,12 @@ def shifts_of(
         return None
     if form == "shifts":
         return fastest
-    shape = problem.labels, problem.bits
     by_shifts = fastest.shared_cycles(image, engines), fastest.cycles
     sum_shifts = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
     if sum_shifts is not None:
         by_shifts = min(by_shifts, (sum_shifts.shared_cycles(image, engines), sum_shifts.cycles))
-    if blocks and few_fits(problem, variant, engines):
-        few = few_cycles(*shape)
-        shared = image_cycles(image, engines, PAIR, few, few_bus_cycles(*shape))
-        return None if (shared, few) <= by_shifts else fastest
-    by_matrix = matrix_cycles(*shape, engines, variant)
-    if by_matrix is None:
-        return fastest
-    lanes, bus = PAIR if variant.usual else 1, bus_cycles(*shape, variant)
-    shared = image_cycles(image, engines, lanes, by_matrix, bus)
-    return None if (shared, by_matrix) <= by_shifts else fastest
+    by_matrix = _by_matrix(problem, variant, engines, blocks=blocks)
+    return None if by_matrix and min(by_matrix)[:2] <= by_shifts else fastest
 
 
 @lru_cache(maxsize=64)

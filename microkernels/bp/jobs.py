@@ -14,7 +14,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
-from .choice import Form, few_fits, shifts_of, with_sums
+from .choice import Form, matrix_in_blocks, shifts_of, with_sums
 from .contents import contents, pack, unpack
 from .few import few_program
 from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
@@ -77,7 +77,7 @@ def bp_job(
         problem,
         engines=engines,
         shifts=shifts,
-        in_blocks=shifts is None and few_fits(problem, variant, engines),
+        in_blocks=shifts is None and matrix_in_blocks(problem, variant, engines),
         cut=cut,
         damping=damping,
     )

@@ -9,6 +9,7 @@ ends when all results are complete. Operands are assumed to arrive in time, and 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from statistics import mean
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.ring import ChipEngines
 
 from ..problem import USUAL, UpdateVariant, element_type
-from ..record import LOADED_VECTORS, PLACE, vector_stride
+from ..record import BLOCK, LOADED_VECTORS, PLACE, vector_stride
 from ..runs import PAIR
 from .transform import Transform
 
@@ -42,36 +43,52 @@ BUS_BYTES = 8
 TAKEN = 3
 #: Iterations of the loop before it reaches steady state, and iterations measured.
 _BEFORE, _MEASURED = 2, 2
+#: Cycles by which a step of a ring's sweep is longer than its updates, with most kernels and with
+#: those by shifts on blocks or with sums, and the part of it that another run takes (measured on
+#: 4 vaults, 8 labels).
+_STEP, LONG_STEP, _RUN = 550, 720, 0.4
 
 
 def image_cycles(
-    image: tuple[int, int], engines: ChipEngines, lanes: int, cycles: float, bus: float
+    image: tuple[int, int],
+    engines: ChipEngines,
+    lanes: int,
+    cycles: float,
+    bus: float,
+    *,
+    in_blocks: bool = False,
+    step: float = _STEP,
 ) -> float:
-    """Approximate engine cycles per update of an image that engines share, including idle engines
-    and lines that are processed several times.
+    """Approximate engine cycles per update of an image that engines share, including idle engines,
+    lines that are processed several times and starts of steps.
 
     Parameters:
-        image: height and width.
-        lanes: lines interleaved. cycles: per update if every engine has as many lines.
+        image: height and width in pixels.
+        lanes: lines of pixels interleaved. cycles: per update if every engine has as many lines.
         bus: cycles of a vault's bus per update.
+        in_blocks: tiles are cut between blocks, and lone lines of blocks are pairs.
+        step: cycles by which a step of a ring's sweep is longer than its updates.
     """
-    pes, vaults = engines.pes, engines.vaults
+    pes, vaults, unit = engines.pes, engines.vaults, BLOCK if in_blocks else 1
     # Two sweeps at once, by half of the engines each (runs.py).
     team = pes // 2 if pes % 2 == 0 else pes
-    groups, slowest, loaded = max(1, lanes // PAIR), [], []
+    pair = min(lanes // unit, PAIR)
+    groups, slowest, loaded, steps = max(1, lanes // unit // PAIR), [], [], 0.0
     for size in image:
         # A ring of vaults processes one part of a tile's lines at a time.
-        lines = -(-size // vaults)
-        pairs = -(-lines // PAIR)
+        parts = min(vaults, -(-size // unit))
+        lines = -(-size // (unit * parts))
+        pairs = -(-lines // pair)
         worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
-        share = min(lanes, PAIR) * groups / lines
+        share = pair * unit * groups * vaults / size
         loaded.append(sum(worked) * share)
         # Pairs are cut so that engines finish together (runs.py); lone lines are not.
-        balanced = vaults == 1 and lines % PAIR == 0
+        balanced = vaults == 1 and lines % pair == 0
         slowest.append(loaded[-1] if balanced else max(worked) * share * team)
-    if lanes == 1:
-        return max(cycles, pes * bus)
-    return max(cycles * mean(slowest), pes * bus * mean(loaded))
+        # A lone line is a run of its own.
+        steps += parts * (1 + _RUN * (lines > PAIR * team and lines % PAIR > 0))
+    starts = step * steps / 2 * team * vaults / prod(image) if vaults > 1 else 0
+    return max(cycles * mean(slowest), pes * bus * mean(loaded)) + starts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from microkernels.runtime.ring import ChipEngines
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from ..runs import PAIR
-from .base import BUS_BYTES
+from .base import BUS_BYTES, LONG_STEP, image_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 from .sums import SumMessages, SumShifts
@@ -69,7 +69,9 @@ class BlockShifts(LaneShifts):
 
     def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`."""
-        return max(self.cycles, engines.pes * self.bus)
+        return image_cycles(
+            image, engines, self.lanes, self.cycles, self.bus, in_blocks=True, step=LONG_STEP
+        )
 
 
 class _BlockKernel(BlockFrame, TransformKernel):

@@ -31,7 +31,7 @@ from ..frame import SumFrame
 from ..problem import MessageDirection
 from ..record import COST_PLACE, LOADED_VECTORS, PLACE, SUM_PLACE
 from ..runs import PAIR
-from .base import image_cycles, update_cycles
+from .base import LONG_STEP, image_cycles, update_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
 
@@ -97,7 +97,10 @@ class SumShifts(LaneShifts):
     def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`."""
         cycles = self.cycles_beside(engines.pes * self.bus)
-        return image_cycles(image, engines, PAIR, cycles, _BUS_SHARE * self.bus)
+        bus = _BUS_SHARE * self.bus
+        return image_cycles(
+            image, engines, self.lanes, cycles, bus, in_blocks=self.in_blocks, step=LONG_STEP
+        )
 
     def cycles_beside(self, bus: float) -> float:
         """Cycles per update if a bus needs ``bus`` for a second visit."""

@@ -5,15 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.choice import few_fits, matrix_cycles, shifts_of
+from microkernels.bp.choice import Form, few_fits, matrix_cycles, shifts_of
 from microkernels.bp.few import few_cycles
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
 from microkernels.bp.smoothness import smoothness_costs
+from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
+from sim_tb.cosim.kernels import bp_job_on, run_on
+from soc.generate.presets import chip_preset
 
 
 def random_problem(seed: int, width: int, height: int, count: int, bits: int) -> BpProblem:
@@ -40,15 +43,17 @@ def test_messages_equal_the_golden_model_s(width, height, shape, pes, seed) -> N
     rng = np.random.default_rng(seed)
     start = rng.integers(-90, 90, one.no_messages().shape).astype(one.data_costs.dtype)
     assert few_fits(one, USUAL)
-    outputs, hazards = simulate(
-        bp_job(one, 2, engines=ChipEngines(pes=pes), messages=start), seed=seed
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
+        job = bp_job(one, 2, engines=ChipEngines(pes=pes), messages=start)
+    outputs, hazards = simulate(job, seed=seed)
     assert (outputs == iterate(one, 2, start)).all()
     assert not hazards
 
 
 @pytest.mark.parametrize("count", [2, 5])
-def test_messages_and_labels_of_vaults(count: int) -> None:
+def test_messages_and_labels_of_vaults(count: int, monkeypatch) -> None:
+    monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
     engines = ChipEngines(columns=2, rows=2, address_bits=22, pes=3)
     rng = np.random.default_rng(count)
     costs = rng.integers(0, 90, (14, 22, count))
@@ -79,3 +84,15 @@ def test_the_faster_form_is_chosen(count: int, by_shifts: bool) -> None:
     assert (chosen.cycles if chosen else few_cycles(count, 16)) <= min(
         few_cycles(count, 16), matrix_cycles(count, 16)
     )
+
+
+@pytest.mark.parametrize("form", ["matrix", "auto"])
+def test_a_chip_s_kernel_is_not_the_slower_one(form: Form, monkeypatch) -> None:
+    """Tiles have three lines of blocks, and an engine always works on two."""
+    config = chip_preset("fpga")
+    jobs = [bp_job_on(motorcycle(24, 18, 8).problem, 1, config, form=form)]
+    for on_blocks in (False, True):
+        monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_, on=on_blocks: on)
+        jobs.append(bp_job_on(motorcycle(24, 18, 8).problem, 1, config))
+    chosen, *others = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
+    assert chosen == min(others) < 0.85 * max(others)
