@@ -90,9 +90,9 @@ def test_the_faster_form_is_chosen(count: int, by_shifts: bool) -> None:
 def test_a_chip_s_kernel_is_not_the_slower_one(form: Form, monkeypatch) -> None:
     """Tiles have three lines of blocks, and an engine always works on two."""
     config = chip_preset("fpga")
-    jobs = [bp_job_on(motorcycle(24, 18, 8).problem, 1, config, form=form)]
-    for on_blocks in (False, True):
-        monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_, on=on_blocks: on)
-        jobs.append(bp_job_on(motorcycle(24, 18, 8).problem, 1, config))
-    chosen, *others = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
-    assert chosen == min(others) < 0.85 * max(others)
+    problem = motorcycle(24, 18, 8).problem
+    chosen = bp_job_on(problem, 1, config, form=form)
+    monkeypatch.setattr("microkernels.bp.jobs.matrix_in_blocks", lambda *_: True)
+    jobs = chosen, bp_job_on(problem, 1, config)
+    cycles, on_blocks = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
+    assert cycles < 0.85 * on_blocks
