@@ -237,10 +237,11 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
     assert (report["width"], report["height"], report["labels"]) == (60, 34, 16)
     assert 76 <= report["cycles_per_update"] <= 80
     assert report["pes"] == len(report["counters"]) == 4
-    # Three vectors read and one written for each update.
-    assert report["bytes"] >= 128 * report["updates"]
-    assert 0.4 < report["row_hit_rate"] < 1
-    assert 7.5 < report["bandwidth_gbs"] <= 10
+    # With sums one axis ahead, a first visit reads one vector and writes one; a second reads three,
+    # and writes one or two.
+    assert 3 * 32 * report["updates"] <= report["bytes"] <= 3.5 * 32 * report["updates"]
+    assert 0.2 < report["row_hit_rate"] < 1
+    assert 6 < report["bandwidth_gbs"] <= 10
 
 
 @pytest.mark.slow
