@@ -170,6 +170,15 @@ def test_a_faulting_program_proves_nothing(engines):
     assert check_trimmed(full, config, config).different == ("end",)
 
 
+@pytest.mark.parametrize(("banks", "different"), [(8, ("cycles",)), (16, ())])
+def test_fewer_cycles_differ_unless_ports_are_shared(engines, banks, different):
+    config = PeConfig(scratchpad_banks=banks)
+    launch = Launch(program=SimpleNamespace(words=(0,)))
+    engines(_result(), _result(cycles=4))
+    full = measure(launch, b"", config, watched=False)
+    assert check_trimmed(full, config, config, try_removed=False).different == different
+
+
 def test_a_memory_of_zeros_is_told(engines):
     launch = Launch(program=SimpleNamespace(words=(0,)))
     for contents, zeros in ((bytes(9), True), (b"\0\1", False)):

@@ -1,6 +1,7 @@
 """``vip trim`` and ``vip run --profile`` as a user meets them."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -265,6 +266,19 @@ def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypat
     )
     assert json.loads((tmp_path / "trim.json").read_text())["different"] == ["memory"]
     assert not (tmp_path / "out").exists()
+
+
+def test_fewer_cycles_are_told(vip, monkeypatch):
+    check = TrimCheck(name="a.vip", cycles_full=10, cycles_trimmed=9)
+    monkeypatch.setattr(
+        verb, "measure", lambda launch, *_, **__: SimpleNamespace(launch=launch, in_flight=None)
+    )
+    monkeypatch.setattr(verb, "check_trimmed", lambda *_, **__: check)
+    written = SimpleNamespace(modules=())
+    monkeypatch.setattr("vip.trimming.trim.write_verilog", lambda *_, **__: written)
+    code, out, _ = vip("trim", "b.vip", "--preset", "pe-small", "--no-area", "-o", "out")
+    assert code == 0
+    assert "the trimmed one takes 10.00% fewer cycles" in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def _check(result: TrimResult) -> None:
     elif not result.different:
         console.print(
             "memory, scratchpad and registers are the same on both engines; the trimmed one "
-            f"takes {trimmed / full - 1:.2%} more cycles"
+            f"takes {abs(trimmed / full - 1):.2%} {'more' if trimmed > full else 'fewer'} cycles"
         )
     if result.unfaulted:
         console.print(f"removed without a fault: {', '.join(result.unfaulted)}")
