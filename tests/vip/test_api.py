@@ -18,6 +18,7 @@ from hdl.config import ConfigurationError
 from isa.iss.simulator import SimulatorError
 from isa.program import SourceLine
 from microkernels.apps.array_job import array_job
+from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.presets import PRESETS, preset
 from support.errors import VipError
 from synth.errors import CoverageError, SynthesisError, TrimError
@@ -313,6 +314,13 @@ def test_failure_names_the_first_reason() -> None:
         holds = False
 
     assert "not proved" in replace(found, proof=Refuted()).failure
+    shared = replace(found.cut, full=replace(found.cut.full, scratchpad_banks=16))
+    late = TrimCheck(name="a", cycles_full=80, cycles_trimmed=82, different=("cycles",))
+    waits = replace(found, cut=shared, checks=(late,), slower=0.01)
+    assert waits.failure == (
+        "the trimmed engine takes 2.50% more cycles than the full one, 1.00% allowed"
+    )
+    assert "does not do" in replace(waits, cut=found.cut).failure
 
 
 def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

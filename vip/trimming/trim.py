@@ -55,6 +55,7 @@ class TrimResult(Shown):
             no vault.
         proof: that it is equivalent to the full engine; None: not requested, or a run differs.
         filled: a device filled with trimmed engines; None: not requested, or a failure before.
+        slower: further cycles that each launch may take, as a fraction of the full design's.
         verilog: of the design; None: not requested, or a failure.
         compiled: the model that the design is for; None: it is not for one, or that was compiled
             before.
@@ -68,6 +69,7 @@ class TrimResult(Shown):
     vault_areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     proof: Proof | None = None
     filled: Filled | None = None
+    slower: float = 0.0
     verilog: Generated | None = None
     compiled: CompileReport | None = None
 
@@ -92,10 +94,19 @@ class TrimResult(Shown):
         return len(self.cut.full.instructions - self.cut.trimmed.instructions)
 
     @property
+    def too_slow(self) -> bool:
+        """Whether nothing differs but cycles, which waits for shared ports may add."""
+        return self.different == ("cycles",) and self.cut.full.shared_ports
+
+    @property
     def failure(self) -> str:
         """The reason why the design must not be used; "" if there is none."""
-        if self.different == ("cycles",) and self.cut.full.shared_ports:
-            return "results of the trimmed engine wait for ports at other times: try --slower"
+        if self.too_slow:
+            more = max(one.cycles_trimmed / one.cycles_full - 1 for one in self.checks)
+            return (
+                f"the trimmed engine takes {more:.2%} more cycles than the full one, "
+                f"{self.slower:.2%} allowed"
+            )
         if self.different:
             return "the trimmed engine does not do what the full one does"
         if self.unfaulted:
@@ -262,6 +273,7 @@ def trim_work(
         vault=vault,
         checks=checks,
         unfaulted=unfaulted,
+        slower=sizes.slower,
         areas=_areas(cut.full, cut.trimmed, progress) if area else {},
         vault_areas=_vault_areas(before, vault, progress) if area and before and vault else {},
     )

@@ -288,9 +288,7 @@ def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, tmp_path):
     shared = text.replace('"scratchpad_banks": 8', '"scratchpad_banks": 16')
     (tmp_path / "shared.json").write_text(shared)
     words = ("trim", "matrix-transposition", "--config", "shared.json", "-o", "out")
-    refused(
-        vip(*words), "results of the trimmed engine wait for ports at other times: try --slower"
-    )
+    refused(vip(*words), "more cycles than the full one, 0.00% allowed; --slower PERCENT allows")
     assert vip(*words, "--slower", "5", "--json", "trim.json")[0] == 0
     trimmed = read_configuration(tmp_path / "out" / "vip.json")
     assert (trimmed.scratchpad_banks, trimmed.shared_ports) == (16, True)

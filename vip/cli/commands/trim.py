@@ -378,7 +378,8 @@ def trim(
         draw_types(result.cut, picture, name=Path(programs[0]).name)
     write_json(json, result.to_json(), picture=None if result.failure else picture)
     if result.failure:
-        raise UserError(result.failure)
+        advice = "; --slower PERCENT allows more" if result.too_slow else ""
+        raise UserError(result.failure + advice)
     if result.verilog is not None:
         design = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
