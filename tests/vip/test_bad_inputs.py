@@ -74,6 +74,13 @@ def test_every_command_and_parameter_is_called_with_something_wrong() -> None:
             )
 
 
+def test_every_configuration_is_a_file_that_is_read() -> None:
+    parameters = [(one, command.name) for command in commands() for one in command.parameters]
+    kinds = {name: one.detail for one, name in parameters if one.flag == "--config"}
+    assert kinds.keys() >= {"run", "synth", "trim", "generate", "cosim program"}
+    assert set(kinds.values()) == {"configuration"}
+
+
 def test_a_case_depends_on_seed_and_number_alone() -> None:
     first = [case(7, number) for number in range(50)]
     assert first == [case(7, number) for number in range(50)]

@@ -40,7 +40,7 @@ _READ = {
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
-    "file": "configuration",
+    "config": "configuration",
     "board load file": "memory",
     "report result": "configuration",
     "corner": "liberty",

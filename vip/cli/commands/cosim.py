@@ -226,7 +226,7 @@ def run_program(
     program: ProgramArgument,
     behaviour: BehaviourOption,
     preset_name: DesignPresetOption = None,
-    file: ConfigOption = None,
+    config: ConfigOption = None,
     on: OnOption = "rtl",
     target: TargetOption = None,
     memory: MemoryOption = None,
@@ -279,9 +279,9 @@ def run_program(
 
     Example: vip cosim program kernel.s --preset pe-small --on netlist --target ecp5
     """
-    chosen_design = chosen(preset_name, file)
-    config = design(chosen_design)
-    _check_options(context, chosen_design, config, on)
+    chosen_design = chosen(preset_name, config)
+    configuration = design(chosen_design)
+    _check_options(context, chosen_design, configuration, on)
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
@@ -293,7 +293,7 @@ def run_program(
             parameters=parameters,
             max_cycles=limit,
             dump=dump_of(dump),
-            behaviour=_beside(config, on, behaviour),
+            behaviour=_beside(configuration, on, behaviour),
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,

@@ -18,7 +18,7 @@ from .options import JsonOption, OutputDirectory, drawing, output_option
 def generate(
     output: OutputDirectory,
     preset_name: DesignPresetOption = None,
-    file: ConfigOption = None,
+    config: ConfigOption = None,
     memories: Annotated[
         SramKind | None,
         typer.Option(help="How to build memories (default: as configured).", show_default=False),
@@ -37,7 +37,7 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    design = chosen(preset_name, file)
+    design = chosen(preset_name, config)
     with shown() as progress:
         progress("generate", part=str(design))
         generated = vip.generate(design, output, memories=memories, tool=tool)
@@ -54,7 +54,7 @@ def diagram(
         output_option("Picture to write: PNG or SVG, by its ending.", drawing()),
     ],
     preset_name: DesignPresetOption = None,
-    file: ConfigOption = None,
+    config: ConfigOption = None,
     module: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
@@ -70,7 +70,7 @@ def diagram(
 
     Example: vip diagram --preset vault --module controller --least-bits 32 -o controller.svg
     """
-    design = chosen(preset_name, file)
+    design = chosen(preset_name, config)
     with shown() as progress:
         drawn = vip.diagram(design, output, module=module, least_bits=least_bits, progress=progress)
     write_json(json, drawn.to_json())
