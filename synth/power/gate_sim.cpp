@@ -97,6 +97,13 @@ class Simulation {
       if (cells_.enable[c] >= 0 && !now_[cells_.enable[c]]) continue;
       latched_.push_back({net, static_cast<uint8_t>(cells_.next[c] >> row(c, now_) & 1)});
     }
+    // All reads come before writes, so they see the old word.
+    for (const bool write : {false, true}) access(write, counted);
+    for (const Latched &bit : latched_) now_[bit.net] = bit.value;
+  }
+
+  // The accesses to macros that write, or those that read.
+  void access(bool write, bool counted) {
     const int32_t *pins = macros_.pins;
     uint64_t *accesses = counts_.accesses;
     for (int m = 0; m < macros_.count; m++) {
@@ -108,22 +115,20 @@ class Simulation {
         const int32_t *address = pins + 1 + shared, *data = address + address_bits;
         const bool enable = now_[pins[0]], writes = shared ? now_[pins[1]] : p >= shape[2];
         pins = data + bits * (1 + shared);
-        if (!enable) continue;
+        if (!enable || writes != write) continue;
         if (counted) ++*accesses;
         size_t word = 0;
         for (int a = 0; a < address_bits; a++)
           word |= static_cast<size_t>(now_[address[a]]) << a;
         uint8_t *stored = words_[m].data() + word * bits;
-        // Reads come before writes, so they see the old word, except at shared ports.
         for (int b = 0; b < bits; b++) {
-          if (writes)
+          if (write)
             stored[b] = now_[data[b]];
           else
             latched_.push_back({data[b + shared * bits], stored[b]});
         }
       }
     }
-    for (const Latched &bit : latched_) now_[bit.net] = bit.value;
   }
 
   struct Latched {

@@ -279,20 +279,20 @@ def test_shared_ports_read_or_write(library: CellLibrary) -> None:
     inputs = {name: pins[name] for name, _, output in macro.pins if not output}
     netlist = Netlist(inputs, outputs, (Gate("m", macro.name, "u", pins),), {"clk": (0,)})
     given = {
-        "rw0_en": [1, 1, 0, 1, 0],
-        "rw0_write": [1, 0, 1, 1, 0],
-        "rw0_addr": [2, 3, 2, 2, 0],
-        "rw0_word": [1, 2, 3, 3, 0],
-        "rw1_en": [0, 1, 1, 0, 1],
-        "rw1_write": [0, 1, 0, 0, 0],
-        "rw1_addr": [0, 1, 2, 0, 2],
-        "rw1_word": [0, 3, 0, 0, 0],
-        "rst": [0] * 5,
+        "rw0_en": [1, 1, 0, 1, 1, 0, 0],
+        "rw0_write": [1, 0, 1, 1, 1, 0, 0],
+        "rw0_addr": [2, 3, 2, 2, 2, 0, 0],
+        "rw0_word": [1, 2, 3, 3, 2, 0, 0],
+        "rw1_en": [0, 1, 1, 0, 1, 1, 0],
+        "rw1_write": [0, 1, 0, 0, 0, 0, 0],
+        "rw1_addr": [0, 1, 2, 0, 2, 2, 0],
+        "rw1_word": [0, 3, 0, 0, 0, 0, 0],
+        "rst": [0] * 7,
     }
-    # The word of the last read stays over writes.
-    shown = {"rw0_data": [0, 0, 0, 0, 0], "rw1_data": [0, 0, 0, 1, 1]}
-    recording = recorded(given, shown, (0, 5))
-    assert GateSimulation(netlist, library).run(recording, what="it").accesses == {0: (3, 3)}
+    # The word of the last read stays over writes; one that is written meanwhile comes out old.
+    shown = {"rw0_data": [0] * 7, "rw1_data": [0, 0, 0, 1, 1, 3, 2]}
+    recording = recorded(given, shown, (0, 7))
+    assert GateSimulation(netlist, library).run(recording, what="it").accesses == {0: (4, 4)}
 
 
 def test_what_does_not_do_as_its_verilog_is_refused(library: CellLibrary) -> None:
