@@ -46,10 +46,13 @@ class SramSharedPort(wiring.Signature):
     """Port that reads or writes a word in a cycle, seen from the user.
 
     Members:
-        enable (out, 1): access ``address``; write (out, 1): write ``word`` there (out, width).
-        address (out, address_bits).
+        enable (out, 1): access ``address``.
+        write (out, 1): write there at the end of the cycle, else read.
+        address (out, address_bits): word to access.
+        word (out, width): what is written.
         data (in, width): the word, in the cycle after a read; undefined from the cycle after the
-            next access on.
+            next access on. A word that another port writes in the same cycle is undefined: old or
+            new.
     """
 
     def __init__(self, width: int, address_bits: int) -> None:
@@ -62,6 +65,16 @@ class SramSharedPort(wiring.Signature):
                 "data": In(width),
             }
         )
+
+
+def _check(width: int, depth: int, ports: int, kind: SramKind, kinds: tuple[SramKind, ...]) -> None:
+    """Refuse what no memory has; ``ports``: the fewest that it has of a sort."""
+    if width < 1 or ports < 1:
+        raise ConfigurationError("an SRAM needs a width and ports of at least 1")
+    if depth < 2 or depth & (depth - 1):
+        raise ConfigurationError(f"SRAM depth must be a power of two, not {depth}")
+    if kind not in kinds:
+        raise ConfigurationError(f"SRAM kind must be one of {', '.join(kinds)}, not {kind!r}")
 
 
 class Sram(Component):
@@ -88,18 +101,11 @@ class Sram(Component):
     def __init__(
         self, *, width: int, depth: int, read_ports: int, write_ports: int, kind: SramKind
     ) -> None:
-        if width < 1 or read_ports < 1 or write_ports < 1:
-            raise ConfigurationError("an SRAM needs a width and ports of at least 1")
-        if depth < 2 or depth & (depth - 1):
-            raise ConfigurationError(f"SRAM depth must be a power of two, not {depth}")
+        _check(width, depth, min(read_ports, write_ports), kind, get_args(SramKind))
         if kind == "fpga" and depth > DISTRIBUTED_DEPTH and write_ports > 1:
             raise ConfigurationError(
                 f"an SRAM for an FPGA deeper than {DISTRIBUTED_DEPTH} has 1 write port, "
                 f"not {write_ports}; hdl.coded_ram has more"
-            )
-        if kind not in get_args(SramKind):
-            raise ConfigurationError(
-                f"SRAM kind must be one of {', '.join(get_args(SramKind))}, not {kind!r}"
             )
         self.width = width
         self.depth = depth
@@ -166,9 +172,13 @@ class SharedSram(Component):
     Members:
         port (in, ``ports`` :class:`SramSharedPort`). Two that write one word in one cycle leave it
             undefined.
+
+    Raises:
+        ConfigurationError: a parameter outside its range.
     """
 
     def __init__(self, *, width: int, depth: int, ports: int, kind: SramKind) -> None:
+        _check(width, depth, ports, kind, ("behavioural", "macro"))
         self.width = width
         self.depth = depth
         self.ports = ports

@@ -248,3 +248,14 @@ def test_bad_geometry_is_refused(change: dict[str, object]) -> None:
     good = {"width": 8, "depth": 8, "read_ports": 1, "write_ports": 1, "kind": "fpga"}
     with pytest.raises(ConfigurationError):
         Sram(**(good | change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"width": 0}, {"depth": 3}, {"depth": 1}, {"ports": 0}, {"kind": "magic"}, {"kind": "fpga"}],
+    ids=str,
+)
+def test_bad_geometry_of_shared_ports_is_refused(change: dict[str, object]) -> None:
+    good = {"width": 8, "depth": 8, "ports": 2, "kind": "macro"}
+    with pytest.raises(ConfigurationError):
+        SharedSram(**(good | change))
