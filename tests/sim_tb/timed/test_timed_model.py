@@ -34,6 +34,8 @@ from vip.cli.app import main
 
 #: What a result says of the cycles, and what it leaves.
 _SAME = ("state", "cause", "memory_error", "cycles", "counters", "registers", "scratchpad")
+SHARED = PeConfig(scratchpad_banks=16)
+SMALL_SHARED = replace(SMALL, scratchpad_banks=16, instructions=SMALL.instructions - {"set.ws"})
 ENDLESS = assemble("loop: jmp loop\n")
 
 
@@ -93,16 +95,27 @@ def results_of_random(config: PeConfig, programs: int) -> Iterator[EngineEnd]:
     return results_of_both(config, (partial(run_of, program) for program in made))
 
 
-@pytest.mark.parametrize(("config", "programs"), [(PeConfig(), 400), (SMALL, 200)])
+@pytest.mark.parametrize(
+    ("config", "programs"),
+    [
+        (PeConfig(), 400),
+        (SMALL, 200),
+        (SMALL_SHARED, 8),
+        pytest.param(SHARED, 400, marks=pytest.mark.slow),
+        pytest.param(SMALL_SHARED, 200, marks=pytest.mark.slow),
+    ],
+    ids=["full", "small", "small-shared-few", "full-shared", "small-shared"],
+)
 def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, programs: int) -> None:
     ends = {(found.cause, found.memory_error) for found in results_of_random(config, programs)}
     # Faults of most kinds, with memory errors and without; an engine of few instructions has fewer.
     assert len(ends) > (6 if len(config.rows) == len(PeConfig().rows) else 2)
 
 
-def test_programs_that_wait_take_the_cycles_of_the_verilog() -> None:
-    runs = (partial(run_of, waiting_program(seed, SMALL)) for seed in range(100))
-    states = Counter(end.state for end in results_of_both(SMALL, runs))
+@pytest.mark.parametrize("config", [SMALL, pytest.param(SMALL_SHARED, marks=pytest.mark.slow)])
+def test_programs_that_wait_take_the_cycles_of_the_verilog(config: PeConfig) -> None:
+    runs = (partial(run_of, waiting_program(seed, config)) for seed in range(100))
+    states = Counter(end.state for end in results_of_both(config, runs))
     assert min(states["halted"], states["faulted"]) > 20
 
 

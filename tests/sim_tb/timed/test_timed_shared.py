@@ -1,9 +1,7 @@
 """Engines whose accesses to the scratchpad share ports: the timing model takes the cycles of the
 Verilog, and programs leave what they leave in the simulator."""
 
-from collections import Counter
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -11,28 +9,9 @@ from pe.config import PeConfig
 from sim_tb.random.comparison import check_programs
 from sim_tb.workloads.certificate import certified_runs, run_certified
 from soc.generate.presets import tile_preset
-from tests.sim_tb.cosim.computing import waiting_program
-from tests.small_engine import SMALL
 
 from .test_timed_chip import TINY, both, traffic
-from .test_timed_model import results_of_both, results_of_random, run_of, same_on_vault
-
-SHARED = PeConfig(scratchpad_banks=16)
-SMALL_SHARED = replace(SMALL, scratchpad_banks=16, instructions=SMALL.instructions - {"set.ws"})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("config", "programs"), [(SHARED, 400), (SMALL_SHARED, 200)])
-def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, programs: int) -> None:
-    ends = {(found.cause, found.memory_error) for found in results_of_random(config, programs)}
-    assert len(ends) > (6 if config is SHARED else 2)
-
-
-@pytest.mark.slow
-def test_programs_that_wait_take_the_cycles_of_the_verilog() -> None:
-    runs = (partial(run_of, waiting_program(seed, SMALL_SHARED)) for seed in range(100))
-    states = Counter(end.state for end in results_of_both(SMALL_SHARED, runs))
-    assert min(states["halted"], states["faulted"]) > 20
+from .test_timed_model import SHARED, SMALL_SHARED, same_on_vault
 
 
 @pytest.mark.slow
