@@ -35,7 +35,8 @@ def synth(
         typer.Option(
             help=f"Technology: one of {', '.join(TARGETS)}, nangate45, liberty:PATH, or "
             "flops:TARGET for memories of cells; may be repeated "
-            f"(default: {' and '.join(DEFAULT_TARGETS)}).",
+            f"(default: of {' and '.join(DEFAULT_TARGETS)} those whose memories the engine can "
+            "have).",
             metavar="TARGET",
             callback=reading(liberty_files),
         ),
