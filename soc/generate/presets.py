@@ -151,7 +151,8 @@ def engine(config: Design) -> PeConfig:
         return preset(config)
     configuration = design(config)
     if not isinstance(configuration, PeConfig):
-        raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
+        where = f"{config}: " if isinstance(config, Path) else ""
+        raise ConfigurationError(f"{where}one engine is needed here, not a {configuration.title}")
     return configuration
 
 

@@ -14,6 +14,7 @@ from soc.generate.presets import (
     chip_preset,
     configuration_json,
     configuration_of,
+    engine,
     preset,
     read_about,
     read_configuration,
@@ -93,6 +94,14 @@ def test_manifest_without_configuration(tmp_path: Path) -> None:
     path.write_text(json.dumps({"generator": "vip"}))
     with pytest.raises(ConfigurationError, match="must be an object, not None"):
         read_configuration(path)
+
+
+def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
+    write_configuration(PRESETS["vault"], tmp_path / "v.json")
+    with pytest.raises(
+        ConfigurationError, match=r"v\.json: one engine is needed here, not a vault"
+    ):
+        engine(tmp_path / "v.json")
 
 
 @pytest.mark.parametrize("about", [3, ["a"], "two\nlines", "\x1b[31m"])
