@@ -1,13 +1,14 @@
 """``vip trim`` and ``vip run --profile`` as a user meets them."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 import vip.trimming.runs as verb
 from sim_tb.cosim.trim_check import TrimCheck
-from soc.generate.presets import read_configuration
+from soc.generate.presets import preset, read_configuration, write_configuration
 from synth.formal.induction import Proof
 
 QUICK = ("--no-check", "--no-area", "-o", "out")
@@ -33,6 +34,14 @@ def programs(vip, tmp_path):
         assert vip("asm", f"{name}.s")[0] == 0
     for name, count in (("few", 64), ("many", 101), ("none", 0)):
         (tmp_path / f"{name}.bin").write_bytes(count.to_bytes(8, "little"))
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """File of an engine whose scratchpad has 16 banks, which share their ports."""
+    path = tmp_path / "shared.json"
+    write_configuration(replace(preset("pe"), scratchpad_banks=16), path)
+    return path
 
 
 def refused(result, *words):
@@ -282,12 +291,8 @@ def test_fewer_cycles_are_told(vip, monkeypatch):
 
 
 @pytest.mark.slow
-def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, tmp_path):
-    assert vip("generate", "-o", "full")[0] == 0
-    text = (tmp_path / "full" / "vip.json").read_text()
-    shared = text.replace('"scratchpad_banks": 8', '"scratchpad_banks": 16')
-    (tmp_path / "shared.json").write_text(shared)
-    words = ("trim", "matrix-transposition", "--config", "shared.json", "-o", "out")
+def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, shared, tmp_path):
+    words = ("trim", "matrix-transposition", "--config", shared, "-o", "out")
     refused(vip(*words), "more cycles than the full one, 0.00% allowed; --slower PERCENT allows")
     assert vip(*words, "--slower", "5", "--json", "trim.json")[0] == 0
     trimmed = read_configuration(tmp_path / "out" / "vip.json")
@@ -298,16 +303,12 @@ def test_engine_with_shared_ports_is_trimmed_in_other_cycles(vip, tmp_path):
 
 
 @pytest.mark.slow
-def test_engine_with_shared_ports_is_generated_for_no_fpga(vip, tmp_path):
-    assert vip("generate", "-o", "full")[0] == 0
-    text = (tmp_path / "full" / "vip.json").read_text()
-    shared = text.replace('"scratchpad_banks": 8', '"scratchpad_banks": 16')
-    (tmp_path / "shared.json").write_text(shared)
-    words = ("generate", "--config", "shared.json", "-o", "out", "--memories")
+def test_engine_with_shared_ports_is_generated_for_no_fpga(vip, shared, tmp_path):
+    words = ("generate", "--config", shared, "-o", "out", "--memories")
     assert vip(*words, "macro")[0] == 0
     assert (tmp_path / "out" / "rtl" / "sram_256x8_2rw.v").exists()
     refused(vip(*words, "fpga"), "scratchpad_banks must be 8 in an FPGA")
-    refused(vip("synth", "--config", "shared.json", "--target", "xc7"), "must be 8 in an FPGA")
+    refused(vip("synth", "--config", shared, "--target", "xc7"), "must be 8 in an FPGA")
 
 
 @pytest.mark.parametrize("holds", [True, False])
