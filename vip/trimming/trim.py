@@ -207,7 +207,8 @@ def trim(
         behaviour: of the memory in the runs; None: the default.
         max_cycles: a longer run is an error.
         check: run the programs on the Verilog of both engines: results must be the same, and so
-            must cycles, unless ``sizes`` allows more; each removed instruction must fault.
+            must cycles, unless ``sizes`` allows more, or shared ports fewer; each removed
+            instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
         fit: device (:func:`synth.physical.devices.find_device`) to fill with engines of either
