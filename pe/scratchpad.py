@@ -59,7 +59,8 @@ def _odd_lanes(start: Value, address: Value) -> Value:
 class Scratchpad(Component):
     """Byte-addressed memory with up to 3 read and 2 write ports of eight bytes at any alignment.
 
-    Bank ``b`` holds the bytes whose address is ``b`` modulo 8. An access that is not aligned takes
+    Bank ``b`` of eight holds the bytes whose address is ``b`` modulo 8; sixteen are two such sets,
+    one of the even rows of eight bytes and one of the odd rows. An access that is not aligned takes
     the next row of the banks in front of its first byte, and the bytes are rotated into order on
     their way (thesis 5.1 and Figure 5.1).
 
@@ -119,14 +120,14 @@ class Scratchpad(Component):
                 continue
             word = read
             offset = Signal(_OFFSET_BITS, name=f"read_offset_{number}")
-            taken = port.enable & port.ready if self.config.shared_ports else port.enable
-            with m.If(taken):
+            goes = port.enable & port.ready if self.config.shared_ports else port.enable
+            with m.If(goes):
                 m.d.sync += offset.eq(self._offset(port.address))
             if read_cycles(self.config) > 1:
                 fresh = Signal(name=f"read_fresh_{number}")
                 late_word = Signal(8 * BANKS, name=f"read_word_{number}", reset_less=True)
                 late_offset = Signal.like(offset, name=f"late_offset_{number}", reset_less=True)
-                m.d.sync += fresh.eq(taken)
+                m.d.sync += fresh.eq(goes)
                 with m.If(fresh):
                     m.d.sync += [late_word.eq(word), late_offset.eq(offset)]
                 word, offset = late_word, late_offset
@@ -160,7 +161,7 @@ class Scratchpad(Component):
                     bank.read[number].address.eq(Mux(wraps, next_row, row)),
                 ]
         for number, write in enumerate(self.write):
-            start = self._write_offset(number, write.address)
+            start = self._write_offset(number)
             row = write.address[_OFFSET_BITS:]
             next_row = Signal(row_bits, name=f"write_next_row_{number}")
             data, strobe = self._placed(m, number, start, write.data, write.strobe)
@@ -177,15 +178,15 @@ class Scratchpad(Component):
         """As :meth:`_banks`, with banks of even and of odd rows, whose ports all accesses share."""
         accesses: dict[str, Access] = {}
         for role, port in zip(self.roles, self.read, strict=True):
-            odd = _odd_lanes(self._offset(port.address), port.address)
+            odd = self._odd(port.address)
             enable = port.enable.replicate(BANKS)
             accesses[role] = Access((enable & ~odd, enable & odd), _places(port.address))
         for number, (role, write) in enumerate(zip(self._written, self.write, strict=True)):
-            start = self._write_offset(number, write.address)
+            start = self._write_offset(number)
             word, lanes = self._placed(m, number, start, write.data, write.strobe)
             odd = _odd_lanes(start, write.address)
             accesses[role] = Access((lanes & ~odd, lanes & odd), _places(write.address), word)
-        arbiter, shown = share(m, platform, self.config, accesses)
+        arbiter, rows = share(m, platform, self.config, accesses)
         for role, write in zip(self._written, self.write, strict=True):
             m.d.comb += write.ready.eq(1 if role == _RESULT else arbiter.load_ready)
         words: list[Value] = []
@@ -193,15 +194,15 @@ class Scratchpad(Component):
             stores = role == _STORE
             m.d.comb += port.ready.eq(arbiter.store_ready if stores else arbiter.beat)
             is_odd = Signal(BANKS, name=f"{role}_odd", reset_less=True)
-            taken = port.enable & port.ready
-            with m.If(taken):
-                m.d.sync += is_odd.eq(_odd_lanes(self._offset(port.address), port.address))
-            shows: Value = Cat(map(Mux, is_odd, *reversed(shown[role])))
+            goes = port.enable & port.ready
+            with m.If(goes):
+                m.d.sync += is_odd.eq(self._odd(port.address))
+            shows: Value = Cat(map(Mux, is_odd, *reversed(rows[role])))
             if stores:
                 # Other words come to the port while the store waits for the memory.
                 fresh = Signal(name="store_fresh")
                 late_word = Signal(8 * BANKS, name="store_word", reset_less=True)
-                m.d.sync += fresh.eq(taken)
+                m.d.sync += fresh.eq(goes)
                 with m.If(fresh):
                     m.d.sync += late_word.eq(shows)
                 shows = Mux(fresh, shows, late_word)
@@ -229,7 +230,7 @@ class Scratchpad(Component):
         for number, port in enumerate(self.read):
             is_odd = Signal(BANKS, name=f"read_odd_{number}", reset_less=True)
             with m.If(port.enable):
-                m.d.sync += is_odd.eq(_odd_lanes(self._offset(port.address), port.address))
+                m.d.sync += is_odd.eq(self._odd(port.address))
             for half, place in zip(halves, _places(port.address), strict=True):
                 m.d.comb += [
                     half.read[number].enable.eq(port.enable),
@@ -254,8 +255,8 @@ class Scratchpad(Component):
             m.d.sync += [
                 late_data.eq(write.data),
                 late_strobe.eq(write.strobe),
-                late_start.eq(self._write_offset(number, write.address)),
-                is_odd.eq(_odd_lanes(self._offset(write.address), write.address)),
+                late_start.eq(self._write_offset(number)),
+                is_odd.eq(self._odd(write.address)),
             ]
             data, strobe = self._placed(m, number, late_start, late_data, late_strobe)
             for half, place, mine in zip(
@@ -288,7 +289,7 @@ class Scratchpad(Component):
             ]
         for number, write in enumerate(self.write):
             data, strobe = self._placed(
-                m, number, self._write_offset(number, write.address), write.data, write.strobe
+                m, number, self._write_offset(number), write.data, write.strobe
             )
             m.d.comb += ram.write[number].next_address.eq(write.address[_OFFSET_BITS:])
             m.d.sync += [
@@ -302,8 +303,14 @@ class Scratchpad(Component):
         """Place of an access's first byte within its row."""
         return Cat(Const(0, self._unused_bits), address[self._unused_bits : _OFFSET_BITS])
 
-    def _write_offset(self, number: int, address: Value) -> Value:
-        """The same at write port ``number``; elements of ``m.v`` lie within the rows, too."""
+    def _odd(self, address: Value) -> Value:
+        """For each bank, whether the byte of an access lies in an odd row."""
+        return _odd_lanes(self._offset(address), address)
+
+    def _write_offset(self, number: int) -> Value:
+        """The same as :meth:`_offset` at write port ``number``; elements of ``m.v`` lie within the
+        rows, too."""
+        address = self.write[number].address
         unused = self._unused_bits
         reduced = Capabilities.of(self.config).reduced
         if self._written[number] == _RESULT and reduced:

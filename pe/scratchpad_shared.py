@@ -27,24 +27,30 @@ class PortArbiter(Component):
     Port 0 serves the first operand and stores, port 1 the second and loads, either of them results.
     An access takes its port in all banks with rows of a parity in which it has bytes. The operands
     of a beat go together. A result goes at port 0 where no operand and no store asks for it, or at
-    port 1 where no operand does; or it waits a cycle, and then goes in the next one, at port 0
-    before all others if it must. Stores and loads go where no operand asks for their port, and
-    loads after results; when they have waited :data:`PATIENCE` cycles, operands wait for them.
+    port 1 where no operand does and no load that has waited :data:`PATIENCE` cycles; or it waits a
+    cycle, and then goes in the next one, at port 0 before all others if it must. Stores and loads
+    go where no operand asks for their port, and loads after results; when they have waited
+    :data:`PATIENCE` cycles, operands wait for them, and results leave port 1 to such loads.
+
+    All outputs but ``is_late`` follow the inputs of the same cycle.
 
     Members:
-        first, second, store, result, load: in, what asks for a port: bit 0 for even rows, bit 1
+        first, second, store, result, load (in, 2): what asks for a port: bit 0 for even rows, bit 1
             for odd ones; 0: nothing. All but results ask until they go.
-        beat, store_ready, load_ready: out; the operands, the store and the load go in this cycle if
-            they ask.
-        result_goes: out; a result does, if there is one: the one that waits, or the one of this
-            cycle. result_at_1: at port 1, not 0.
-        result_waits: out; the result of this cycle goes in the next one. waited: it is the next.
+        beat (out, 1): the operands go in this cycle if they ask.
+        store_ready (out, 1): the store does.
+        load_ready (out, 1): the load does.
+        result_goes (out, 1): a result does, if there is one: the one that waits, or else the one of
+            this cycle.
+        result_at_1 (out, 1): it goes at port 1, not 0.
+        result_waits (out, 1): the result of this cycle goes in the next one.
+        is_late (out, 1): a result of the cycle before waits, and goes in this one.
     """
 
     def __init__(self) -> None:
         asks = dict.fromkeys(_ROLES, In(2))
         goes = ("beat", "store_ready", "load_ready", "result_goes")
-        results = ("result_at_1", "result_waits", "waited")
+        results = ("result_at_1", "result_waits", "is_late")
         super().__init__({**asks, **dict.fromkeys((*goes, *results), Out(1))})
 
     def elaborate(self, platform: object) -> Elaboratable:
@@ -53,20 +59,20 @@ class PortArbiter(Component):
         urgent_load = self._urgent(m, "load")
         # The result that waits, and the part of port 0 that it takes from others. Beats depend on
         # neither results nor loads of this cycle, which are late.
-        late, taken, now, crowded = Signal(2), Signal(2), Signal(2), Signal()
+        late, claim, now, crowded = Signal(2), Signal(2), Signal(2), Signal()
         m.d.comb += [
-            self.waited.eq(late.any()),
-            now.eq(Mux(self.waited, late, self.result)),
+            self.is_late.eq(late.any()),
+            now.eq(Mux(self.is_late, late, self.result)),
             crowded.eq(_meet(now, self.first | self.store)),
-            taken.eq(Mux(urgent_load | _meet(late, self.second), late, 0)),
+            claim.eq(Mux(urgent_load | _meet(late, self.second), late, 0)),
             self.result_at_1.eq(crowded & ~urgent_load & ~_meet(now, self.second)),
-            self.result_goes.eq(self.waited | self.result_at_1 | ~crowded),
-            self.result_waits.eq(self.result.any() & (self.waited | ~self.result_goes)),
+            self.result_goes.eq(self.is_late | self.result_at_1 | ~crowded),
+            self.result_waits.eq(self.result.any() & (self.is_late | ~self.result_goes)),
             self.beat.eq(
-                ~_meet(self.first, taken | Mux(urgent_store, self.store, 0))
+                ~_meet(self.first, claim | Mux(urgent_store, self.store, 0))
                 & ~(urgent_load & self.second.any())
             ),
-            self.store_ready.eq(~_meet(self.store, taken | Mux(urgent_store, 0, self.first))),
+            self.store_ready.eq(~_meet(self.store, claim | Mux(urgent_store, 0, self.first))),
             self.load_ready.eq(
                 urgent_load | ~_meet(self.load, self.second | Mux(self.result_at_1, now, 0))
             ),
@@ -92,7 +98,8 @@ class Access(NamedTuple):
 
     Attributes:
         lanes: its bytes, by their place in a row, in an even and in an odd row; none if it asks for
-            no port. places: of these rows, in the banks of their parity.
+            no port.
+        places: addresses of these rows in the banks of their parity.
         word: what it writes, byte by byte at those places; None: it reads.
     """
 
@@ -107,12 +114,16 @@ def share(
     """Build the banks, whose ``accesses`` go as an arbiter says.
 
     Parameters:
-        platform: the argument of the caller's ``elaborate``. accesses: role -> what asks; reads are
-            ``first``, ``second`` and ``store``.
+        m: module that gets them and the arbiter.
+        platform: the argument of the caller's ``elaborate``.
+        config: the engine's, with 16 banks.
+        accesses: role -> what asks, of those roles that are in use: ``first``, ``second`` and
+            ``store`` read; ``result`` and ``load`` write, and need a ``word``.
 
     Returns:
         arbiter: says when they go. A result may be written a cycle after that in which it asks.
-        role of each read -> bytes of the even and odd row that its port shows, a cycle later.
+        words: role of each read -> bytes of the even and odd row that its port shows, a cycle
+            later.
     """
     arbiter = PortArbiter()
     m.submodules.arbiter = shared_instance(arbiter, platform)
@@ -135,11 +146,16 @@ def share(
             "result": arbiter.result_at_1,
         },
     )
-    shown: dict[str, tuple[list[Value], list[Value]]] = {}
+    words: dict[str, tuple[list[Value], list[Value]]] = {}
     for parity, rows in enumerate(("even", "odd")):
         banks = [
-            SharedSram(width=8, depth=config.scratchpad_bytes // 16, ports=2, kind=config.sram)
-            for _ in range(8)
+            SharedSram(
+                width=8,
+                depth=config.scratchpad_bytes // config.scratchpad_banks,
+                ports=2,
+                kind=config.sram,
+            )
+            for _ in range(config.scratchpad_banks // 2)
         ]
         for index, bank in enumerate(banks):
             m.submodules[f"{rows}{index}"] = shared_instance(bank, platform)
@@ -148,10 +164,10 @@ def share(
             _join(m, parity, [bank.port[number] for bank in banks], users)
             for role in at_port:
                 if role in goes and goes[role].word is None:
-                    shown.setdefault(role, ([], []))[parity].extend(
+                    words.setdefault(role, ([], []))[parity].extend(
                         bank.port[number].data for bank in banks
                     )
-    return arbiter, shown
+    return arbiter, words
 
 
 def _or_late(m: Module, arbiter: PortArbiter, access: Access) -> Access:
@@ -162,7 +178,7 @@ def _or_late(m: Module, arbiter: PortArbiter, access: Access) -> Access:
         late = Signal(len(field), name=f"late_result_{place}", reset_less=True)
         with m.If(arbiter.result_waits):
             m.d.sync += late.eq(field)
-        fields[place] = Mux(arbiter.waited, late, field)
+        fields[place] = Mux(arbiter.is_late, late, field)
     even, odd, *places, word = fields
     return Access((even, odd), (places[0], places[1]), word)
 

@@ -139,14 +139,25 @@ def _write(dut: Any, watch: Callable[[Any, Watch], None], folder: Path) -> None:
     run_yosys(commands, purpose="a proof", folder=folder)
 
 
-def seeded(kind: type, old: str, new: str) -> Any:
+def seeded(kind: type, old: str, new: str, part: Callable[..., Any] | None = None) -> Any:
     """The class ``kind`` from the text of its module in which ``old``, which occurs once, is
-    replaced."""
-    module = importlib.import_module(kind.__module__)
+    replaced; or, with ``part``, a function that it imports, in the text of that one's module."""
+    if part is None:
+        return getattr(_module_of(kind, old, new), kind.__name__)
+    module = _module_of(kind)
+    setattr(module, part.__name__, getattr(_module_of(part, old, new), part.__name__))
+    return getattr(module, kind.__name__)
+
+
+def _module_of(thing: Callable[..., Any], old: str = "", new: str = "") -> ModuleType:
+    """A copy of its module, with ``new`` in place of ``old``."""
+    module = importlib.import_module(thing.__module__)
     assert module.__file__ is not None
     text = Path(module.__file__).read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
-    changed = ModuleType(module.__name__)
-    changed.__package__ = module.__package__
-    exec(compile(text.replace(old, new), module.__file__, "exec"), vars(changed))
-    return getattr(changed, kind.__name__)
+    if old:
+        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
+        text = text.replace(old, new)
+    copy = ModuleType(module.__name__)
+    copy.__package__ = module.__package__
+    exec(compile(text, module.__file__, "exec"), vars(copy))
+    return copy

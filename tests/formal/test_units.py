@@ -22,7 +22,7 @@ from pe.config import PeConfig
 from pe.frontend.arc import UNIT_BYTES, Arc
 from pe.frontend.register_file import RegisterFile
 from pe.scratchpad import Scratchpad
-from pe.scratchpad_shared import PATIENCE, PortArbiter
+from pe.scratchpad_shared import PATIENCE, PortArbiter, share
 from pe.vector.stages import read_cycles
 from soc.host.burst import BurstWalker
 
@@ -158,6 +158,9 @@ SCRATCHPAD_BUGS = (
 SHARED_BUGS = (
     ("row ^ (start > index)", "row ^ (start >= index)"),
     ("turn.eq(-start)", "turn.eq(start)"),
+    ("Mux(arbiter.is_late, late, field)", "field", share),
+    ("[parity].extend(", "[1 - parity].extend(", share),
+    ("takes = goes & lanes.any()", "takes = goes", share),
 )
 
 
@@ -175,7 +178,7 @@ def port_arbiter(dut: PortArbiter, watch: Watch) -> None:
         "load": dut.load_ready,
     }
     late = watch.before(Mux(dut.result_waits, dut.result, 0))
-    result = Mux(dut.waited, late, dut.result)
+    result = Mux(dut.is_late, late, dut.result)
     # What waits asks again.
     for role, ask in asks.items():
         before = watch.before(Mux(goes[role], 0, ask))
@@ -204,19 +207,19 @@ def port_arbiter(dut: PortArbiter, watch: Watch) -> None:
         (Mux(dut.load_ready, dut.load, 0), Mux(at_port_1, result, 0)),
     ):
         watch.never((one & other) != 0)
-    watch.never(dut.waited != (late != 0))
-    watch.never(dut.waited & ~dut.result_goes)
-    watch.never((dut.result != 0) & (dut.result_waits == (dut.result_goes & ~dut.waited)))
+    watch.never(dut.is_late != (late != 0))
+    watch.never(dut.is_late & ~dut.result_goes)
+    watch.never((dut.result != 0) & (dut.result_waits == (dut.result_goes & ~dut.is_late)))
     watch.never((dut.result == 0) & dut.result_waits)
 
 
 ARBITER_BUGS = (
     ("cycles == PATIENCE", "cycles == PATIENCE - 1"),
     ("Mux(self.result_at_1, now, 0)", "0"),
-    ("self.waited | ~self.result_goes", "~self.result_goes"),
+    ("self.is_late | ~self.result_goes", "~self.result_goes"),
     ("& ~(urgent_load & self.second.any())", ""),
-    ("taken | Mux(urgent_store, 0, self.first)", "Mux(urgent_store, 0, self.first)"),
-    ("self.first | self.store)),\n            taken", "self.first)),\n            taken"),
+    ("claim | Mux(urgent_store, 0, self.first)", "Mux(urgent_store, 0, self.first)"),
+    ("self.first | self.store)),\n            claim", "self.first)),\n            claim"),
 )
 
 
@@ -575,7 +578,8 @@ QUEUE_BUGS = (
 )
 
 _Make = Callable[[Any], Any]
-_UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[tuple[str, str], ...]]] = {
+_Bug = tuple[str, str] | tuple[str, str, Callable[..., Any]]
+_UNITS: dict[str, tuple[type, _Make, Callable[[Any, Watch], None], tuple[_Bug, ...]]] = {
     "arc": (Arc, lambda kind: kind(_SMALL), arc, ARC_BUGS),
     "scratchpad": (Scratchpad, lambda kind: kind(_SMALL), scratchpad, SCRATCHPAD_BUGS),
     "scratchpad of shared ports": (

@@ -34,13 +34,13 @@ class Ports:
             asks.get(role, set()) for role in (*_READS, "load", "result")
         )
         urgent = {role for role, cycles in self.waits.items() if cycles == PATIENCE}
-        # Port -> rows that are taken, in the order of those that go.
-        taken: tuple[set[int], set[int]] = (set(), set())
+        # Port -> rows in which it is in use, in the order of those that go.
+        claims: tuple[set[int], set[int]] = (set(), set())
         goes: set[str] = set()
 
         def go(role: str, port: int, rows: set[int]) -> None:
-            if rows and not rows & taken[port]:
-                taken[port].update(rows)
+            if rows and not rows & claims[port]:
+                claims[port].update(rows)
                 goes.add(role)
 
         waiting, came = bool(self.late), self.late or result
@@ -50,14 +50,14 @@ class Ports:
             go("result", 0, came)
         if "store" in urgent:
             go("store", 0, store)
-            taken[0].update(store)
-        beat = not (first & taken[0]) and not ("load" in urgent and second)
+            claims[0].update(store)
+        beat = not (first & claims[0]) and not ("load" in urgent and second)
         if beat:
             go("first", 0, first)
             go("second", 1, second)
         # The others leave them their ports even if they wait, and so do they to urgent stores.
-        taken[0].update(first)
-        taken[1].update(second)
+        claims[0].update(first)
+        claims[1].update(second)
         go("store", 0, store)
         # A result rather at port 0, and where nothing else may go but a load.
         if "result" not in goes and not came & (first | store):
@@ -90,7 +90,7 @@ def test_the_arbiter_lets_go_in_order() -> None:
             operands = {role for role in ("first", "second") if role in asks}
             before = dict(ports.waits)
             goes, late = ports.cycle(asks)
-            assert ctx.get(dut.waited) == late
+            assert ctx.get(dut.is_late) == late
             assert ctx.get(dut.beat) == (operands <= goes) or not operands
             for role in ("store", "load"):
                 assert ctx.get(getattr(dut, f"{role}_ready")) == (role in goes) or role not in asks
@@ -241,8 +241,8 @@ def test_random_accesses_wait_and_read_what_was_written(config: PeConfig, cycles
             traffic.end(goes)
             await ctx.tick()
             for role, words in traffic.words.items():
-                shown = ctx.get(ports[role].data).to_bytes(8, "little")
-                for byte, expected in zip(shown, words[-1], strict=True):
+                word = ctx.get(ports[role].data).to_bytes(8, "little")
+                for byte, expected in zip(word, words[-1], strict=True):
                     assert expected in (None, byte), (number, role)
 
     with simulator_of(dut) as simulator:
