@@ -89,6 +89,7 @@ class LoadStoreResponse(Component):
             loads.eq(valid & ~register & ~store),
         ]
         room = ~loads_register | ~self.result_valid | self.result_ready
+        # Only a shared port says when it is ready; others always are.
         m.d.comb += [
             go.eq(room & (~loads | self.write.ready) if config.shared_ports else room),
             self.response.ready.eq(~valid | go),
@@ -133,6 +134,7 @@ class LoadStoreResponse(Component):
                     for byte in range(_WORD_BYTES)
                 )
             ),
+            # Without shared ports each load moves at once; `moves` would only add gates.
             self.arrived.eq(
                 moves & loads & beat.last if config.shared_ports else loads & beat.last
             ),

@@ -98,6 +98,7 @@ class VectorControl(Component):
         m.d.comb += work.tail.eq(Mux(work.last_word, work.row_end[:TAIL_BITS], WORD_BYTES - 1))
         m.d.comb += self.command.ready.eq(~work.is_waiting)
         accept = self.command.valid & self.command.ready
+        # Without shared ports each beat goes; `goes` here would only add gates.
         ends: Value = work.last
         if self.config.shared_ports:
             m.d.comb += work.goes.eq(work.running & self.ready)
