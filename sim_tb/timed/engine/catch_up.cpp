@@ -237,7 +237,7 @@ void PeModel::shared_cycle(MemoryPort& port) {
     const uint32_t store = m_load_store.store_asks(port.request_ready);
     m_ports->look(m_load_store.load_asks(), store);
     m_load_store.load_ready = m_ports->load_ready;
-    m_load_store.store_ready = m_ports->store_ready || !store;
+    m_load_store.store_ready = m_ports->store_ready;
     m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
     if (m_usual && !m_load_store.error) {
         step<true>(port);

@@ -44,11 +44,11 @@ class SharedPorts {
         const bool urgent_store = m_store_cycles == kPatience;
         const bool crowded = result & (first | store);
         const bool at_1 = crowded && !urgent_load && !(result & second);
-        const uint32_t taken = urgent_load || (m_late & second) ? m_late : 0;
+        const uint32_t claim = urgent_load || (m_late & second) ? m_late : 0;
         m_result_waits = m_late || (crowded && !at_1) ? fresh : 0;
-        beat = m_running && !(first & (taken | (urgent_store ? store : 0))) &&
+        beat = m_running && !(first & (claim | (urgent_store ? store : 0))) &&
                !(urgent_load && second);
-        store_ready = !(store & (taken | (urgent_store ? 0 : first)));
+        store_ready = !(store & (claim | (urgent_store ? 0 : first)));
         load_ready = urgent_load || !(load & (second | (at_1 ? result : 0)));
         m_load_cycles = !load || load_ready ? 0 : m_load_cycles + 1;
         m_store_cycles = !store || store_ready ? 0 : m_store_cycles + !urgent_store;
