@@ -278,7 +278,7 @@ def test_shared_ports_read_or_write(library: CellLibrary) -> None:
     outputs = {name: pins[name] for name, _, output in macro.pins if output}
     inputs = {name: pins[name] for name, _, output in macro.pins if not output}
     netlist = Netlist(inputs, outputs, (Gate("m", macro.name, "u", pins),), {"clk": (0,)})
-    given = {
+    stimulus = {
         "rw0_en": [1, 1, 0, 1, 1, 0, 0],
         "rw0_write": [1, 0, 1, 1, 1, 0, 0],
         "rw0_addr": [2, 3, 2, 2, 2, 0, 0],
@@ -290,8 +290,8 @@ def test_shared_ports_read_or_write(library: CellLibrary) -> None:
         "rst": [0] * 7,
     }
     # The word of the last read stays over writes; one that is written meanwhile comes out old.
-    shown = {"rw0_data": [0] * 7, "rw1_data": [0, 0, 0, 1, 1, 3, 2]}
-    recording = recorded(given, shown, (0, 7))
+    outcome = {"rw0_data": [0] * 7, "rw1_data": [0, 0, 0, 1, 1, 3, 2]}
+    recording = recorded(stimulus, outcome, (0, 7))
     assert GateSimulation(netlist, library).run(recording, what="it").accesses == {0: (4, 4)}
 
 

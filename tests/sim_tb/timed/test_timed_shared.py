@@ -40,9 +40,9 @@ def test_kernels_take_the_cycles_of_the_verilog(name: str) -> None:
     (run,) = (each for each in certified_runs(["engine"]) if each.name == name)
     assert isinstance(run.config, PeConfig)
     shared = replace(run, config=replace(run.config, scratchpad_banks=16))
-    found = run_certified(shared, "model")
-    assert found == run_certified(shared, "rtl")
-    assert found[0] >= run_certified(run, "model")[0]
+    ends = run_certified(shared, "model")
+    assert ends == run_certified(shared, "rtl")
+    assert ends[0] >= run_certified(run, "model")[0]
 
 
 @pytest.mark.slow
