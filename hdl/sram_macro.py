@@ -58,9 +58,9 @@ class SramGeometry:
         return self.read_ports + self.write_ports + self.shared_ports
 
     @property
-    def pins(self) -> tuple[tuple[str, int, bool], ...]:
-        """Name, bits and whether it is an output, of each pin except the clock, port by port:
-        reading, writing, shared ones."""
+    def pins(self) -> tuple[tuple[str, int, bool, bool], ...]:
+        """Name, bits, whether it is a vector and whether it is an output, of each pin except the
+        clock, port by port: reading, writing, shared ones."""
         address, word = self.address_bits, self.width
         kinds = (
             ("r", self.read_ports, (("en", 1), ("addr", address), ("data", word))),
@@ -72,7 +72,12 @@ class SramGeometry:
             ),
         )
         return tuple(
-            (f"{kind}{port}_{pin}", bits, kind != "w" and pin == "data")
+            (
+                f"{kind}{port}_{pin}",
+                bits,
+                pin not in ("en", "write"),
+                kind != "w" and pin == "data",
+            )
             for kind, ports, pins in kinds
             for port in range(ports)
             for pin, bits in pins
@@ -91,8 +96,8 @@ class SramGeometry:
 
 def _ports(geometry: SramGeometry, output: str) -> str:
     lines = ["input clk"]
-    for name, bits, is_output in geometry.pins:
-        span = f"[{bits - 1}:0] " if name.split("_")[1] not in ("en", "write") else ""
+    for name, bits, is_vector, is_output in geometry.pins:
+        span = f"[{bits - 1}:0] " if is_vector else ""
         lines.append(f"{output if is_output else 'input'} {span}{name}")
     return ",\n".join(f"  {line}" for line in lines)
 

@@ -423,7 +423,7 @@ class GateSimulation:
             shapes.append(
                 (shape.depth, shape.width, *single, shape.address_bits, shape.shared_ports)
             )
-            for name, _, _ in shape.pins:
+            for name, *_ in shape.pins:
                 pins += gate.pins[name]
             ports.append(shape.ports)
         return shapes, pins, ports

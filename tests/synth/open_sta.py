@@ -297,7 +297,7 @@ def _memory_library(
             f' fall_constraint (scalar) {{ values ("{ns:.6f}"); }} }}'
             for check, ns in (("setup", macros.setup_ns(geometry)), ("hold", 0.0))
         )
-        for name, width, output in geometry.pins:
+        for name, width, _, output in geometry.pins:
             for bit in range(width):
                 if output:
                     lines.append(f"    pin ({name}_{bit}) {{ direction : output;")

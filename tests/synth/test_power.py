@@ -272,11 +272,11 @@ def test_memories_hold_words_and_count_accesses(library: CellLibrary) -> None:
 def test_shared_ports_read_or_write(library: CellLibrary) -> None:
     macro = SramGeometry(4, 2, 0, 0, 2)
     pins, nets = {"clk": (0,)}, 1
-    for name, bits, _ in macro.pins:
+    for name, bits, *_ in macro.pins:
         pins[name] = tuple(range(nets, nets + bits))
         nets += bits
-    outputs = {name: pins[name] for name, _, output in macro.pins if output}
-    inputs = {name: pins[name] for name, _, output in macro.pins if not output}
+    outputs = {name: pins[name] for name, *_, output in macro.pins if output}
+    inputs = {name: pins[name] for name, *_, output in macro.pins if not output}
     netlist = Netlist(inputs, outputs, (Gate("m", macro.name, "u", pins),), {"clk": (0,)})
     stimulus = {
         "rw0_en": [1, 1, 0, 1, 1, 0, 0],
