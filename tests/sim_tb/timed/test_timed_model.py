@@ -100,7 +100,7 @@ def results_of_random(config: PeConfig, programs: int) -> Iterator[EngineEnd]:
     [
         (PeConfig(), 400),
         (SMALL, 200),
-        (SMALL_SHARED, 8),
+        (SMALL_SHARED, 24),
         pytest.param(SHARED, 400, marks=pytest.mark.slow),
         pytest.param(SMALL_SHARED, 200, marks=pytest.mark.slow),
     ],
