@@ -33,7 +33,7 @@ class SharedPorts {
     // What goes in this cycle, valid after `look`.
     bool beat = false, load_ready = false, store_ready = false;
 
-    // Decides that. `load` and `store` are the parities that ask.
+    // Decides that. `load` and `store` are the parities that ask; with none, either is ready.
     void look(uint32_t load, uint32_t store) {
         const bool reads = m_running && !m_pass;
         const uint32_t first = reads ? parities(m_now.first + m_row_at + m_at, kWordBytes) : 0;
@@ -50,8 +50,8 @@ class SharedPorts {
                !(urgent_load && second);
         store_ready = !(store & (claim | (urgent_store ? 0 : first)));
         load_ready = urgent_load || !(load & (second | (at_1 ? result : 0)));
-        m_load_cycles = !load || load_ready ? 0 : m_load_cycles + 1;
-        m_store_cycles = !store || store_ready ? 0 : m_store_cycles + !urgent_store;
+        m_load_cycles = load_ready ? 0 : m_load_cycles + 1;
+        m_store_cycles = store_ready ? 0 : m_store_cycles + !urgent_store;
     }
 
     // Advances to the next cycle, with the instruction handed over in this one, or null.
