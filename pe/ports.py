@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from amaranth.hdl import Cat, Value, ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
-from hdl.ports import COLUMN_BITS
+from hdl.ports import BYTE_BITS, COLUMN_BITS
 from isa.table import MAX_FX
 
 from .capabilities import Capabilities
@@ -45,15 +46,23 @@ class ScratchpadWritePort(wiring.Signature):
 
     Members (out): ``address`` (byte address, any alignment, wraps at the end), ``data`` (its first
     byte in bits 7:0) and ``strobe``, the bytes to write (0: none). Written at the end of the cycle,
-    or of the next one. With shared ports also ``ready`` (in): a load is written in a cycle with it;
-    for results it is always 1.
+    or of the next one. With shared ports also ``rows``, the rows that it asks for, as of
+    :func:`rows_between`, at least those with a byte to write (0: none), and ``ready`` (in): a load
+    is written in a cycle with it; 1 for results, and with no rows.
     """
 
     def __init__(self, config: PeConfig) -> None:
-        ready = {"ready": In(1)} if config.shared_ports else {}
+        shared = {"rows": Out(2), "ready": In(1)} if config.shared_ports else {}
         super().__init__(
-            {"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8), **ready}
+            {"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8), **shared}
         )
+
+
+def rows_between(address: Value, first: ValueLike, last: ValueLike) -> Value:
+    """Kinds of rows of eight bytes in which the bytes ``first`` to ``last`` (0..7) behind
+    ``address`` lie: bit 0 even rows, bit 1 odd ones."""
+    one, other = ((address[: BYTE_BITS + 1] + place)[BYTE_BITS] for place in (first, last))
+    return Cat(~(one & other), one | other)
 
 
 def vector_command(config: PeConfig) -> data.StructLayout:

@@ -14,7 +14,7 @@ from pe.vector.stages import read_cycles
 from .capabilities import Capabilities
 from .config import PeConfig
 from .extensions.units import extensions
-from .ports import ScratchpadReadPort, ScratchpadWritePort
+from .ports import ScratchpadReadPort, ScratchpadWritePort, rows_between
 from .scratchpad_shared import Access, share
 
 #: Banks, each a byte wide: together one word (thesis 5.1).
@@ -179,13 +179,15 @@ class Scratchpad(Component):
         accesses: dict[str, Access] = {}
         for role, port in zip(self.roles, self.read, strict=True):
             odd = self._odd(port.address)
-            enable = port.enable.replicate(BANKS)
-            accesses[role] = Access((enable & ~odd, enable & odd), _places(port.address))
+            rows = rows_between(port.address, 0, BANKS - 1) & port.enable.replicate(2)
+            accesses[role] = Access(rows, (~odd, odd), _places(port.address))
         for number, (role, write) in enumerate(zip(self._written, self.write, strict=True)):
             start = self._write_offset(number)
             word, lanes = self._placed(m, number, start, write.data, write.strobe)
             odd = _odd_lanes(start, write.address)
-            accesses[role] = Access((lanes & ~odd, lanes & odd), _places(write.address), word)
+            accesses[role] = Access(
+                write.rows, (lanes & ~odd, lanes & odd), _places(write.address), word
+            )
         arbiter, rows = share(m, platform, self.config, accesses)
         for role, write in zip(self._written, self.write, strict=True):
             m.d.comb += write.ready.eq(1 if role == _RESULT else arbiter.load_ready)

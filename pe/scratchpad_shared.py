@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -82,11 +82,12 @@ class PortArbiter(Component):
 
     def _urgent(self, m: Module, role: str) -> Value:
         """Whether the load or store has waited for long enough."""
-        asks, ready = getattr(self, role).any(), getattr(self, f"{role}_ready")
+        # What asks for nothing is ready.
+        ready = getattr(self, f"{role}_ready")
         cycles = Signal(range(PATIENCE + 1), name=f"{role}_cycles")
         urgent = Signal(name=f"urgent_{role}")
         m.d.comb += urgent.eq(cycles == PATIENCE)
-        with m.If(~asks | ready):
+        with m.If(ready):
             m.d.sync += cycles.eq(0)
         with m.Elif(~urgent):
             m.d.sync += cycles.eq(cycles + 1)
@@ -97,12 +98,13 @@ class Access(NamedTuple):
     """An access that may wait.
 
     Attributes:
-        lanes: its bytes, by their place in a row, in an even and in an odd row; none if it asks for
-            no port.
+        rows: those for whose ports it asks, as of :func:`pe.ports.rows_between`; 0: none.
+        lanes: its bytes, by their place in a row, in an even and in an odd row, if it asks there.
         places: addresses of these rows in the banks of their parity.
         word: what it writes, byte by byte at those places; None: it reads.
     """
 
+    rows: Value
     lanes: tuple[Value, Value]
     places: tuple[Value, Value]
     word: Value | None = None
@@ -128,22 +130,25 @@ def share(
     arbiter = PortArbiter()
     m.submodules.arbiter = shared_instance(arbiter, platform)
     for role, access in accesses.items():
-        m.d.comb += getattr(arbiter, role).eq(Cat(lanes.any() for lanes in access.lanes))
-    goes = {
-        role: _or_late(m, arbiter, access) if role == "result" else access
-        for role, access in accesses.items()
-    }
-    # Which accesses go at either port. Where several could, the last one that asks has the port.
+        m.d.comb += getattr(arbiter, role).eq(access.rows)
+    asks = {**accesses}
+    if "result" in accesses:
+        asks["late"] = _late(m, arbiter, accesses["result"])
+    # Which accesses go at either port. Where several could, the last one that asks has the port:
+    # the words of results are the last to be known.
+    at_0, at_1 = arbiter.result_goes & ~arbiter.result_at_1, arbiter.result_at_1
     at_ports: tuple[dict[str, Value], dict[str, Value]] = (
         {
             "first": arbiter.beat,
             "store": arbiter.store_ready,
-            "result": arbiter.result_goes & ~arbiter.result_at_1,
+            "late": at_0 & arbiter.is_late,
+            "result": at_0 & ~arbiter.is_late,
         },
         {
             "second": arbiter.beat,
             "load": arbiter.load_ready,
-            "result": arbiter.result_at_1,
+            "late": at_1 & arbiter.is_late,
+            "result": at_1 & ~arbiter.is_late,
         },
     )
     words: dict[str, tuple[list[Value], list[Value]]] = {}
@@ -160,27 +165,30 @@ def share(
         for index, bank in enumerate(banks):
             m.submodules[f"{rows}{index}"] = shared_instance(bank, platform)
         for number, at_port in enumerate(at_ports):
-            users = [(goes[role], ready) for role, ready in at_port.items() if role in goes]
+            users = [(asks[role], goes) for role, goes in at_port.items() if role in asks]
             _join(m, parity, [bank.port[number] for bank in banks], users)
             for role in at_port:
-                if role in goes and goes[role].word is None:
+                if role in asks and asks[role].word is None:
                     words.setdefault(role, ([], []))[parity].extend(
                         bank.port[number].data for bank in banks
                     )
     return arbiter, words
 
 
-def _or_late(m: Module, arbiter: PortArbiter, access: Access) -> Access:
-    """The result that goes: the one that waits, or that of this cycle."""
-    assert access.word is not None
-    fields = [*access.lanes, *access.places, access.word]
-    for place, field in enumerate(fields):
-        late = Signal(len(field), name=f"late_result_{place}", reset_less=True)
+def _late(m: Module, arbiter: PortArbiter, result: Access) -> Access:
+    """The result that waits, from the cycle before."""
+
+    def later(name: str, value: Value) -> Value:
+        late = Signal(len(value), name=f"late_result_{name}", reset_less=True)
         with m.If(arbiter.result_waits):
-            m.d.sync += late.eq(field)
-        fields[place] = Mux(arbiter.is_late, late, field)
-    even, odd, *places, word = fields
-    return Access((even, odd), (places[0], places[1]), word)
+            m.d.sync += late.eq(value)
+        return late
+
+    assert result.word is not None
+    even, odd = (later(f"lanes_{parity}", lanes) for parity, lanes in enumerate(result.lanes))
+    place, other = (later(f"place_{parity}", at) for parity, at in enumerate(result.places))
+    rows, word = later("rows", result.rows), later("word", result.word)
+    return Access(rows, (even, odd), (place, other), word)
 
 
 def _join(m: Module, parity: int, ports: list[Any], users: list[tuple[Access, Value]]) -> None:
@@ -192,8 +200,8 @@ def _join(m: Module, parity: int, ports: list[Any], users: list[tuple[Access, Va
     write: Value = Const(0, 1)
     for access, goes in users:
         lanes, place = access.lanes[parity], access.places[parity]
-        takes = goes & lanes.any()
-        enable |= lanes & goes.replicate(len(ports))
+        takes = goes & access.rows[parity]
+        enable |= lanes & takes.replicate(len(ports))
         address = place if address is None else Mux(takes, place, address)
         if access.word is not None:
             write |= takes

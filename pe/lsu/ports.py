@@ -27,13 +27,17 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
         scratchpad: where byte 0 of the first word belongs, even if that byte was not asked for.
         first: place of the first byte wanted within the first word.
         last: place of the last byte wanted within the last word.
+        rows, crosses: with shared ports, which know what the next access asks for early: rows of
+            the first word (:func:`pe.ports.rows_between`), and whether the last one, if it follows
+            another, lies in both kinds.
         entry: the transfer's entry in the ARC.
 
     Members that no instruction of ``config`` needs have no bits. Extensions have further ones.
     """
     caps = Capabilities.of(config)
+    shared = {"rows": 2, "crosses": 1} if config.shared_ports else {}
     scratchpad = data.StructLayout(
-        {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": config.entry_bits}
+        {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": config.entry_bits, **shared}
     )
     register = data.StructLayout(
         {"index": config.register_bits, "width": caps.registers.width.shape}

@@ -20,7 +20,13 @@ from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.extensions.units import extension_outputs, extensions
-from pe.ports import ScratchpadReadPort, load_store_command, release, transfer_layout
+from pe.ports import (
+    ScratchpadReadPort,
+    load_store_command,
+    release,
+    rows_between,
+    transfer_layout,
+)
 
 from .ports import is_register, is_store, load_table_entry, register_widths
 
@@ -179,7 +185,7 @@ class LoadStoreRequest(Component):
     def _note(self, m: Module, work: "_Work") -> None:
         """Write the table entry for the response; read the scratchpad."""
         caps = Capabilities.of(self.config)
-        current, entry = work.current, self.table_entry
+        current, entry, last = work.current, self.table_entry, work.end[:BYTE_BITS]
         m.d.comb += [
             self.table_write.eq(self.tag_taken),
             self.table_tag.eq(self.tag),
@@ -198,9 +204,19 @@ class LoadStoreRequest(Component):
             with m.If(~loads_register):
                 m.d.comb += [
                     entry.target.scratchpad.address.eq(current.scratchpad),
-                    entry.target.scratchpad.last.eq(work.end[:BYTE_BITS]),
+                    entry.target.scratchpad.last.eq(last),
                     entry.target.scratchpad.entry.eq(current.entry),
                 ]
+                if self.config.shared_ports:
+                    ends = Mux(work.words == 0, last, _WORD_BYTES - 1)
+                    m.d.comb += [
+                        entry.target.scratchpad.rows.eq(
+                            rows_between(current.scratchpad, work.place, ends)
+                        ),
+                        entry.target.scratchpad.crosses.eq(
+                            rows_between(current.scratchpad, 0, last).all()
+                        ),
+                    ]
         m.d.comb += [
             self.read.enable.eq(work.offers & work.store & ~work.register),
             self.read.address.eq(current.scratchpad),

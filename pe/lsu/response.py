@@ -7,7 +7,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
-from hdl.ports import WORD_BITS, memory_response
+from hdl.ports import BYTE_BITS, WORD_BITS, memory_response
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -89,9 +89,10 @@ class LoadStoreResponse(Component):
             loads.eq(valid & ~register & ~store),
         ]
         room = ~loads_register | ~self.result_valid | self.result_ready
-        # Only a shared port says when it is ready; others always are.
+        # Only a shared port says when it is ready, as it is for what asks for no rows.
+        waits = config.shared_ports and caps.transfers.loads
         m.d.comb += [
-            go.eq(room & (~loads | self.write.ready) if config.shared_ports else room),
+            go.eq(room & self.write.ready if waits else room),
             self.response.ready.eq(~valid | go),
             self.lookup.eq(self.response.valid & self.response.ready),
             self.lookup_tag.eq(self.response.payload.tag),
@@ -140,6 +141,11 @@ class LoadStoreResponse(Component):
             ),
             self.arrived_entry.eq(place.entry),
         ]
+        if config.shared_ports:
+            row, whole = next_address[BYTE_BITS], next_address[:BYTE_BITS].any()
+            both = Mux(beat.last, place.crosses, whole).replicate(2)
+            rows = Mux(following, Cat(~row, row) | both, place.rows)
+            m.d.comb += self.write.rows.eq(rows & loads.replicate(2))
         with m.If(moves):
             m.d.sync += [following.eq(~beat.last), next_address.eq(address + _WORD_BYTES)]
         step = ResponseStep(beat, loads, entry, place)

@@ -100,14 +100,17 @@ class VectorControl(Component):
         accept = self.command.valid & self.command.ready
         # Without shared ports each beat goes; `goes` here would only add gates.
         ends: Value = work.last
-        if self.config.shared_ports:
+        shared = self.config.shared_ports
+        if shared:
             m.d.comb += work.goes.eq(work.running & self.ready)
             ends = work.last & work.goes
         with m.If(work.running & ~ends):
             with m.If(accept):
                 m.d.sync += [work.is_waiting.eq(1), work.waiting.eq(self.command.payload)]
-            with m.If(work.goes) if self.config.shared_ports else nullcontext():
+            with m.If(work.goes) if shared else nullcontext():
                 self._advance(m, work)
+                if shared:
+                    self._read_next(m, work.last_pass, ~work.unary & ~work.scalar)
         with m.Else():
             m.d.sync += [
                 work.running.eq(work.is_waiting | accept),
@@ -119,11 +122,17 @@ class VectorControl(Component):
                 work.first_word.eq(1),
                 work.pass_index.eq(0),
             ]
-        start = Signal()
+            if shared:
+                unary = self.needs.is_unary(work.following.kind, work.following.vertical)
+                self._read_next(m, work.is_waiting | accept, ~unary)
+        if not shared:
+            start = Signal()
+            m.d.comb += [
+                start.eq(work.running & (work.pass_index == 0)),
+                self.read_first.eq(start),
+                self.read_second.eq(start & ~work.unary & (~work.scalar | work.first_word)),
+            ]
         m.d.comb += [
-            start.eq(work.running & (work.pass_index == 0)),
-            self.read_first.eq(start),
-            self.read_second.eq(start & ~work.unary & (~work.scalar | work.first_word)),
             self.address_first.eq(work.current.first),
             self.address_second.eq(work.second),
             self.beat.eq(work.goes),
@@ -174,6 +183,11 @@ class VectorControl(Component):
             work.last.eq(work.last_pass & work.last_word & last_row),
         ]
         return active
+
+    def _read_next(self, m: Module, first: Value, second: Value) -> None:
+        """Read the ``first`` operand in the next cycle, and if so perhaps the ``second``: known
+        ahead, as what waits for ports depends on it."""
+        m.d.sync += [self.read_first.eq(first), self.read_second.eq(first & second)]
 
     def _advance(self, m: Module, work: "_Work") -> None:
         """To the next pass, word or row."""

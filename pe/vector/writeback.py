@@ -9,13 +9,13 @@ from hdl.clock_gate import needs_clock
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.emission import shared_instance
-from hdl.ports import WORD_BITS
+from hdl.ports import BYTE_BITS, WORD_BITS
 from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.ports import ScratchpadWritePort
+from pe.ports import ScratchpadWritePort, rows_between
 
 from .beat import ResultFields, is_product, is_reduced, is_width, lanes_of, result_beat
 from .stages import shift_cycles, total_cycles
@@ -99,7 +99,9 @@ class VectorFinish(Component):
         m = Module()
         needs = self.needs
         if not self.cycles:
-            self._write(m, ResultFields.of(self.config, self.total_beat), self.total_write)
+            beat = ResultFields.of(self.config, self.total_beat)
+            self._write(m, beat, self.total_write)
+            self._ask(m, m.d.comb, beat, self.total_write)
             m.d.comb += self.port.data.eq(self.total)
             return m
         count = WORD_BITS // self.granule
@@ -135,6 +137,8 @@ class VectorFinish(Component):
             m.d.comb += self.port.data.eq(rounded)
 
         self._write(m, beat, write)
+        # Known a cycle ahead, as what waits for ports depends on it.
+        self._ask(m, m.d.sync, scaled.beat, scaled.write)
         return m
 
     def _write(self, m: Module, beat: ResultFields, write: Value) -> None:
@@ -150,6 +154,18 @@ class VectorFinish(Component):
             self.port.address.eq(beat.address),
             self.port.strobe.eq(strobe & write.replicate(WORD_BYTES)),
         ]
+
+    def _ask(self, m: Module, domain: Any, beat: ResultFields, write: Value) -> None:
+        """Rows of the result, where ports are shared."""
+        if not self.config.shared_ports:
+            return
+        last = Signal(BYTE_BITS, name="last_byte")
+        m.d.comb += last.eq(beat.tail)
+        with m.If(is_reduced(beat.reduction, self.needs)):
+            for width in self.needs.widths:
+                with m.If(is_width(beat.width, [width], self.needs)):
+                    m.d.comb += last.eq(width.bytes - 1)
+        domain += self.port.rows.eq(rows_between(beat.address, 0, last) & write.replicate(2))
 
     def _split(self, m: Module, beat: ResultFields) -> tuple[list[tuple[Width, Value]], Value]:
         """Width of an element and 1 while there are several lanes of twice as many bits, for each

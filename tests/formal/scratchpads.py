@@ -34,6 +34,14 @@ def scratchpad(dut: Scratchpad, watch: Watch) -> None:
         # A result may be written in the next cycle, and what waits asks again.
         watch.assume(~fresh | ~watch.before(fresh))
         fresh |= watch.before(fresh)
+        for port in dut.write:
+            for byte in range(8):
+                row = port.rows.bit_select((port.address + byte)[3], 1)
+                watch.assume(row | ~port.strobe[byte])
+            watch.assume(
+                ~watch.before(port.rows.any() & ~port.ready)
+                | (port.rows == watch.before(port.rows))
+            )
         for port, asks in (
             *((port, port.enable) for port in dut.read),
             *((port, port.strobe) for port in dut.write),
@@ -65,9 +73,9 @@ SCRATCHPAD_BUGS = (
 SHARED_BUGS = (
     ("row ^ (start > index)", "row ^ (start >= index)"),
     ("turn.eq(-start)", "turn.eq(start)"),
-    ("Mux(arbiter.is_late, late, field)", "field", share),
+    ("at_0 & arbiter.is_late", "at_0 & ~arbiter.is_late", share),
     ("[parity].extend(", "[1 - parity].extend(", share),
-    ("takes = goes & lanes.any()", "takes = goes", share),
+    ("takes = goes & access.rows[parity]", "takes = goes", share),
 )
 
 

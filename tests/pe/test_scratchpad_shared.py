@@ -234,6 +234,8 @@ def test_random_accesses_wait_and_read_what_was_written(config: PeConfig, cycles
                 if role in traffic.reads:
                     ctx.set(port.enable, role in traffic.moves)
                 else:
+                    rows = rows_of(move.places(traffic.size)) if role in traffic.moves else ()
+                    ctx.set(port.rows, sum(1 << row for row in rows))
                     ctx.set(port.data, move.data)
                     ctx.set(port.strobe, move.strobe)
             for role in traffic.moves:

@@ -35,10 +35,8 @@ uint64_t LoadStore::word_at(uint32_t address) const {
 
 uint32_t LoadStore::load_asks() const {
     if (!m_response_valid || m_target.is_register || m_target.store) return 0;
-    const uint32_t address = m_following ? m_behind : m_target.scratchpad;
-    const uint32_t first = m_following ? 0 : m_target.first;
-    const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
-    return SharedPorts::parities(address + first, last - first + 1);
+    if (!m_following) return m_target.rows;
+    return SharedPorts::parities(m_behind, m_response.last ? m_target.last + 1 : kWordBytes);
 }
 
 uint32_t LoadStore::store_asks(bool request_ready) const {
@@ -249,6 +247,8 @@ void LoadStore::form() {
         target.last = m_end % kWordBytes;
         target.scratchpad = m_now.scratchpad;
         target.entry = static_cast<uint8_t>(m_now.entry);
+        target.rows = static_cast<uint8_t>(SharedPorts::parities(
+            m_now.scratchpad + place, (m_words ? kWordBytes - 1 : target.last) - place + 1));
         target.recorded = m_now.recorded;
         if (m_now.recorded) [[unlikely]] m_history->asks(m_tag, m_now, m_end);
         target.index = static_cast<uint8_t>(m_now.index);

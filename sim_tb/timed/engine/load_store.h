@@ -135,6 +135,7 @@ class LoadStore {
         uint8_t width;
         bool recorded;
         uint8_t first, last, entry, index;
+        uint8_t rows;  // parities of the first word, if the ports are shared
         uint32_t scratchpad;
     };
 

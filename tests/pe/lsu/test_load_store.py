@@ -6,7 +6,7 @@ import pytest
 
 from hdl.ports import COLUMN_BYTES
 from pe.capabilities import Capabilities
-from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from pe.lsu.unit import LoadStore
 from pe.ports import load_store_command
 from tests.executed_lines import design_of
@@ -145,6 +145,25 @@ def test_what_a_failed_access_leaves_is_its_own_bytes_alone(simulate, rng):
     _exchange(simulate, rng, PeConfig(), 0.5, 0.2, lambda command: True, failing)
 
 
+@pytest.mark.parametrize("fails", [0, 40])
+def test_shared_ports_are_asked_for_the_rows_of_each_word(simulate, rng, fails):
+    failing = frozenset(rng.sample(range(DRAM_BYTES // COLUMN_BYTES), fails))
+    config = PeConfig(scratchpad_banks=16, load_store_queue=8)
+    _exchange(simulate, rng, config, 0.9, 0.1, lambda command: not command["register"], failing)
+
+
+def _wait_for_port(ctx, dut, rng, failing):
+    """Let the word go to the scratchpad or not; returns its strobes if it goes."""
+    strobe, address = ctx.get(dut.write.strobe), ctx.get(dut.write.address)
+    touched = {1 << (address + byte) // 8 % 2 for byte in range(8) if strobe >> byte & 1}
+    asked = ctx.get(dut.write.rows)
+    # An answer that fails may end early.
+    assert asked & sum(touched) == sum(touched) if failing else asked == sum(touched)
+    ready = not asked or rng.random() < 0.6
+    ctx.set(dut.write.ready, ready)
+    return strobe if ready else 0
+
+
 def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
     """Random commands, of those allowed, between scratchpad and memory, of which columns fail."""
     dut = design_of(LoadStore, config)
@@ -216,6 +235,11 @@ def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
                 response_held = True
             ctx.set(dut.memory.response.valid, response_held)
             ctx.set(dut.result_ready, rng.random() < 0.5)
+            strobe = ctx.get(dut.write.strobe)
+            if config.shared_ports:
+                ctx.set(dut.read.ready, 1)
+            if config.shared_ports and Capabilities.of(config).transfers.loads:
+                strobe = _wait_for_port(ctx, dut, rng, failing)
 
             request = ctx.get(dut.memory.request.payload)
             if ctx.get(dut.memory.request.valid):
@@ -244,7 +268,6 @@ def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
                 errors.append(cycle)
             if ctx.get(dut.read.enable):
                 read = ctx.get(dut.read.address)
-            strobe = ctx.get(dut.write.strobe)
             for byte in range(8):
                 if strobe >> byte & 1:
                     place = (ctx.get(dut.write.address) + byte) % len(scratchpad)
@@ -287,10 +310,14 @@ def test_aligned_columns_leave_back_to_back(simulate):
     assert times == [3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("gone", ["ld.reg", "st.reg", "ld.sram", "st.sram"])
-def test_unit_without_some_transfers_still_moves_the_rest(simulate, rng, gone):
-    keys = frozenset(key for key in ALL_INSTRUCTIONS if not key.startswith(gone))
-    config = PeConfig(instructions=keys, load_store_queue=8)
+@pytest.mark.parametrize(
+    ("gone", "banks"),
+    [("ld.reg", 8), ("st.reg", 8), ("ld.sram", 8), ("ld.sram", 16), ("st.sram", 8)],
+)
+def test_unit_without_some_transfers_still_moves_the_rest(simulate, rng, gone, banks):
+    every = ALL_INSTRUCTIONS if banks == 8 else STANDARD_INSTRUCTIONS
+    keys = frozenset(key for key in every if not key.startswith(gone))
+    config = PeConfig(instructions=keys, load_store_queue=8, scratchpad_banks=banks)
     _exchange(simulate, rng, config, 0.5, 0.4, lambda command: not _is(command, gone))
 
 

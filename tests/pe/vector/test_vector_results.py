@@ -37,6 +37,12 @@ def test_every_instruction_on_random_operands(seed: int) -> None:
     assert len(accepted) == len(commands)
 
 
+def test_results_say_which_rows_they_ask_for() -> None:
+    rng = random.Random(5)
+    keys = ["v.v.mul[16]", "v.s.add[8]", "m.v.mul.add[16]", "m.v.nop.max[64]", "v.v.sub[32]"]
+    run(PeConfig(scratchpad_banks=16), _sequence(rng, keys, 20), hostile_memory(rng, 2 * HALF))
+
+
 def test_gates_move_only_with_what_a_beat_needs(tmp_path: Path) -> None:
     """Registers of products with products, the place of a result with its write, and no bits
     beyond a narrow row's value."""

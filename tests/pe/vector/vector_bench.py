@@ -201,12 +201,18 @@ def run(
                 ctx.set(payload, kept)
             for port, words in zip(dut.read, data, strict=True):
                 ctx.set(port.data, words[-1])
+                if config.shared_ports:
+                    ctx.set(port.ready, 1)
             assert ctx.get(dut.beat) == (cycle in beat_cycles), f"beat, cycle {cycle}"
             assert ctx.get(dut.busy) == (cycle <= end + VECTOR_LATENCY - 1), f"busy, cycle {cycle}"
             for start, command in pending:
                 writes |= expected_writes(command, start, memory, config)
             pending.clear()
             strobe = ctx.get(dut.write.strobe)
+            if config.shared_ports:
+                start = ctx.get(dut.write.address)
+                rows = {1 << (start + at) // WORD % 2 for at in range(strobe.bit_length())}
+                assert ctx.get(dut.write.rows) == sum(rows), f"rows, cycle {cycle}"
             if cycle in writes:
                 address, value = writes.pop(cycle)
                 assert strobe == (1 << len(value)) - 1, f"strobe, cycle {cycle}"
