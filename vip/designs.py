@@ -5,7 +5,7 @@ from pathlib import Path
 from hdl.config import SramKind
 from soc.generate.generate import ExportTool, Generated
 from soc.generate.generate import generate as write_verilog
-from soc.generate.presets import Design, design, read_about
+from soc.generate.presets import Design, design, naming, read_about
 
 
 def generate(
@@ -34,6 +34,7 @@ def generate(
     """
     chosen = design(config)
     if memories is not None:
-        chosen = chosen.with_sram(memories)
+        with naming(config):
+            chosen = chosen.with_sram(memories)
     about = read_about(config) if isinstance(config, Path) else ""
     return write_verilog(chosen, output, about=about, tool=tool)

@@ -1,6 +1,8 @@
 """Configurations by name, and as JSON files, an exchange format between tools."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
@@ -150,10 +152,22 @@ def engine(config: Design) -> PeConfig:
     if isinstance(config, str):
         return preset(config)
     configuration = design(config)
-    if not isinstance(configuration, PeConfig):
-        where = f"{config}: " if isinstance(config, Path) else ""
-        raise ConfigurationError(f"{where}one engine is needed here, not a {configuration.title}")
+    with naming(config):
+        if not isinstance(configuration, PeConfig):
+            raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
     return configuration
+
+
+@contextmanager
+def naming(config: Design) -> Iterator[None]:
+    """Let the message of a :class:`ConfigurationError` begin with the file that ``config`` is, if
+    it is one."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{config}: {error}" if isinstance(config, Path) else str(error)
+        ) from None
 
 
 def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
@@ -252,9 +266,8 @@ def read_configuration(path: Path) -> Configuration:
     if _is_manifest(raw):
         raw = raw.get("configuration")
     try:
-        return configuration_of(raw)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
+        with naming(path):
+            return configuration_of(raw)
     except RecursionError:
         raise ConfigurationError(f"{path}: nested too deeply") from None
 

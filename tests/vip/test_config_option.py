@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from isa.workspace import Workspace
-from soc.generate.presets import configuration_json, preset
+from soc.generate.presets import configuration_json, preset, write_configuration
 
 #: Two pixels of four bytes, each of which is loaded for its own position.
 WORKSPACE = Workspace(
@@ -60,3 +60,19 @@ def test_options_for_another_kind_of_configuration_name_the_file(vip, files):
         "cosim", "program", "kernel.s", "--config", "engine.json", "--cocotbext-axi"
     )
     assert (code, error) == (2, "vip: --cocotbext-axi can't be used: engine.json is one engine\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("generate", "-o", "out", "--memories", "fpga"),
+        ("synth", "decode", "--target", "xc7"),
+        ("synth", "decode", "--device", "ecp5-45k"),
+    ],
+)
+def test_a_refused_variant_of_a_configuration_names_the_file(vip, tmp_path, command):
+    write_configuration(replace(preset("pe"), scratchpad_banks=16), tmp_path / "shared.json")
+    code, _, error = vip(*command, "--config", "shared.json")
+    assert (code, error.count("\n")) == (2, 1)
+    assert error.startswith("vip: shared.json: scratchpad_banks must be 8 in an FPGA")
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
-from soc.generate.presets import Design, configuration_as, configuration_json, engine
+from soc.generate.presets import Design, configuration_as, configuration_json, engine, naming
 from support.errors import Shown
 from support.extras import together
 from synth.errors import SynthesisError
@@ -148,14 +148,21 @@ def synth(
     check_scheduler(WORK, scheduler)
     areas: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
-    for name in filterfalse(is_placed, targets):
-        report = by_part(progress, f"synthesis for {name}")
-        areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
-    for name, unit in product(filter(is_placed, targets), units or (None,)):
-        results = place(
-            chosen, name, unit=unit, seeds=seeds, scheduler=scheduler, jobs=jobs, progress=progress
-        )
-        placed.setdefault(name, []).append(results)
+    with naming(config):
+        for name in filterfalse(is_placed, targets):
+            report = by_part(progress, f"synthesis for {name}")
+            areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
+        for name, unit in product(filter(is_placed, targets), units or (None,)):
+            results = place(
+                chosen,
+                name,
+                unit=unit,
+                seeds=seeds,
+                scheduler=scheduler,
+                jobs=jobs,
+                progress=progress,
+            )
+            placed.setdefault(name, []).append(results)
     return SynthReport(config=chosen, areas=areas, placed=placed)
 
 
