@@ -28,17 +28,16 @@ from vip.programs import ENDINGS, LIMIT
 
 from .option_groups.design import (
     ConfigOption,
-    DesignPresetOption,
     DumpOption,
     MemoryOption,
     ProgramArgument,
-    chosen,
     dump_of,
     naming_dump,
 )
 from .options import (
     JsonOption,
     ParametersOption,
+    PresetOption,
     file_arguments,
     file_option,
     output_option,
@@ -164,7 +163,7 @@ def disasm(
 
 def run(
     program: ProgramArgument,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
@@ -197,7 +196,7 @@ def run(
     with shown() as progress, naming_dump():
         result = vip.run(
             program,
-            chosen(preset_name, config),
+            config or preset_name,
             memory=memory,
             parameters=parameters,
             limit=limit,

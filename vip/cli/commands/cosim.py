@@ -29,11 +29,9 @@ from vip.programs import LIMIT
 
 from .option_groups.design import (
     ConfigOption,
-    DesignPresetOption,
     DumpOption,
     MemoryOption,
     ProgramArgument,
-    chosen,
     dump_of,
     naming_dump,
 )
@@ -225,7 +223,7 @@ def run_program(
     context: typer.Context,
     program: ProgramArgument,
     behaviour: BehaviourOption,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     on: OnOption = "rtl",
     target: TargetOption = None,
@@ -279,7 +277,7 @@ def run_program(
 
     Example: vip cosim program kernel.s --preset pe-small --on netlist --target ecp5
     """
-    chosen_design = chosen(preset_name, config)
+    chosen_design = config or preset_name
     configuration = design(chosen_design)
     _check_options(context, chosen_design, configuration, on)
     with shown() as progress, naming_dump():

@@ -27,12 +27,10 @@ from vip.programs import LIMIT
 
 from .option_groups.design import (
     ConfigOption,
-    DesignPresetOption,
     MemoryOption,
     ProgramArgument,
-    chosen,
 )
-from .options import JsonOption, ParametersOption, file_option, reading
+from .options import JsonOption, ParametersOption, PresetOption, file_option, reading
 
 
 class _Prompt(cmd.Cmd):
@@ -89,7 +87,7 @@ def _show_help() -> None:
 
 def debug(
     program: ProgramArgument,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
@@ -120,7 +118,7 @@ def debug(
 
     with vip.debug(
         program,
-        chosen(preset_name, config),
+        config or preset_name,
         memory=memory,
         parameters=parameters,
         limit=limit,

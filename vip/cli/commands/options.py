@@ -221,7 +221,11 @@ JsonOption = Annotated[
     file_option("Write the results and their origin as JSON.", writing(), "--json"),
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", metavar="NAME", help="Named configuration (see vip presets).")
+    str,
+    # Before --config, which can't be combined with it.
+    typer.Option(
+        "--preset", metavar="NAME", help="Named configuration (see vip presets).", is_eager=True
+    ),
 ]
 OutputDirectory = Annotated[
     Path,

@@ -12,11 +12,12 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .option_groups.design import ConfigOption, DesignPresetOption, MemoryOption, chosen
+from .option_groups.design import ConfigOption, MemoryOption
 from .options import (
     CellsOption,
     JsonOption,
     ParametersOption,
+    PresetOption,
     ToolsOption,
     files_beside,
     reading,
@@ -56,7 +57,7 @@ def power(
     ],
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     target: CellsOption = "nangate45",
     mhz: Annotated[
@@ -79,7 +80,7 @@ def power(
 
     Example: vip power kernel.s --memory image.bin
     """
-    design = chosen(preset_name, config)
+    design = config or preset_name
     with shown() as progress:
         result = vip.power(
             kernel,

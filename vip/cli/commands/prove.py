@@ -11,8 +11,8 @@ from vip.output import write_json
 from vip.proofs import DEFAULT
 from vip.trimming.models import work_files
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .options import JsonOption, reading
+from .option_groups.design import ConfigOption
+from .options import JsonOption, PresetOption, reading
 
 
 def prove_command(
@@ -24,7 +24,7 @@ def prove_command(
             callback=reading(work_files),
         ),
     ] = None,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     json_path: JsonOption = None,
 ) -> None:
@@ -35,7 +35,7 @@ def prove_command(
 
     Example: vip prove bp --json proof.json
     """
-    design = chosen(preset_name, config)
+    design = config or preset_name
     with shown() as progress:
         report = vip.prove(what or DEFAULT, design, progress=progress)
     show_proofs(report.proofs)

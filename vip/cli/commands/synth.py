@@ -13,10 +13,11 @@ from vip.cli.errors import UserError
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .option_groups.design import ConfigOption
 from .options import (
     JsonOption,
     PlacementsOption,
+    PresetOption,
     SchedulerOption,
     ToolsOption,
     liberty_files,
@@ -28,7 +29,7 @@ def synth(
     unit: Annotated[
         list[str] | None, typer.Argument(help="Units (default: all).", metavar="[UNIT]...")
     ] = None,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     target: Annotated[
         list[str] | None,
@@ -79,7 +80,7 @@ def synth(
             )
         check_target(name)
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
-    design = chosen(preset_name, config)
+    design = config or preset_name
     with shown() as progress:
         result = vip.synth(
             design,

@@ -13,10 +13,11 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.layout import MOST_WIRE_FF, ROUTED_FILES, Layout
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .option_groups.design import ConfigOption
 from .options import (
     CellsOption,
     JsonOption,
+    PresetOption,
     ToolsOption,
     drawing,
     file_option,
@@ -40,7 +41,7 @@ def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
 
 
 def timing(
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     target: CellsOption = "nangate45",
     corner: Annotated[
@@ -69,7 +70,7 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
-    design = chosen(preset_name, config)
+    design = config or preset_name
     with shown() as progress:
         netlist = vip.timing(design, target, corner or (), mhz=mhz, jobs=jobs, progress=progress)
     corners = netlist.corners
@@ -95,7 +96,7 @@ def _steps(title: str, result: Layout) -> Table:
 
 
 def layout(
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     target: CellsOption = "nangate45",
     lef: Annotated[
@@ -142,7 +143,7 @@ def layout(
 
     Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """
-    design = chosen(preset_name, config)
+    design = config or preset_name
     with shown() as progress:
         result = vip.layout(
             design,

@@ -31,7 +31,7 @@ from vip.trimming.models import is_model, is_onnx, work_files
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 from vip.trimming.trim import need_tools
 
-from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .option_groups.design import ConfigOption
 from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOption, refuse
 from .options import (
@@ -39,6 +39,7 @@ from .options import (
     JsonOption,
     OutputDirectory,
     ParametersOption,
+    PresetOption,
     drawing,
     file_arguments,
     file_option,
@@ -316,7 +317,7 @@ def trim(
             metavar="DEVICE",
         ),
     ] = None,
-    preset_name: DesignPresetOption = None,
+    preset_name: PresetOption = "pe",
     config: ConfigOption = None,
     why: Annotated[
         list[str] | None,
@@ -366,7 +367,7 @@ def trim(
     result = trimmed_to(
         context,
         programs,
-        chosen(preset_name, config),
+        config or preset_name,
         output,
         device=device,
         steps=steps,

@@ -7,39 +7,33 @@ from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import address, file_option, reading, writing
+from vip.cli.commands.options import address, file_option, is_given, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
-DesignPresetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--preset", metavar="NAME", help="Named configuration (see vip presets).", show_default="pe"
-    ),
-]
 ProgramArgument = Annotated[
     Path,
     typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()),
 ]
+
+
+def _instead_of_preset(
+    context: typer.Context, parameter: typer.CallbackParam, value: Path | None
+) -> Path | None:
+    if value is not None and is_given(context, "preset_name"):
+        raise UserError("--config and --preset can't be combined")
+    file: Path | None = reading()(context, parameter, value)
+    return file
+
+
 ConfigOption = Annotated[
     Path | None,
     file_option(
         "Configuration as JSON, such as vip.json of vip trim (instead of --preset).",
-        reading(),
+        _instead_of_preset,
         "--config",
     ),
 ]
-
-
-def chosen(preset: str | None, file: Path | None) -> str | Path:
-    """The requested configuration; by default, the preset ``pe``.
-
-    Raises:
-        UserError: both are given.
-    """
-    if file is not None and preset is not None:
-        raise UserError("--config and --preset can't be combined")
-    return file or ("pe" if preset is None else preset)
 
 
 def _dumped(dump: Any) -> list[Path]:
