@@ -5,7 +5,7 @@ import math
 import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path
@@ -17,11 +17,13 @@ from soc.generate.presets import configuration_json, configuration_of, design
 from support.extras import need
 from support.files import read_bytes
 from synth.errors import SynthesisError
-from synth.physical.targets import TARGETS, find_target
+from synth.physical.targets import TARGETS, default_targets, find_target
 
 from .kernels import SweepError, check_kernel, kernel_name
 from .tasks import engine_or_vault
 
+#: The target by default, the first whose memories all configurations can have, and its objective.
+_USUAL = {"xc7": "luts", "generic": "logic_ge"}
 #: How configurations are chosen.
 METHODS = ("grid", "random", "tpe", "nsga2")
 _SPECIFICATION_BYTES = 1 << 20
@@ -171,7 +173,10 @@ def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
         **settings,
     )
     _check(specification)
-    return specification
+    engines = [one.pe for one in (base, *_allowed(specification))]
+    usual = next(name for name in _USUAL if all(name in default_targets(pe) for pe in engines))
+    settings = {"targets": (usual,), "objectives": ("time_us", _USUAL[usual])} | settings
+    return replace(specification, **settings)
 
 
 def _targets(targets: str | list[Any]) -> tuple[str, ...]:
@@ -225,24 +230,26 @@ def _check(specification: Specification) -> None:
         for key in one if isinstance(one, dict) else [str(one)]:
             if key not in specification.vary:
                 raise SweepError(f"rtl[{number}] names {key!r}, which does not vary")
-    for path, values in specification.vary.items():
-        for value in values:
-            _check_value(specification, path, value)
 
 
-def _check_value(specification: Specification, path: str, value: Any) -> None:
-    """Refuse a value that no configuration of the space allows."""
-    combined = {
-        name: ([value] if name == path else values) for name, values in specification.vary.items()
-    }
+def _allowed(specification: Specification) -> list[Configuration]:
+    """A configuration with each value.
+
+    Raises:
+        SweepError: no configuration of the space allows a value.
+    """
+    varied = specification.vary.items()
+    return [_with(specification, path, value) for path, values in varied for value in values]
+
+
+def _with(specification: Specification, path: str, value: Any) -> Configuration:
+    combined = {**specification.vary, path: [value]}
     problem = ""
     for values in islice(product(*combined.values()), _TRIED):
         try:
-            configuration(specification.base, dict(zip(combined, values, strict=True)))
+            return configuration(specification.base, dict(zip(combined, values, strict=True)))
         except ConfigurationError as error:
             problem = problem or str(error)
-        else:
-            return
     raise SweepError(f"vary.{path}: no configuration allows {value!r}: {problem}")
 
 

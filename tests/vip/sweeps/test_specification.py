@@ -1,6 +1,7 @@
 """Specifications of sweeps: what they hold, and what is refused before anything runs."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,20 @@ def test_areas_of_several_targets(tmp_path: Path) -> None:
     assert read(BASE, tmp_path).targets == ("xc7",)
     assert read('target = ""\n' + BASE, tmp_path).targets == ()
     assert read('target = ["xc7", "ecp5"]\n' + BASE, tmp_path).targets == ("xc7", "ecp5")
+
+
+@pytest.mark.parametrize(
+    ("design", "vary"), [("vault", "pe.scratchpad_banks = [8, 16]"), ("mine.json", "max_vl = [9]")]
+)
+def test_the_usual_area_is_one_that_all_configurations_have(
+    design: str, vary: str, tmp_path: Path
+) -> None:
+    """No FPGA has an engine with 16 banks."""
+    write_configuration(replace(preset("pe"), scratchpad_banks=16), tmp_path / "mine.json")
+    text = f'design = "{design}"\n' + BASE.replace("arc_entries = [4, 20]", vary)
+    found = read(text, tmp_path)
+    assert (found.targets, found.objectives) == (("generic",), ("time_us", "logic_ge"))
+    assert read(f'target = "xc7"\n{text}', tmp_path).targets == ("xc7",)
 
 
 def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
