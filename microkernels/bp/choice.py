@@ -8,7 +8,7 @@ from typing import Literal
 
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
 
 from .block_frame import BLOCK_LANES
@@ -17,13 +17,20 @@ from .kernel import bp_program
 from .layout import BpLayout
 from .plain import plain_program
 from .problem import USUAL, BpProblem, UpdateVariant
-from .record import BLOCK, PLACE, block_fit, vector_stride
+from .record import BLOCK, block_fit, vector_stride
 from .runs import PAIR
-from .shifts.base import MOST_SLOTS, Shifts, bus_cycles, image_cycles, update_cycles
+from .shifts.base import (
+    LONG_STEP,
+    MOST_SLOTS,
+    Shifts,
+    bus_cycles,
+    image_cycles,
+    update_cycles,
+)
 from .shifts.block_kernel import BlockShifts, BlockSumShifts
 from .shifts.kernel import LANES, LaneShifts
 from .shifts.rhythm import beats_of
-from .shifts.sums import SLOTS, SumShifts
+from .shifts.sums import BUS_SHARE, SLOTS, SumShifts
 from .shifts.transform import Transform, transform_of
 from .shifts.wide import WideShifts
 from .sums import sums_fit
@@ -36,9 +43,9 @@ KINDS = (*LANES, 0)
 _BLOCKS = -1
 #: Numbers of lanes with which shifts wait for each other, so that parallel ones are faster.
 _WAITING = (1, 2)
-#: Cycles per update without and with sums, of an engine of a vault, and what the starts of more
-#: runs and a barrier in the middle of a sweep take per iteration (measured, 16 labels of 16 bits).
-_CYCLES, _CYCLES_AHEAD, _STARTS = 80.0, 77.5, 2400
+#: Of the kernel by a matrix: time of a lone line, as part of a pair's; cycles per update due to
+#: line ends with sums (measured).
+_LONE, _SUM_ENDS = 0.7, 0.5
 
 
 def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = ONE_ENGINE) -> bool:
@@ -59,25 +66,51 @@ def matrix_in_blocks(
 ) -> bool:
     """Whether an update of ``problem`` by a matrix is faster on blocks than on pixels."""
     kernels = _by_matrix(problem, variant, engines, blocks=True)
-    return len(kernels) > 0 and min(kernels)[2]
+    return len(kernels) > 0 and min(kernels)[1]
 
 
 def _by_matrix(
-    problem: BpProblem, variant: UpdateVariant, engines: ChipEngines, *, blocks: bool
-) -> list[tuple[float, float, bool]]:
-    """Of each kernel by a matrix that fits an engine: cycles per update with the others and alone,
-    and whether it is on blocks."""
+    problem: BpProblem,
+    variant: UpdateVariant,
+    engines: ChipEngines,
+    *,
+    blocks: bool,
+    sums: bool = False,
+) -> list[tuple[float, bool]]:
+    """Of each kernel by a matrix that fits an engine: cycles per update, and whether it is on
+    blocks."""
     shape, image = (problem.labels, problem.bits), (problem.height, problem.width)
     kernels = []
     if blocks and few_fits(problem, variant, engines):
         few, bus = few_cycles(*shape), few_bus_cycles(*shape)
-        shared = image_cycles(image, engines, BLOCK_LANES, few, bus, in_blocks=True)
-        kernels.append((shared, few, True))
-    cycles = matrix_cycles(*shape, engines, variant)
-    if cycles is not None:
-        lanes, bus = PAIR if variant.usual else 1, bus_cycles(*shape, variant)
-        kernels.append((image_cycles(image, engines, lanes, cycles, bus), cycles, False))
+        cycles = image_cycles(image, engines, BLOCK_LANES, few, bus, in_blocks=True)
+        kernels.append((cycles, True))
+    for ahead in (False, True)[: 1 + sums]:
+        pixels = _on_pixels(shape, image, engines, variant, sums=ahead)
+        if pixels is not None:
+            kernels.append((pixels, False))
     return kernels
+
+
+def _on_pixels(
+    shape: tuple[int, int],
+    image: tuple[int, int],
+    engines: ChipEngines,
+    variant: UpdateVariant,
+    *,
+    sums: bool,
+) -> float | None:
+    """Cycles per update of the kernel by a matrix on pixels; None: it does not fit an engine."""
+    cycles, bus = matrix_cycles(*shape, engines, variant), bus_cycles(*shape, variant)
+    if cycles is None or (sums and not (variant.usual and sums_fit(*shape, engines))):
+        return None
+    if not sums:
+        lanes = PAIR if variant.usual else 1
+        return image_cycles(image, engines, lanes, cycles, bus, lone=_LONE)
+    # First visits, which are half of all, add two vectors less.
+    cycles += _SUM_ENDS - beats_of(*shape)
+    bus *= BUS_SHARE
+    return image_cycles(image, engines, PAIR, cycles, bus, sums=True, step=LONG_STEP)
 
 
 def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
@@ -88,20 +121,21 @@ def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
     """
     if sums is False:
         return layout
-    engines = layout.ring
-    shifts, suits = None, layout.variant.usual
-    cycles, cycles_ahead = _CYCLES, _CYCLES_AHEAD
-    if layout.shifts is not None:
+    engines, image = layout.ring, (layout.grid.height, layout.grid.width)
+    shifts = None
+    if layout.shifts is None:
+        shape = layout.labels, layout.bits
+        plain, ahead = (
+            _on_pixels(shape, image, engines, layout.variant, sums=one) for one in (False, True)
+        )
+        fits, faster = ahead is not None, plain is None or (ahead is not None and ahead < plain)
+    else:
         shifts = _shifts_with_sums(layout.shifts)
-        suits = shifts is not None
-        if shifts is not None:
-            bus = layout.sharers * shifts.bus
-            cycles, cycles_ahead = max(layout.shifts.cycles, bus), shifts.cycles_beside(bus)
-    if (
-        suits
-        and (sums or _faster(layout, cycles, cycles_ahead))
-        and (shifts is not None or sums_fit(layout.labels, layout.bits, engines))
-    ):
+        fits = shifts is not None
+        faster = shifts is not None and shifts.shared_cycles(
+            image, engines
+        ) < layout.shifts.shared_cycles(image, engines)
+    if fits and (sums or faster):
         return replace(layout, shifts=shifts, sums=True)
     if sums:
         raise KernelError(
@@ -113,16 +147,6 @@ def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
             "of instructions"
         )
     return layout
-
-
-def _faster(layout: BpLayout, cycles: float, cycles_ahead: float) -> bool:
-    """Whether a launch is faster with ``cycles_ahead`` per update than with ``cycles``."""
-    width, height = layout.grid.tile_width, layout.grid.tile_height
-    # A lone line takes as long as a pair.
-    unit = PAIR * layout.unit
-    pairs = [round_up(side, unit) * other for side, other in ((width, height), (height, width))]
-    saved = cycles * width * height - cycles_ahead * sum(pairs) / len(pairs)
-    return saved * len(PLACE) / layout.sharers > _STARTS
 
 
 def _shifts_with_sums(shifts: Shifts) -> SumShifts | None:
@@ -230,12 +254,12 @@ def shifts_of(
         return None
     if form == "shifts":
         return fastest
-    by_shifts = fastest.shared_cycles(image, engines), fastest.cycles
+    by_shifts = fastest.shared_cycles(image, engines)
     sum_shifts = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
     if sum_shifts is not None:
-        by_shifts = min(by_shifts, (sum_shifts.shared_cycles(image, engines), sum_shifts.cycles))
-    by_matrix = _by_matrix(problem, variant, engines, blocks=blocks)
-    return None if by_matrix and min(by_matrix)[:2] <= by_shifts else fastest
+        by_shifts = min(by_shifts, sum_shifts.shared_cycles(image, engines))
+    by_matrix = _by_matrix(problem, variant, engines, blocks=blocks, sums=sums)
+    return None if by_matrix and min(by_matrix)[0] < by_shifts else fastest
 
 
 @lru_cache(maxsize=64)

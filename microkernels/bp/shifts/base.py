@@ -43,10 +43,13 @@ BUS_BYTES = 8
 TAKEN = 3
 #: Iterations of the loop before it reaches steady state, and iterations measured.
 _BEFORE, _MEASURED = 2, 2
+#: Part by which a vault's bus takes longer than its transfers.
+_REFRESH = 1.04
 #: Cycles by which a step of a ring's sweep is longer than its updates, with most kernels and with
-#: those by shifts on blocks or with sums, and the part of it that another run takes (measured on
-#: 4 vaults, 8 labels).
-_STEP, LONG_STEP, _RUN = 550, 720, 0.4
+#: those by shifts on blocks or with sums, and the part of it that another run takes; steps that
+#: sums cost in one vault, where sweeps stop in the middle. All are measured on the timing model:
+#: 7 designs, 4 to 32 labels, 10 sizes.
+_STEP, LONG_STEP, _RUN, _MIDDLE = 550, 720, 0.4, 2.5
 
 
 def image_cycles(
@@ -57,6 +60,8 @@ def image_cycles(
     bus: float,
     *,
     in_blocks: bool = False,
+    sums: bool = False,
+    lone: float = 1,
     step: float = _STEP,
 ) -> float:
     """Approximate engine cycles per update of an image that engines share, including idle engines,
@@ -67,6 +72,8 @@ def image_cycles(
         lanes: lines of pixels interleaved. cycles: per update if every engine has as many lines.
         bus: cycles of a vault's bus per update.
         in_blocks: tiles are cut between blocks, and lone lines of blocks are pairs.
+        sums: are made one axis ahead.
+        lone: time of a lone line, as part of a pair's.
         step: cycles by which a step of a ring's sweep is longer than its updates.
     """
     pes, vaults, unit = engines.pes, engines.vaults, BLOCK if in_blocks else 1
@@ -78,17 +85,25 @@ def image_cycles(
         # A ring of vaults processes one part of a tile's lines at a time.
         parts = min(vaults, -(-size // unit))
         lines = -(-size // (unit * parts))
-        pairs = -(-lines // pair)
-        worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
+        pairs, alone = divmod(lines, pair)
+        turns = [(pairs + engine) // team + (alone and not engine) for engine in range(team)]
+        worked: list[float] = [-(-turn // groups) for turn in turns]
+        worked[0] -= alone * (1 - lone)
         share = pair * unit * groups * vaults / size
         loaded.append(sum(worked) * share)
-        # Pairs are cut so that engines finish together (runs.py); lone lines are not.
-        balanced = vaults == 1 and lines % pair == 0
+        # Pairs are cut so that engines finish together (runs.py); lone lines that take as long are
+        # not.
+        balanced = vaults == 1 and (lone < 1 or not alone)
         slowest.append(loaded[-1] if balanced else max(worked) * share * team)
-        # A lone line is a run of its own.
-        steps += parts * (1 + _RUN * (lines > PAIR * team and lines % PAIR > 0))
-    starts = step * steps / 2 * team * vaults / prod(image) if vaults > 1 else 0
-    return max(cycles * mean(slowest), pes * bus * mean(loaded)) + starts
+        # A lone line is a run of its own; with sums, so is a pair beside four lines.
+        runs = (lines > PAIR * team and lines % PAIR > 0) + (
+            sums and lines > 2 * PAIR * team and -(-lines // PAIR) % 2 > 0
+        )
+        steps += parts * (1 + _RUN * runs)
+    if vaults == 1:
+        steps = _MIDDLE * sums
+    starts = step * steps / 2 * team * vaults / prod(image)
+    return max(cycles * mean(slowest), _REFRESH * pes * bus * mean(loaded)) + starts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,9 +41,10 @@ from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 LANES = (1, 2, 4)
 _ALIGN = 16
 #: Approximate values measured on the timing model: cycles from a load to its first data, for one
-#: engine and for a ring of vaults; cycles per update due to line ends; factor for kernels on four
+#: engine and for a ring of vaults, and loads that it waits for of each engine beside it; cycles per
+#: update due to line ends; factor for kernels on four
 #: lines in a ring, whose steps have few lines.
-_LATENCY, _RING_LATENCY = 52, 77
+_LATENCY, _RING_LATENCY, _OTHERS = 52, 72, 2
 LINE_ENDS, _STEPS = 1.5, 1.3
 #: Maximum shifts whose addresses a kernel on blocks, or on one or two lanes, keeps in registers.
 _HELD = 2
@@ -158,7 +159,7 @@ class LaneShifts(Shifts):
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
         latency = _LATENCY if engines.vaults == 1 else _RING_LATENCY
-        return (latency + inputs / BUS_BYTES + (engines.pes - 1) * self.bus) / lead
+        return (latency + inputs / BUS_BYTES + _OTHERS * (engines.pes - 1) * self.bus) / lead
 
 
 class TransformKernel(LaneFrame):

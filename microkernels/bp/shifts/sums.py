@@ -38,7 +38,7 @@ from .rhythm import Additions, Rhythm, dependences
 #: Places in a slot of vectors, as a multiple of their bytes.
 _COST, _OTHER, _SUM, _MESSAGE = -1, 1, 2, LOADED_VECTORS
 #: Use of the bus by sums, as part of that without them: two vectors and four, instead of four.
-_BUS_SHARE = 0.75
+BUS_SHARE = 0.75
 #: Places by which a store is late.
 _LATER = 1
 #: Slots of the ring: loads wait long where the bus is busy.
@@ -97,9 +97,9 @@ class SumShifts(LaneShifts):
     def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
         """As for :class:`.base.Shifts`."""
         cycles = self.cycles_beside(engines.pes * self.bus)
-        bus = _BUS_SHARE * self.bus
+        options = {"in_blocks": self.in_blocks, "sums": True}
         return image_cycles(
-            image, engines, self.lanes, cycles, bus, in_blocks=self.in_blocks, step=LONG_STEP
+            image, engines, self.lanes, cycles, BUS_SHARE * self.bus, step=LONG_STEP, **options
         )
 
     def cycles_beside(self, bus: float) -> float:

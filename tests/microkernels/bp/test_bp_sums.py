@@ -184,7 +184,7 @@ def test_cycles_on_the_timing_model(
     ("pes", "size", "shape", "words", "form", "chosen"),
     [
         (4, (60, 34), (16, 16), 1024, "matrix", True),
-        (4, (24, 24), (16, 16), 1024, "matrix", False),
+        (4, (24, 18), (16, 16), 1024, "matrix", False),
         # Lone lines.
         (4, (41, 37), (16, 16), 1024, "matrix", False),
         (1, (20, 16), (16, 16), 1024, "matrix", True),
@@ -201,7 +201,8 @@ def test_cycles_on_the_timing_model(
         # Blocks of pixels.
         (4, (60, 34), (16, 8), 1024, "shifts", True),
         (4, (60, 34), (5, 16), 1024, "shifts", True),
-        (4, (24, 16), (16, 8), 1024, "shifts", False),
+        (4, (40, 24), (8, 16), 1024, "shifts", True),
+        (4, (20, 16), (8, 16), 1024, "shifts", False),
         (4, (60, 34), (16, 8), 768, "shifts", False),
         (2, (60, 34), (16, 8), 1024, "shifts", False),
     ],
