@@ -34,6 +34,7 @@ from .shifts.sums import BUS_SHARE, SLOTS, SumShifts
 from .shifts.transform import Transform, transform_of
 from .shifts.wide import WideShifts
 from .sums import sums_fit
+from .tiles import TileGrid
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: whichever takes fewer cycles.
@@ -62,31 +63,38 @@ def few_fits(problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = 
 
 
 def matrix_in_blocks(
-    problem: BpProblem, variant: UpdateVariant, engines: ChipEngines = ONE_ENGINE
+    problem: BpProblem,
+    variant: UpdateVariant,
+    engines: ChipEngines = ONE_ENGINE,
+    cut: tuple[int, int] | None = None,
 ) -> bool:
-    """Whether an update of ``problem`` by a matrix is faster on blocks than on pixels."""
-    kernels = _by_matrix(problem, variant, engines, blocks=True)
+    """Whether an update of ``problem`` by a matrix is faster on blocks than on pixels; ``cut`` as
+    for :func:`shifts_of`."""
+    kernels = _by_matrix(problem, variant, _grid(problem, engines, cut), blocks=True)
     return len(kernels) > 0 and min(kernels)[1]
+
+
+def _grid(problem: BpProblem, engines: ChipEngines, cut: tuple[int, int] | None) -> TileGrid:
+    return TileGrid(width=problem.width, height=problem.height, ring=engines, cut=cut)
 
 
 def _by_matrix(
     problem: BpProblem,
     variant: UpdateVariant,
-    engines: ChipEngines,
+    grid: TileGrid,
     *,
     blocks: bool,
     sums: bool = False,
 ) -> list[tuple[float, bool]]:
     """Of each kernel by a matrix that fits an engine: cycles per update, and whether it is on
     blocks."""
-    shape, image = (problem.labels, problem.bits), (problem.height, problem.width)
-    kernels = []
-    if blocks and few_fits(problem, variant, engines):
+    shape, kernels = (problem.labels, problem.bits), []
+    if blocks and few_fits(problem, variant, grid.ring):
         few, bus = few_cycles(*shape), few_bus_cycles(*shape)
-        cycles = image_cycles(image, engines, BLOCK_LANES, few, bus, in_blocks=True)
+        cycles = image_cycles(grid, BLOCK_LANES, few, bus, in_blocks=True)
         kernels.append((cycles, True))
     for ahead in (False, True)[: 1 + sums]:
-        pixels = _on_pixels(shape, image, engines, variant, sums=ahead)
+        pixels = _on_pixels(shape, grid, variant, sums=ahead)
         if pixels is not None:
             kernels.append((pixels, False))
     return kernels
@@ -94,23 +102,23 @@ def _by_matrix(
 
 def _on_pixels(
     shape: tuple[int, int],
-    image: tuple[int, int],
-    engines: ChipEngines,
+    grid: TileGrid,
     variant: UpdateVariant,
     *,
     sums: bool,
 ) -> float | None:
     """Cycles per update of the kernel by a matrix on pixels; None: it does not fit an engine."""
+    engines = grid.ring
     cycles, bus = matrix_cycles(*shape, engines, variant), bus_cycles(*shape, variant)
     if cycles is None or (sums and not (variant.usual and sums_fit(*shape, engines))):
         return None
     if not sums:
         lanes = PAIR if variant.usual else 1
-        return image_cycles(image, engines, lanes, cycles, bus, lone=_LONE)
+        return image_cycles(grid, lanes, cycles, bus, lone=_LONE)
     # First visits, which are half of all, add two vectors less.
     cycles += _SUM_ENDS - beats_of(*shape)
     bus *= BUS_SHARE
-    return image_cycles(image, engines, PAIR, cycles, bus, sums=True, step=LONG_STEP)
+    return image_cycles(grid, PAIR, cycles, bus, sums=True, step=LONG_STEP)
 
 
 def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
@@ -121,20 +129,15 @@ def with_sums(layout: BpLayout, sums: bool | None) -> BpLayout:
     """
     if sums is False:
         return layout
-    engines, image = layout.ring, (layout.grid.height, layout.grid.width)
-    shifts = None
+    engines, grid, shifts = layout.ring, layout.grid, None
     if layout.shifts is None:
         shape = layout.labels, layout.bits
-        plain, ahead = (
-            _on_pixels(shape, image, engines, layout.variant, sums=one) for one in (False, True)
-        )
+        plain, ahead = (_on_pixels(shape, grid, layout.variant, sums=one) for one in (False, True))
         fits, faster = ahead is not None, plain is None or (ahead is not None and ahead < plain)
     else:
-        shifts = _shifts_with_sums(layout.shifts)
+        shifts, cycles = _shifts_with_sums(layout.shifts), layout.shifts.shared_cycles(grid)
         fits = shifts is not None
-        faster = shifts is not None and shifts.shared_cycles(
-            image, engines
-        ) < layout.shifts.shared_cycles(image, engines)
+        faster = shifts is not None and shifts.shared_cycles(grid) < cycles
     if fits and (sums or faster):
         return replace(layout, shifts=shifts, sums=True)
     if sums:
@@ -217,6 +220,7 @@ def shifts_of(
     *,
     blocks: bool = False,
     sums: bool = False,
+    cut: tuple[int, int] | None = None,
     damping: int = 0,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None if the one by a matrix is chosen.
@@ -225,6 +229,7 @@ def shifts_of(
         form: of the job. engines: that share the image.
         blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits.
         sums: they may have sums (:mod:`microkernels.bp.sums`).
+        cut: of the tiles (:class:`microkernels.bp.tiles.TileGrid`).
         damping: as for :func:`microkernels.bp.golden.iterate`.
 
     Raises:
@@ -234,18 +239,17 @@ def shifts_of(
     if transform is None:
         return None
     variant = UpdateVariant(problem.weights is not None, damping)
-    image = (problem.height, problem.width)
+    grid = _grid(problem, engines, cut)
     in_blocks = blocks and variant.usual
     try:
         fastest = _best(
             transform,
             problem.labels,
             problem.bits,
-            engines,
+            grid,
             in_blocks
             and block_fit(problem.width, problem.height, problem.labels, problem.bits)
             and BLOCK * vector_stride(problem.labels, problem.bits) == COLUMN_BYTES,
-            image,
             variant,
         )
     except KernelError:
@@ -254,11 +258,11 @@ def shifts_of(
         return None
     if form == "shifts":
         return fastest
-    by_shifts = fastest.shared_cycles(image, engines)
+    by_shifts = fastest.shared_cycles(grid)
     sum_shifts = _shifts_with_sums(fastest) if sums and engines.pes > 1 else None
     if sum_shifts is not None:
-        by_shifts = min(by_shifts, sum_shifts.shared_cycles(image, engines))
-    by_matrix = _by_matrix(problem, variant, engines, blocks=blocks, sums=sums)
+        by_shifts = min(by_shifts, sum_shifts.shared_cycles(grid))
+    by_matrix = _by_matrix(problem, variant, grid, blocks=blocks, sums=sums)
     return None if by_matrix and min(by_matrix)[0] < by_shifts else fastest
 
 
@@ -267,9 +271,8 @@ def _best(
     transform: Transform,
     labels: int,
     bits: int,
-    engines: ChipEngines,
+    grid: TileGrid,
     blocks: bool,
-    image: tuple[int, int],
     variant: UpdateVariant,
 ) -> Shifts:
     """The fastest kernel that fits an engine."""
@@ -287,8 +290,8 @@ def _best(
             labels=labels,
             bits=bits,
             slots=slots,
-            scratchpad_bytes=engines.scratchpad_bytes,
-            instruction_words=engines.instruction_words,
+            scratchpad_bytes=grid.ring.scratchpad_bytes,
+            instruction_words=grid.ring.instruction_words,
             variant=variant,
             lanes={_BLOCKS: BLOCK_LANES, 0: 1}.get(lanes, lanes),
         )
@@ -302,7 +305,7 @@ def _best(
         except KernelError as error:
             planned.append(error)
         else:
-            fitting.append((shifts.shared_cycles(image, engines), shifts.cycles, lanes, shifts))
+            fitting.append((shifts.shared_cycles(grid), shifts.cycles, lanes, shifts))
     if fitting:
         return min(fitting, key=lambda kernel: kernel[:3])[3]
     # Why a program doesn't fit an engine says more than why vectors don't fit a plan.

@@ -70,6 +70,7 @@ def bp_job(
         engines,
         blocks=True,
         sums=sums is not False and not choose,
+        cut=cut,
         damping=damping,
     )
     variant = UpdateVariant(problem.weights is not None, damping)
@@ -77,7 +78,7 @@ def bp_job(
         problem,
         engines=engines,
         shifts=shifts,
-        in_blocks=shifts is None and matrix_in_blocks(problem, variant, engines),
+        in_blocks=shifts is None and matrix_in_blocks(problem, variant, engines, cut),
         cut=cut,
         damping=damping,
     )
@@ -149,7 +150,8 @@ class _Levels:
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
         shifts, coarse_shifts = (
-            shifts_of(level, form, engines, damping=damping) for level in (problem, self.coarse)
+            shifts_of(level, form, engines, cut=cut, damping=damping)
+            for level in (problem, self.coarse)
         )
         fine = BpLayout.of(
             problem,

@@ -147,13 +147,7 @@ class BpSolver(Solver):
             options.coarse_iterations if level else options.iterations,
             machine,
             form=options.form,
-            cut=fastest_cut(
-                problem.width,
-                problem.height,
-                vaults=machine.vaults,
-                pes=machine.slots,
-                block=BLOCK if on_two else 1,
-            ),
+            cut=self._cut(problem),
             choose=not level and self.chosen_on == "machine",
             damping=options.damping,
             messages=start,
@@ -169,9 +163,21 @@ class BpSolver(Solver):
         options = self.options
         engines, blocks = ChipEngines.of(options.machine), options.method == "bp"
         shifts = shifts_of(
-            self.problem, options.form, engines, blocks=blocks, damping=options.damping
+            self.problem,
+            options.form,
+            engines,
+            blocks=blocks,
+            sums=blocks and self.chosen_on != "machine",
+            cut=self._cut(self.problem),
+            damping=options.damping,
         )
         return shifts is not None
+
+    def _cut(self, problem: BpProblem) -> tuple[int, int]:
+        machine, hierarchical = self.options.machine, self.options.hierarchical
+        block = BLOCK if hierarchical and problem is self.levels[0] else 1
+        size = problem.width, problem.height
+        return fastest_cut(*size, vaults=machine.vaults, pes=machine.slots, block=block)
 
 
 class TrwsSolver(Solver):

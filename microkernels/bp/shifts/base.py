@@ -7,9 +7,8 @@ ends when all results are complete. Operands are assumed to arrive in time, and 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import prod
 from statistics import mean
 from typing import ClassVar
 
@@ -28,11 +27,11 @@ from microkernels.common.builder import (
 )
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.runtime.ring import ChipEngines
 
 from ..problem import USUAL, UpdateVariant, element_type
 from ..record import BLOCK, LOADED_VECTORS, PLACE, vector_stride
 from ..runs import PAIR
+from ..tiles import TileGrid
 from .transform import Transform
 
 #: Maximum slots of the ring: registers hold their addresses.
@@ -53,8 +52,7 @@ _STEP, LONG_STEP, _RUN, _MIDDLE = 550, 720, 0.4, 2.5
 
 
 def image_cycles(
-    image: tuple[int, int],
-    engines: ChipEngines,
+    grid: TileGrid,
     lanes: int,
     cycles: float,
     bus: float,
@@ -68,7 +66,7 @@ def image_cycles(
     lines that are processed several times and starts of steps.
 
     Parameters:
-        image: height and width in pixels.
+        grid: the image's tiles and the engines.
         lanes: lines of pixels interleaved. cycles: per update if every engine has as many lines.
         bus: cycles of a vault's bus per update.
         in_blocks: tiles are cut between blocks, and lone lines of blocks are pairs.
@@ -76,14 +74,14 @@ def image_cycles(
         lone: time of a lone line, as part of a pair's.
         step: cycles by which a step of a ring's sweep is longer than its updates.
     """
-    pes, vaults, unit = engines.pes, engines.vaults, BLOCK if in_blocks else 1
+    pes, vaults, unit = grid.ring.pes, grid.ring.vaults, BLOCK if in_blocks else 1
+    grid = replace(grid, block=unit)
     # Two sweeps at once, by half of the engines each (runs.py).
     team = pes // 2 if pes % 2 == 0 else pes
     pair = min(lanes // unit, PAIR)
     groups, slowest, loaded, steps = max(1, lanes // unit // PAIR), [], [], 0.0
-    for size in image:
+    for size, parts in ((grid.height, grid.rows), (grid.width, grid.columns)):
         # A ring of vaults processes one part of a tile's lines at a time.
-        parts = min(vaults, -(-size // unit))
         lines = -(-size // (unit * parts))
         pairs, alone = divmod(lines, pair)
         turns = [(pairs + engine) // team + (alone and not engine) for engine in range(team)]
@@ -102,7 +100,7 @@ def image_cycles(
         steps += parts * (1 + _RUN * runs)
     if vaults == 1:
         steps = _MIDDLE * sums
-    starts = step * steps / 2 * team * vaults / prod(image)
+    starts = step * steps / 2 * team * vaults / (grid.width * grid.height)
     return max(cycles * mean(slowest), _REFRESH * pes * bus * mean(loaded)) + starts
 
 
@@ -182,14 +180,14 @@ class Shifts(ABC):
         """Cycles of a vault's bus per update without sums, averaged over the sweeps."""
         return bus_cycles(self.labels, self.bits, self.variant)
 
-    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
+    def shared_cycles(self, grid: TileGrid) -> float:
         """Approximate engine cycles per update of an image if several engines share a vault;
         parameters as for :func:`image_cycles`.
 
         Raises:
             KernelError: the program does not fit an engine.
         """
-        return image_cycles(image, engines, self.lanes, self.cycles, self.bus)
+        return image_cycles(grid, self.lanes, self.cycles, self.bus)
 
     def no_room(self, suffix: str) -> KernelError:
         """The error for vectors that don't fit the scratchpad; ``suffix`` ends its text."""

@@ -13,11 +13,11 @@ from typing import ClassVar
 from isa.launch import START_REGISTERS
 from microkernels.common.builder import KernelBuilder, ScratchpadPlan
 from microkernels.common.errors import KernelError
-from microkernels.runtime.ring import ChipEngines
 
 from ..block_frame import BLOCK_LANES, PAIRS, TURN_UPDATES, BlockFrame, add_ring
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from ..runs import PAIR
+from ..tiles import TileGrid
 from .base import BUS_BYTES, LONG_STEP, image_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
@@ -67,11 +67,9 @@ class BlockShifts(LaneShifts):
         """As for :class:`.base.Shifts`; columns of DRAM are full."""
         return (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
 
-    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
+    def shared_cycles(self, grid: TileGrid) -> float:
         """As for :class:`.base.Shifts`."""
-        return image_cycles(
-            image, engines, self.lanes, self.cycles, self.bus, in_blocks=True, step=LONG_STEP
-        )
+        return image_cycles(grid, self.lanes, self.cycles, self.bus, in_blocks=True, step=LONG_STEP)
 
 
 class _BlockKernel(BlockFrame, TransformKernel):

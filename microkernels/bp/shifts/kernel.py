@@ -34,6 +34,7 @@ from ..frame import LaneFrame
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..runs import PAIR
+from ..tiles import TileGrid
 from .base import BUS_BYTES, Shifts, image_cycles, update_cycles
 from .rhythm import Additions, Rhythm, beats_of, dependences, rhythm
 
@@ -142,12 +143,12 @@ class LaneShifts(Shifts):
         """Cycles per message stored in the loop."""
         return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
 
-    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
+    def shared_cycles(self, grid: TileGrid) -> float:
         """As for :class:`.base.Shifts`, with the wait for slots."""
-        cycles = max(self.cycles, self._loads(engines))
-        if engines.vaults > 1 and self.lanes > PAIR:
+        cycles = max(self.cycles, self._loads(grid.ring))
+        if grid.ring.vaults > 1 and self.lanes > PAIR:
             cycles *= _STEPS
-        return image_cycles(image, engines, self.lanes, cycles, self.bus)
+        return image_cycles(grid, self.lanes, cycles, self.bus)
 
     def _loads(self, engines: ChipEngines) -> float:
         """Cycles per update that the loads of slots allow: a slot is loaded when its last update is

@@ -25,12 +25,12 @@ from statistics import mean
 from typing import ClassVar
 
 from microkernels.common.builder import KernelBuilder, ScratchpadPlan
-from microkernels.runtime.ring import ChipEngines
 
 from ..frame import SumFrame
 from ..problem import MessageDirection
 from ..record import COST_PLACE, LOADED_VECTORS, PLACE, SUM_PLACE
 from ..runs import PAIR
+from ..tiles import TileGrid
 from .base import LONG_STEP, image_cycles, update_cycles
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 from .rhythm import Additions, Rhythm, dependences
@@ -94,12 +94,12 @@ class SumShifts(LaneShifts):
         """Mean of the loops, and line ends."""
         return self.cycles_beside(0)
 
-    def shared_cycles(self, image: tuple[int, int], engines: ChipEngines) -> float:
+    def shared_cycles(self, grid: TileGrid) -> float:
         """As for :class:`.base.Shifts`."""
-        cycles = self.cycles_beside(engines.pes * self.bus)
+        cycles = self.cycles_beside(grid.ring.pes * self.bus)
         options = {"in_blocks": self.in_blocks, "sums": True}
         return image_cycles(
-            image, engines, self.lanes, cycles, BUS_SHARE * self.bus, step=LONG_STEP, **options
+            grid, self.lanes, cycles, BUS_SHARE * self.bus, step=LONG_STEP, **options
         )
 
     def cycles_beside(self, bus: float) -> float:

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.choice import Form, few_fits, matrix_cycles, shifts_of
+from microkernels.bp.choice import Form, few_fits, matrix_cycles, matrix_in_blocks, shifts_of
 from microkernels.bp.few import few_cycles
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.problem import USUAL, BpProblem, UpdateVariant
 from microkernels.bp.smoothness import smoothness_costs
+from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import execute, simulate
 from microkernels.runtime.ring import ChipEngines
@@ -96,3 +97,13 @@ def test_a_chip_s_kernel_is_not_the_slower_one(form: Form, monkeypatch) -> None:
     jobs = chosen, bp_job_on(problem, 1, config)
     cycles, on_blocks = (run_on(job, config, on="model", preload=True).cycles for job in jobs)
     assert cycles < 0.85 * on_blocks
+
+
+def test_the_kernel_of_few_large_tiles_is_theirs() -> None:
+    """In as many tiles as vaults, lines of blocks would keep fewer vaults busy for less time."""
+    one, engines = random_problem(0, 24, 18, 8, 16), ChipEngines.of(chip_preset("thesis"))
+    cut = fastest_cut(24, 18, vaults=engines.vaults, pes=engines.pes)
+    assert matrix_in_blocks(one, USUAL, engines)
+    assert not matrix_in_blocks(one, USUAL, engines, cut)
+    kinds = [bp_job(one, engines=engines, cut=cut).program, bp_job(one, engines=engines).program]
+    assert kinds[0].words != kinds[1].words
