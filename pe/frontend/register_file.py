@@ -1,6 +1,9 @@
 """Register file: scalar registers with a valid bit each."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -61,10 +64,12 @@ class RegisterFile(Component):
         read = Signal()
         m.d.comb += read.eq(Cat(self.read).any())
         config = self.config
-        if config.sram == "fpga" and config.registers * config.register_width <= LOOKUP_BITS:
+        if config.sram != "fpga":
+            self._words(m, platform, read)
+        elif config.registers * config.register_width <= LOOKUP_BITS:
             self._lookup(m, read)
         else:
-            self._words(m, platform, read)
+            self._blocks(m, platform, read)
         if Capabilities.of(self.config).registers.loads:
             cleared = (self.invalidate, self.pending, False)
             set_flags(m, self.valid, (cleared, (self.write, self.target, True)))
@@ -74,20 +79,9 @@ class RegisterFile(Component):
 
     def _words(self, m: Module, platform: object, read: Signal) -> None:
         """Registers in a memory that reads before it writes, so a value written in the cycle of a
-        ``read`` is bypassed. An FPGA has no ports that no instruction reads."""
+        ``read`` is bypassed."""
         config = self.config
-        fpga = config.sram == "fpga"
-        readers = enumerate(operand_readers(config))
-        ports = [number for number, opcodes in readers if opcodes or not fpga] or [0]
-        registers = Sram(
-            width=config.register_width,
-            # Shallower memories would be LUT RAM.
-            depth=2 * DISTRIBUTED_DEPTH if fpga else config.registers,
-            read_ports=len(ports),
-            write_ports=1,
-            kind=config.sram,
-        )
-        m.submodules.registers = shared_instance(registers, platform)
+        registers = self._memory(m, platform, config.registers, READ_PORTS)
         (write,) = registers.write
         word = Signal(config.register_width, name="written_word", reset_less=True)
         m.d.comb += [
@@ -97,27 +91,68 @@ class RegisterFile(Component):
         ]
         with m.If(read & self.write):
             m.d.sync += word.eq(self.data)
-        written, target = Signal(), Signal.like(self.target, reset_less=True)
-        if fpga:
-            with m.If(read):
-                m.d.sync += [written.eq(self.write), target.eq(self.target)]
-        for number, port in zip(ports, registers.read, strict=True):
+        for number, port in enumerate(registers.read):
             passed = Signal(name=f"passed_{number}")
-            index, value = self.index[number], self.value[number]
-            if fpga:
-                # An index from block RAM comes too late to be compared before the registers.
-                late = Signal.like(index, name=f"index_{number}", reset_less=True)
-                with m.If(read):
-                    m.d.sync += late.eq(index)
-                m.d.comb += passed.eq(written & (target == late))
-            else:
-                with m.If(read):
-                    m.d.sync += passed.eq(self.write & (self.target == index))
+            index = self.index[number]
+            with m.If(read):
+                m.d.sync += passed.eq(self.write & (self.target == index))
             m.d.comb += [
                 port.enable.eq(self.read[number]),
                 port.address.eq(index),
-                value.eq(Mux(passed, word, port.data)),
+                self.value[number].eq(Mux(passed, word, port.data)),
             ]
+
+    def _blocks(self, m: Module, platform: object, read: Signal) -> None:
+        """Registers in block RAM, which is far from the scalar unit and so is written a cycle
+        later. A read sees neither what is written to it then nor what comes meanwhile. Ports that
+        no instruction reads have none."""
+        config = self.config
+        readers = operand_readers(config)
+        ports = [number for number, opcodes in enumerate(readers) if opcodes] or [0]
+        # Shallower memories would be LUT RAM.
+        registers = self._memory(m, platform, 2 * DISTRIBUTED_DEPTH, len(ports))
+        (write,) = registers.write
+        layout = data.StructLayout(
+            {"write": 1, "target": config.register_bits, "word": config.register_width}
+        )
+        comes: Any = Signal(layout)
+        goes: Any = Signal(layout)
+        unseen: list[Any] = [Signal(layout, name=f"unseen_{n}", reset_less=True) for n in range(2)]
+        m.d.comb += [
+            comes.eq(Cat(self.write, self.target, self.data)),
+            write.enable.eq(goes.write),
+            write.address.eq(goes.target),
+            write.data.eq(goes.word),
+        ]
+        m.d.sync += goes.eq(comes)
+        with m.If(read):
+            m.d.sync += [unseen[0].eq(goes), unseen[1].eq(comes)]
+        for number, port in zip(ports, registers.read, strict=True):
+            index = self.index[number]
+            # An index from block RAM comes too late to be compared before the registers.
+            late = Signal.like(index, name=f"index_{number}", reset_less=True)
+            with m.If(read):
+                m.d.sync += late.eq(index)
+            older, newer = (one.write & (one.target == late) for one in unseen)
+            word = Mux(newer, unseen[1].word, unseen[0].word)
+            m.d.comb += [
+                port.enable.eq(self.read[number]),
+                port.address.eq(index),
+                self.value[number].eq(Mux(older | newer, word, port.data)),
+            ]
+
+    def _memory(self, m: Module, platform: object, depth: int, read_ports: int) -> Sram:
+        """The registers in a memory of ``depth`` words with one write port."""
+        config = self.config
+        registers = Sram(
+            width=config.register_width,
+            depth=depth,
+            read_ports=read_ports,
+            write_ports=1,
+            kind=config.sram,
+        )
+        m.submodules.registers = shared_instance(registers, platform)
+        return registers
 
     def _lookup(self, m: Module, read: Signal) -> None:
         """Registers in LUT RAM, read in the cycle after ``read``: an index from block RAM comes too
