@@ -25,6 +25,9 @@ from .yosys import Run, run
 
 #: Target clock in MHz: above the expected one, so that the tools do not stop early.
 AIM_MHZ = 100.0
+#: Period of an engine as mapping estimates it, in ps. Mapped for the shortest paths it takes 870
+#: lookup tables more.
+_PERIOD_PS = 11_000
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def map_in_shell(
     device: Device,
     aims: Mapping[str, float],
     of_memory: Callable[[str], bool] = lambda _: False,
+    period_ps: int = 0,
 ) -> MappedDesign:
     """Map a module of ``emission`` to ECP5, cached by content.
 
@@ -171,6 +175,7 @@ def map_in_shell(
         device: that it must fit.
         aims: clock -> target rate in MHz for placements.
         of_memory: whether the port of a name belongs to the memory's clock.
+        period_ps: see :func:`synth.physical.targets.ecp5_commands`.
 
     Raises:
         SynthesisError: the design does not fit (the message gives the shortage), or a tool fails.
@@ -183,7 +188,7 @@ def map_in_shell(
     work = Run(
         top=SHELL,
         sources={**sources, SHELL: shell_verilog(module, ports, memory)},
-        commands=ecp5_commands(),
+        commands=ecp5_commands(period_ps),
         netlist="json",
     )
     label = f"{module} on {device.name}"
@@ -228,4 +233,4 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     module = emission.top if unit is None else unit
     if module not in emission.modules:
         raise SynthesisError(unknown("unit", module, emission.modules))
-    return map_in_shell(emission, module, chosen, {CLOCK: AIM_MHZ})
+    return map_in_shell(emission, module, chosen, {CLOCK: AIM_MHZ}, period_ps=_PERIOD_PS)

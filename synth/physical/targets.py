@@ -214,10 +214,13 @@ _XC7 = Target(
 _WIRE_PS = 1200
 
 
-def ecp5_commands() -> tuple[str, ...]:
+def ecp5_commands(period_ps: int = 0) -> tuple[str, ...]:
     """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads.
 
     They are those of ``synth_ecp5``, except for the wire delay, which is 300 ps there.
+
+    Parameters:
+        period_ps: area is saved on paths of less; 0: on those shorter than the longest.
     """
     # Reading a word written in the same cycle gives an undefined value (hdl/sram.py), so the block
     # RAMs need no logic for that.
@@ -225,7 +228,7 @@ def ecp5_commands() -> tuple[str, ...]:
     return (
         f"{synth} -run begin:map_luts",
         "techmap -map +/lattice/latches_map.v",
-        f"abc9 -W {_WIRE_PS}",
+        f"abc9 -W {_WIRE_PS}" + (f" -D {period_ps}" if period_ps else ""),
         "clean",
         f"{synth} -run map_cells:json",
     )
