@@ -100,7 +100,7 @@ def test_a_chip_s_kernel_is_not_the_slower_one(form: Form, monkeypatch) -> None:
 
 
 def test_the_kernel_of_few_large_tiles_is_theirs() -> None:
-    """In as many tiles as vaults, lines of blocks would keep fewer vaults busy for less time."""
+    """Blocks are right for a tile per vault, one pixel at a time for the fewer tiles of the cut."""
     one, engines = random_problem(0, 24, 18, 8, 16), ChipEngines.of(chip_preset("thesis"))
     cut = fastest_cut(24, 18, vaults=engines.vaults, pes=engines.pes)
     assert matrix_in_blocks(one, USUAL, engines)
