@@ -5,6 +5,7 @@ import pytest
 from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
+from microkernels.bp import choice
 from microkernels.bp.choice import Form, matrix_cycles, shifts_of
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
@@ -173,15 +174,25 @@ def test_two_lanes_where_the_bus_binds() -> None:
     assert bus_cycles(16, 16) == 16
     assert (alone.lanes, shared.lanes) == (4, 2)
     assert alone.cycles < shared.cycles <= 64
-    # All engines have four lines, or more.
-    whole = shifts_of(problem(32, 32, 16, 16, "linear:4"), "shifts", ChipEngines())
-    assert whole is not None
-    assert whole.lanes == 4
     # Engines of a ring have few lines in each step.
     engines = ChipEngines(columns=8, rows=4)
     ring = shifts_of(problem(320, 180, 2, 16, "linear:2"), "auto", engines)
     assert ring is not None
     assert ring.lanes == 2
+
+
+def test_lanes_where_all_engines_have_four_lines(monkeypatch) -> None:
+    """Two and four differ by 0.5 %, which no estimate tells apart."""
+    one, config = problem(32, 32, 16, 16, "linear:4"), tile_preset("vault")
+    chosen = shifts_of(one, "shifts", ChipEngines.of(config))
+    assert isinstance(chosen, LaneShifts)
+    monkeypatch.setattr(choice, "_best", choice._best.__wrapped__)
+    cycles = {}
+    for lanes in LANES:
+        monkeypatch.setattr(choice, "KINDS", (lanes,))
+        job = bp_job(one, form="shifts", engines=ChipEngines.of(config))
+        cycles[lanes] = run_on(job, config, on="model", preload=True).cycles
+    assert cycles[chosen.lanes] < 1.01 * min(cycles.values())
 
 
 def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> None:
