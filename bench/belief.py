@@ -5,12 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from isa.image import MAX_IMAGE_BYTES
-from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import ChipEngines
 from sim_tb.cosim.kernels import bp_job_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
@@ -144,7 +142,7 @@ def measure_scaling(base: ChipConfig) -> dict[str, dict[str, LaunchRun]]:
 def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> KernelJob:
     problem = motorcycle(width, height, _LABELS).problem
     if config.vaults == 1:
-        return bp_job(problem, engines=ChipEngines(pes=config.tile.pes))
+        return bp_job_on(problem, 1, config.tile)
     chosen = fastest_cut(width, height, vaults=config.vaults, pes=config.tile.pes) if cut else None
     return bp_job_on(problem, 1, config, cut=chosen)
 

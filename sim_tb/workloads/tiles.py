@@ -161,6 +161,7 @@ def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
         address_bits=config.vault.address_bits,
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
     )
     if name in ITERATIONS:
         coarse, fine = (0, 1) if name == "bp_m" else (1, 0)

@@ -227,6 +227,22 @@ PresetOption = Annotated[
         "--preset", metavar="NAME", help="Named configuration (see vip presets).", is_eager=True
     ),
 ]
+
+
+def instead_of_preset(
+    context: typer.Context, parameter: typer.CallbackParam, value: Path | None
+) -> Path | None:
+    """The callback of ``--config``, a file that the command reads.
+
+    Raises:
+        UserError: ``--preset`` is on the command line, too.
+    """
+    file: Path | None = reading()(context, parameter, value)
+    if file is not None and is_given(context, "preset_name"):
+        raise UserError("--config and --preset can't be combined")
+    return file
+
+
 OutputDirectory = Annotated[
     Path,
     output_option(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import address, file_option, is_given, reading, writing
+from vip.cli.commands.options import address, file_option, instead_of_preset, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
@@ -15,22 +15,11 @@ ProgramArgument = Annotated[
     Path,
     typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()),
 ]
-
-
-def _instead_of_preset(
-    context: typer.Context, parameter: typer.CallbackParam, value: Path | None
-) -> Path | None:
-    if value is not None and is_given(context, "preset_name"):
-        raise UserError("--config and --preset can't be combined")
-    file: Path | None = reading()(context, parameter, value)
-    return file
-
-
 ConfigOption = Annotated[
     Path | None,
     file_option(
         "Configuration as JSON, such as vip.json of vip trim (instead of --preset).",
-        _instead_of_preset,
+        instead_of_preset,
         "--config",
     ),
 ]
