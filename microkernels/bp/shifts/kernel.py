@@ -43,8 +43,7 @@ LANES = (1, 2, 4)
 _ALIGN = 16
 #: Approximate values measured on the timing model: cycles from a load to its first data, for one
 #: engine and for a ring of vaults, and loads that it waits for of each engine beside it; cycles per
-#: update due to line ends; factor for kernels on four
-#: lines in a ring, whose steps have few lines.
+#: update due to line ends; factor for kernels on four lines in a ring, whose steps have few lines.
 _LATENCY, _RING_LATENCY, _OTHERS = 52, 72, 2
 LINE_ENDS, _STEPS = 1.5, 1.3
 #: Maximum shifts whose addresses a kernel on blocks, or on one or two lanes, keeps in registers.
