@@ -200,12 +200,14 @@ class Dense(SumLayer, KernelLayer):
                 len(offsets),
                 step.target.bytes,
             ),
+            fraction=self.fraction,
+            relu=self.relu,
             base=step.engines.address(vault, step.offset),
             source=source,
         )
 
     def program(self, layout: DenseLayout, vault_bits: int) -> Program:
-        return dense_program(layout, fraction=self.fraction, vault_bits=vault_bits)
+        return dense_program(layout, vault_bits=vault_bits)
 
     def vault_weights(self, step: KernelStep, weights: Weights, vault: int) -> Weights:
         assert isinstance(step.plan.part, DensePart)
@@ -216,7 +218,7 @@ class Dense(SumLayer, KernelLayer):
         assert weights is not None
         elements = in_memory(weights.weights, self.bits)
         bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
-        layout.store(memory, elements, bias, relu=self.relu)
+        layout.store(memory, elements, bias)
 
     def store_input(self, step: LayerStep, memory: Writable, images: Elements) -> None:
         assert isinstance(step, KernelStep)

@@ -281,40 +281,32 @@ class Conv(SumLayer, _Filter):
         base: int,
         engines: ChipEngines,
     ) -> ConvLayout | PointLayout:
-        source, pes = sources[0], engines.pes
-        if isinstance(tile, ConvPlan):
-            return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=pes)
-        return PointLayout(
-            shape=tile,
-            fraction=self.fraction,
-            source=source,
+        make = (
+            partial(ConvLayout, plan=tile)
+            if isinstance(tile, ConvPlan)
+            else partial(PointLayout, shape=tile, scratchpad_bytes=engines.scratchpad_bytes)
+        )
+        return make(
+            source=sources[0],
             target=target,
+            fraction=self.fraction,
+            relu=self.relu,
             base=base,
-            sharers=pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
+            sharers=engines.pes,
         )
 
     def program(self, layout: ConvLayout | PointLayout, vault_bits: int) -> Program:
         if isinstance(layout, PointLayout):
             return line_program(layout, vault_bits=vault_bits)
-        # Loads of single pixels take long before a row's first window.
-        return conv_program(
-            layout,
-            fraction=self.fraction,
-            vault_bits=vault_bits,
-            sums_first=layout.plan.column_loads > 1,
-        )
+        return conv_program(layout, vault_bits=vault_bits)
 
     def store(
         self, layout: ConvLayout | PointLayout, memory: Writable, weights: Weights | None
     ) -> None:
         assert weights is not None
-        if isinstance(layout, PointLayout):
-            layout.store(memory, weights.weights, weights.bias, relu=self.relu)
-            return
         elements = in_memory(weights.weights, self.bits)
         bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
-        layout.store(memory, elements, bias, relu=self.relu, fraction=self.fraction)
+        layout.store(memory, elements, bias)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

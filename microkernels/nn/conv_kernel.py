@@ -17,9 +17,10 @@ turn the vector unit executes, for this pixel (age 0) and for earlier ones still
 
 During the first product, the slots that the previous window no longer needs are reloaded, the
 oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
-(before the slots with ``sums_first``). All of a pixel's sums stay in its slot of a ring (thesis
-Figure 6.5 adds a pixel's parts after a ``v.drain`` instead). Partial sums of two pixels that fill a
-column of memory are loaded in the first one's turn, and stored in the turn that stores it.
+(before the slots if these take several loads per column). All of a pixel's sums stay in its slot of
+a ring (thesis Figure 6.5 adds a pixel's parts after a ``v.drain`` instead). Partial sums of two
+pixels that fill a column of memory are loaded in the first one's turn, and stored in the turn that
+stores it.
 
 The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct for any
 timing of the memory:
@@ -47,47 +48,27 @@ from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_layout import ConvLayout, ConvStream
-from .window_shape import MOST_BYTE_FRACTION, check_shifts
+from .window_shape import MOST_BYTE_FRACTION
 
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def conv_program(
-    layout: ConvLayout, *, fraction: int, vault_bits: int | None = None, sums_first: bool = False
-) -> Program:
-    """The program of a convolution.
-
-    Parameters:
-        layout: sizes and addresses.
-        fraction: bits by which sums of products are shifted right
-            (:func:`microkernels.nn.window_shape.check_shifts`).
-        vault_bits: address bits of a vault if the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-        sums_first: load partial sums before the slots of the next windows.
-
-    Raises:
-        KernelError: ``fraction`` is out of range.
-    """
-    check_shifts(fraction, layout.plan.narrow)
+def conv_program(layout: ConvLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a convolution; ``vault_bits`` as for
+    :func:`microkernels.nn.line.line_program`."""
     shape = layout.plan.shape
-    return (
-        _ConvKernel(layout, fraction, vault_bits, sums_first=sums_first)
-        .build()
-        .program(f"conv_{shape.kernel}x{shape.kernel_rows}x{shape.channels}x{shape.filters}.s")
-    )
+    name = f"conv_{shape.kernel}x{shape.kernel_rows}x{shape.channels}x{shape.filters}.s"
+    return _ConvKernel(layout, vault_bits).build().program(name)
 
 
 class _ConvKernel:
-    def __init__(
-        self, layout: ConvLayout, fraction: int, vault_bits: int | None, *, sums_first: bool
-    ) -> None:
-        self.sums_first = sums_first
+    def __init__(self, layout: ConvLayout, vault_bits: int | None) -> None:
         self.plan = plan = layout.plan
         self.layout = layout
         self.vault_bits = vault_bits
         launch = launch_registers(vault_bits)
         self.writer = w = KernelBuilder(*plan.title, launch=launch)
-        self.fraction = fraction
+        self.fraction = layout.fraction
         # The start reads them before it reads words into other registers.
         w.release(*launch)
         reg = w.register
@@ -306,12 +287,13 @@ class _ConvKernel:
 
     def _transfers(self) -> None:
         """Loads and stores: after a product and before the short instructions that follow it, which
-        they would delay otherwise."""
-        if self.sums_first:
+        they would delay otherwise. Loads of single pixels take long before a row's first window."""
+        sums_first = self.plan.column_loads > 1
+        if sums_first:
             self._load_earlier()
         self.stream.load()
         self._store(-1, "sums of the oldest")
-        if not self.sums_first:
+        if not sums_first:
             self._load_earlier()
 
     def _load_earlier(self) -> None:

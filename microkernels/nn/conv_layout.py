@@ -28,7 +28,14 @@ import numpy as np
 from microkernels.common.builder import WORD_BYTES, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    LOWEST,
+    Elements,
+    check_elements,
+    check_fraction,
+)
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
 
@@ -47,6 +54,8 @@ class ConvLayout(BlockLayout):
         plan: partition of the layer.
         source: the image; its padding is at least that of the layer.
         target: the output.
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
         base: start of weights, biases and the parameter block; a multiple of 32.
         sharers: engines that share the layer, at least 1.
         images: that it computes, at least 1; ``source`` and ``target`` are the first one's maps.
@@ -59,6 +68,8 @@ class ConvLayout(BlockLayout):
     plan: ConvPlan
     source: FeatureMap
     target: FeatureMap
+    fraction: int
+    relu: bool = True
     sharers: int = 1
     images: int = 1
     steps: tuple[int, int] = (0, 0)
@@ -83,6 +94,7 @@ class ConvLayout(BlockLayout):
     def __post_init__(self) -> None:
         super().__post_init__()
         CHECK.at_least("sharers", self.sharers, 1)
+        check_fraction(self.fraction)
         shape = self.plan.shape
         self.source.check_size("source", shape.width, shape.height, shape.channels)
         outputs = self.plan.out_channels
@@ -188,16 +200,12 @@ class ConvLayout(BlockLayout):
         )
         return self.weights + before * self.plan.slices * self.plan.pass_bytes
 
-    def store(
-        self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool, fraction: int = 0
-    ) -> None:
+    def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
         """Write everything except the image to ``memory``.
 
         Parameters:
             weights: filters x kernel (down) x kernel (across) x channels of a group, as elements.
             bias: one element per filter.
-            relu: negative outputs become 0.
-            fraction: the program's, for outputs of bytes.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
@@ -226,10 +234,10 @@ class ConvLayout(BlockLayout):
         of_pixels = np.tile(np.pad(bias, (0, padding))[members], plan.sums_together)
         biases[:, : of_pixels.shape[1]] = of_pixels
         memory.write(self.bias, biases.tobytes())
-        thresholds = [LOWEST, 0 if relu else LOWEST]
+        thresholds = [LOWEST, 0 if self.relu else LOWEST]
         if plan.narrow is not None:
             # Products with these are shifted right by the fraction, or by 0.
-            fraction = fraction if fraction <= MOST_BYTE_FRACTION else 0
+            fraction = self.fraction if self.fraction <= MOST_BYTE_FRACTION else 0
             thresholds += [1 << fraction + plan.byte_shift, 1 << fraction + 8]
         memory.write(self.thresholds, np.array(thresholds, ELEMENT).tobytes())
         memory.write(self.parameters, self.block(self.parameters))

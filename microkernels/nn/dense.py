@@ -73,6 +73,8 @@ class DenseLayout(BlockLayout):
     Attributes:
         plan: partition of the layer.
         target: the outputs: vectors (:func:`microkernels.common.feature_map.vectors`).
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
         base: first address of all other data; a multiple of 32.
         source: the inputs, elsewhere in memory; None: they follow the biases.
 
@@ -82,10 +84,13 @@ class DenseLayout(BlockLayout):
 
     plan: DensePlan
     target: FeatureMap
+    fraction: int
+    relu: bool = True
     source: FeatureMap | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_fraction(self.fraction)
         plan = self.plan
         for name, row, length in (
             ("target", self.target, plan.output_elements),
@@ -143,14 +148,13 @@ class DenseLayout(BlockLayout):
         blocks = plan.groups * plan.chunks * plan.blocks * plan.sharers
         return round_up(self.weights(0) + blocks * plan.block_bytes, COLUMN_BYTES)
 
-    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
+    def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
         """Write everything except inputs and other segments' sums to ``memory``.
 
         Parameters:
             weights: outputs x inputs elements.
             bias: one element per output; for outputs of bytes, that of
                 :func:`microkernels.nn.window_shape.rounding_bias`.
-            relu: negative outputs become 0.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
@@ -159,7 +163,7 @@ class DenseLayout(BlockLayout):
         plan = self.plan
         weights = check_elements("weights", weights, (plan.outputs, plan.inputs))
         bias = check_elements("bias", bias, (plan.outputs,))
-        limits = [0 if relu else LOWEST]
+        limits = [0 if self.relu else LOWEST]
         if plan.narrow is not None:
             limits += [1 << MOST_NARROW - plan.narrow, 1 << MOST_NARROW]
         memory.write(self.limits, np.array(limits, ELEMENT).tobytes())
@@ -185,33 +189,19 @@ class DenseLayout(BlockLayout):
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def dense_program(layout: DenseLayout, *, fraction: int, vault_bits: int | None = None) -> Program:
-    """The program of a vault's part of a fully connected layer.
-
-    Parameters:
-        layout: sizes and addresses.
-        fraction: bits by which sums of products are shifted right, 0..15.
-        vault_bits: address bits of a vault if the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-
-    Raises:
-        KernelError: ``fraction`` is out of range.
-    """
-    check_fraction(fraction)
+def dense_program(layout: DenseLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a vault's part of a fully connected layer; ``vault_bits`` as for
+    :func:`microkernels.nn.line.line_program`."""
     plan = layout.plan
-    return (
-        _DenseKernel(layout, fraction, vault_bits)
-        .build()
-        .program(f"dense_{plan.inputs}x{plan.outputs}x{plan.batch}.s")
-    )
+    name = f"dense_{plan.inputs}x{plan.outputs}x{plan.batch}.s"
+    return _DenseKernel(layout, vault_bits).build().program(name)
 
 
 class _DenseKernel:
-    def __init__(self, layout: DenseLayout, fraction: int, vault_bits: int | None) -> None:
+    def __init__(self, layout: DenseLayout, vault_bits: int | None) -> None:
         self.plan = plan = layout.plan
         self.layout = layout
         self.vault_bits = vault_bits
-        self.fraction = fraction
         self.batch = plan.batch
         self.writer = w = KernelBuilder(
             f"Fully connected: {plan.inputs} inputs, {plan.outputs} outputs, batch "
@@ -335,7 +325,7 @@ class _DenseKernel:
         self._find_output(self.at[1], self.layout.bias)
         w.load(self.at[0], self.at[1], self.count, note="biases")
         self._clear()
-        w.op("li", self.at[0], self.fraction)
+        w.op("li", self.at[0], self.layout.fraction)
         w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
         w.op("li", self.made, plan.products)

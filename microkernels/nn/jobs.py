@@ -84,24 +84,20 @@ def conv_job(
     bias: Elements,
     *,
     fraction: int,
-    relu: bool = True,
-    sums_first: bool = False,
     **options: Any,
 ) -> KernelJob:
     """A convolution.
 
     Parameters:
-        image, weights, bias, fraction, relu: see :func:`microkernels.nn.window_shape.convolve`,
-            with ``pairs`` :func:`microkernels.nn.window_shape.convolve_bytes`.
-        sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
+        image, weights, bias, fraction: see :func:`microkernels.nn.window_shape.convolve`, with
+            ``pairs`` :func:`microkernels.nn.window_shape.convolve_bytes`.
         options: of :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    layout = conv_layout(shape, **options)
+    layout = conv_layout(shape, fraction=fraction, **options)
     pairs, narrow = layout.plan.pairs, layout.plan.narrow
-    program = conv_program(layout, fraction=fraction, sums_first=sums_first)
     model = convolve_bytes if pairs else convolve
     golden = Golden(
         lambda: model(
@@ -112,7 +108,7 @@ def conv_job(
             depth=layout.plan.depth,
             joined=layout.plan.joined,
             fraction=fraction,
-            relu=relu,
+            relu=layout.relu,
             narrow=narrow,
         )
     )
@@ -122,7 +118,7 @@ def conv_job(
         if pairs:
             elements = (pair_bytes(image), pair_bytes(weights))
         layout.source.store(memory, elements[0])
-        layout.store(memory, elements[1], biases, relu=relu, fraction=fraction)
+        layout.store(memory, elements[1], biases)
 
     def outputs(memory: Readable) -> Elements:
         elements = layout.target.load(memory)
@@ -131,7 +127,7 @@ def conv_job(
     return layer_job(
         "convolution of bytes" if pairs else "convolution",
         layout,
-        program,
+        conv_program(layout),
         prepare=prepare,
         outputs=outputs,
         golden=golden,
@@ -143,6 +139,8 @@ def conv_job(
 def conv_layout(
     shape: ConvShape,
     *,
+    fraction: int = 0,
+    relu: bool = True,
     depth: int | None = None,
     filters: int | None = None,
     out_depth: int | None = None,
@@ -158,6 +156,7 @@ def conv_layout(
     """A convolution's layout, whose image starts at ``base`` and is followed by everything else.
 
     Parameters:
+        fraction, relu: as for :class:`microkernels.nn.conv_layout.ConvLayout`.
         depth: elements of a pixel per slice of the image; None: the fastest.
         filters: at once; None: the fastest.
         out_depth: filters whose outputs form a slice of the output; even for outputs of bytes.
@@ -215,6 +214,8 @@ def conv_layout(
         plan=plan,
         source=source,
         target=target,
+        fraction=fraction,
+        relu=relu,
         base=round_up(target.end, ROW_BYTES),
         sharers=sharers,
     )
@@ -344,7 +345,13 @@ def dense_job(
         scratchpad_bytes=scratchpad_bytes,
     )
     target = vectors(base, plan.output_elements, len(inputs))
-    layout = DenseLayout(plan=plan, target=target, base=round_up(target.end, ROW_BYTES))
+    layout = DenseLayout(
+        plan=plan,
+        target=target,
+        fraction=fraction,
+        relu=relu,
+        base=round_up(target.end, ROW_BYTES),
+    )
 
     def model() -> Elements:
         sums = partial_sums(plan.chunk * packed(bits), inputs, weights, fraction=fraction)
@@ -355,7 +362,7 @@ def dense_job(
         elements = (weights, inputs)
         if pairs:
             elements = (pair_bytes(weights), pair_bytes(inputs))
-        layout.store(memory, elements[0], rounding_bias(bias, units, narrow), relu=relu)
+        layout.store(memory, elements[0], rounding_bias(bias, units, narrow))
         layout.inputs.store(memory, elements[1][np.newaxis])
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment[np.newaxis])
@@ -367,7 +374,7 @@ def dense_job(
     return layer_job(
         "fully connected of bytes" if pairs else "fully connected",
         layout,
-        dense_program(layout, fraction=fraction),
+        dense_program(layout),
         prepare=prepare,
         outputs=outputs,
         golden=Golden(model),

@@ -101,6 +101,7 @@ class PointLayout(LineLayout):
     Attributes:
         shape: of the layer.
         fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, or as of
@@ -109,6 +110,7 @@ class PointLayout(LineLayout):
 
     shape: ConvShape
     fraction: int
+    relu: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,12 +158,11 @@ class PointLayout(LineLayout):
     def end(self) -> int:
         return self.constants + round_up(self.scratchpad["outputs0"], COLUMN_BYTES)
 
-    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
+    def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
         """Write everything except the maps to ``memory``.
 
         Parameters:
             weights: filters x 1 x 1 x channels elements. bias: one element per filter.
-            relu: negative outputs become 0.
 
         Raises:
             isa.image.ImageError: the layout is outside the memory.
@@ -170,7 +171,7 @@ class PointLayout(LineLayout):
         for name, values in (
             ("weights", weights),
             ("biases", np.tile(bias, self.pixels)),
-            ("threshold", np.array([0 if relu else LOWEST])),
+            ("threshold", np.array([0 if self.relu else LOWEST])),
         ):
             first, data = self.scratchpad[name], values.astype(ELEMENT).tobytes()
             constants[first : first + len(data)] = data

@@ -22,7 +22,7 @@ INSTRUCTIONS = STANDARD | {"m.v.dot.add[16]"}
 def data(shape: ConvShape, seed: int, limit: int = 128) -> tuple[Elements, Elements, Elements]:
     random = np.random.default_rng(seed)
     image = random.integers(-limit, limit, (shape.height, shape.width, shape.channels))
-    size = (shape.filters, shape.down, shape.kernel, shape.channels)
+    size = (shape.filters, shape.kernel_rows, shape.kernel, shape.channels)
     weights = random.integers(-limit, limit, size)
     return image, weights, random.integers(-2000, 2000, shape.filters)
 
@@ -197,7 +197,7 @@ def test_sums_of_several_slices_become_bytes(
     sharers=st.integers(1, 4),
     narrow=st.sampled_from([0, 3, 8]),
     relu=st.booleans(),
-    sums_first=st.booleans(),
+    gap_down=st.integers(1, 2),
 )
 def test_sums_of_two_pixels_together(
     width: int,
@@ -208,12 +208,17 @@ def test_sums_of_two_pixels_together(
     sharers: int,
     narrow: int,
     relu: bool,
-    sums_first: bool,
+    gap_down: int,
 ) -> None:
     shape = ConvShape(
-        width=width, height=height, channels=10 * slices - seed % 9, filters=8 * groups, kernel=2
+        width=width,
+        height=height + gap_down - 1,
+        channels=10 * slices - seed % 9,
+        filters=8 * groups,
+        kernel=2,
+        dilation_down=gap_down,
     )
-    numbers = {"fraction": 3 + seed % 8, "narrow": narrow, "relu": relu, "sums_first": sums_first}
+    numbers = {"fraction": 3 + seed % 8, "narrow": narrow, "relu": relu}
     more = {"depth": 5, "filters": 8, "reuse": bool(seed % 2), "sharers": sharers}
     plan = conv_layout(shape, pairs=True, narrow=narrow, **more).plan  # type: ignore[arg-type]
     assert plan.sums_together == 2

@@ -153,10 +153,14 @@ def test_data_that_do_not_fit() -> None:
 def test_vectors_that_do_not_fit() -> None:
     plan = plan_dense(inputs=24, outputs=9)
     with pytest.raises(KernelError, match=r"target must be 1 x 1 x 9 .*not 1 x 1 x 8"):
-        DenseLayout(plan=plan, target=vectors(64, 8, 1), base=128)
+        DenseLayout(plan=plan, target=vectors(64, 8, 1), fraction=4, base=128)
     with pytest.raises(KernelError, match="source must have one slice, not 2"):
         DenseLayout(
-            plan=plan, target=vectors(64, 9, 1), base=128, source=vectors(256, 24, 1, pitch=46)
+            plan=plan,
+            target=vectors(64, 9, 1),
+            fraction=4,
+            base=128,
+            source=vectors(256, 24, 1, pitch=46),
         )
 
 

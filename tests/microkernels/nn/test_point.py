@@ -40,6 +40,7 @@ def job_of(
     layout = PointLayout(
         shape=shape,
         fraction=6,
+        relu=relu,
         source=source,
         target=target,
         base=base,
@@ -52,7 +53,7 @@ def job_of(
 
     def prepare(memory) -> None:
         source.store(memory, image)
-        layout.store(memory, weights, bias, relu=relu)
+        layout.store(memory, weights, bias)
 
     options = {"depth": shape.channels, "joined": True, "fraction": 6, "relu": relu}
     return layer_job(

@@ -119,22 +119,29 @@ def test_layers_are_exact_on_any_memory(job: KernelJob, simulation: PeSimulation
         assert outcome.differing == 0
 
 
-@pytest.mark.parametrize("sums_first", [True, False])
 @pytest.mark.parametrize("more", [-1, 0, 1])
-@pytest.mark.parametrize(("kernel", "depth", "parts"), [(1, 4, 1), (3, 32, 3)])
+@pytest.mark.parametrize(
+    ("kernel", "gap", "depth", "parts"), [(1, 1, 4, 1), (2, 2, 16, 1), (3, 1, 32, 3), (3, 2, 32, 3)]
+)
 def test_passes_about_as_long_as_the_pipeline(
-    kernel: int, depth: int, parts: int, more: int, sums_first: bool, simulation: PeSimulation
+    kernel: int, gap: int, depth: int, parts: int, more: int, simulation: PeSimulation
 ) -> None:
     """Partial sums are stored before they are loaded: three slices, two groups of filters, and
-    about as many pixels as the pipeline holds."""
+    about as many pixels as the pipeline holds. With gaps in columns they are loaded first."""
 
     def shape(pixels: int) -> ConvShape:
-        width = pixels + kernel - 1
-        return ConvShape(width=width, height=kernel, channels=3 * depth, filters=2, kernel=kernel)
+        return ConvShape(
+            width=pixels + kernel - 1,
+            height=(kernel - 1) * gap + 1,
+            channels=3 * depth,
+            filters=2,
+            kernel=kernel,
+            dilation_down=gap,
+        )
 
     plan = plan_conv(shape(1), depth=depth, out_depth=1)
     assert (plan.slices, plan.groups, plan.parts) == (3, 2, parts)
-    job = conv(shape(plan.pixels + more), depth=depth, out_depth=1, sums_first=sums_first)
+    job = conv(shape(plan.pixels + more), depth=depth, out_depth=1)
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
         assert run_work(job, simulation, memory=memory).differing == 0
 
