@@ -245,8 +245,8 @@ def _cycles() -> dict[str, float]:
     }
     counted = (end + _REST, end + _REST + _HALTED)
     pj["halted"], _ = spent(replace(run, signals=signals, running=counted))
-    for state, pairs in (("products", False), ("products_of_bytes", True)):
-        job = _layer(pairs)
+    for state, bits in (("products", 16), ("products_of_bytes", 8)):
+        job = _layer(bits)
         (result,) = exact(run_on(job, config), job.name).results.values()
         busy = result.engine.counters["VECTOR_BUSY"]
         mean, cycles = spent(record_job(job, config, {}))
@@ -254,8 +254,8 @@ def _cycles() -> dict[str, float]:
     return {state: pj[state] for state in STATES}
 
 
-def _layer(pairs: bool) -> KernelJob:
-    """A convolution of 3 x 3 on values as after ReLU, half of them 0; ``pairs``: in bytes."""
+def _layer(bits: int) -> KernelJob:
+    """A convolution of 3 x 3 on values as after ReLU, half of them 0, in ``bits``."""
     side, channels, filters = _LAYER
     shape = ConvShape(
         width=side, height=side, channels=channels, filters=filters, kernel=3, padding=1
@@ -264,7 +264,7 @@ def _layer(pairs: bool) -> KernelJob:
     image = np.clip(random.normal(0, 40, (side, side, channels)), 0, 127).astype(int)
     weights = np.clip(random.normal(0, 12, (filters, 3, 3, channels)), -128, 127).astype(int)
     bias = random.integers(-1000, 1000, filters)
-    return conv_job(shape, image, weights, bias, fraction=4, sharers=1, pairs=pairs)
+    return conv_job(shape, image, weights, bias, fraction=4, sharers=1, bits=bits)
 
 
 @experiment(presets=tuple(PRESETS), tools=SYNTHESIS, minutes=40)

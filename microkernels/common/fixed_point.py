@@ -109,10 +109,10 @@ def packed(bits: int) -> int:
     return ELEMENT_BYTES // NUMBERS[bits].itemsize
 
 
-def unpack(elements: Elements, bits: int) -> Elements:
-    """The numbers of elements: ... x channels to ... x as many numbers. They share memory if the
-    elements are contiguous."""
-    return np.ascontiguousarray(elements, ELEMENT).view(NUMBERS[bits])
+def unpack(elements: Elements, bits: int, channels: int | None = None) -> Elements:
+    """The numbers of elements, for the first ``channels`` channels, or all. They share memory if
+    the elements are contiguous."""
+    return np.ascontiguousarray(elements, ELEMENT).view(NUMBERS[bits])[..., :channels]
 
 
 def lowest_element(bits: int) -> int:
@@ -155,6 +155,19 @@ def check_elements(
             f"{elements.max()}"
         )
     return elements.astype(dtype)
+
+
+def pack(numbers: Elements, bits: int) -> Elements:
+    """Numbers of maps, ... x channels, as elements: bytes in pairs, the last one with 0.
+
+    Raises:
+        KernelError: values beyond 8 bits that should be bytes.
+    """
+    if NUMBERS[bits] is ELEMENT:
+        return numbers
+    elements = check_elements("bytes", numbers, np.shape(numbers), BYTE)
+    elements = np.pad(elements, [(0, 0)] * (elements.ndim - 1) + [(0, elements.shape[-1] % 2)])
+    return np.ascontiguousarray(elements).view(ELEMENT)
 
 
 def _wide(first: Elements, second: Elements) -> type[np.signedinteger[Any]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up, vectors
-from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, packed
+from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, Reals, pack, packed
 from microkernels.common.memory import Writable
 from microkernels.nn.dense import DenseLayout, dense_program
 from microkernels.nn.dense_plan import dense, partial_sums, plan_dense
@@ -26,7 +26,7 @@ from .layer import (
     LayerPlan,
     LayerStep,
 )
-from .maps import BYTE_BITS, MapSize, StoredMaps, in_memory
+from .maps import MapSize, StoredMaps
 from .moves import Move, from_all, moves_of
 from .parameters import RealParameters, Weights
 
@@ -171,7 +171,7 @@ class Dense(SumLayer, KernelLayer):
             outputs=plan.tile.channels * self.packed,
             batch=work.batch,
             sharers=work.engines.pes,
-            pairs=self.bits == BYTE_BITS,
+            bits=self.bits,
             narrow=self.narrow,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
@@ -216,7 +216,7 @@ class Dense(SumLayer, KernelLayer):
 
     def store(self, layout: DenseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        elements = in_memory(weights.weights, self.bits)
+        elements = pack(weights.weights, self.bits)
         bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
         layout.store(memory, elements, bias)
 

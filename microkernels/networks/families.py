@@ -21,6 +21,8 @@ from microkernels.common.fixed_point import (
     Reals,
     as_elements,
     check_fraction,
+    pack,
+    unpack,
 )
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
@@ -36,8 +38,6 @@ from .maps import (
     Pads,
     Size2,
     Windows,
-    from_memory,
-    in_memory,
     inside,
     pads,
     size2,
@@ -368,9 +368,9 @@ class PixelLayer(MapLayer):
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         shape, channels = self.shape(plan.input), sources[0].shape[-1]
-        stored = [in_memory(maps, self.bits) for maps in sources]
+        stored = [pack(maps, self.bits) for maps in sources]
         outputs = [type(self).golden(shape, *maps) for maps in zip(*stored, strict=True)]
-        return from_memory(np.stack(outputs), self.bits, channels)
+        return unpack(np.stack(outputs), self.bits, channels)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return same_size(sources)

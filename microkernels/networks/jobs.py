@@ -13,7 +13,15 @@ from isa.program import Declared, Span
 from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT, LOWEST, NUMBERS, Elements, check_elements
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    LOWEST,
+    NUMBERS,
+    Elements,
+    check_elements,
+    pack,
+    unpack,
+)
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
@@ -21,7 +29,7 @@ from support.checks import shown
 from support.errors import counted
 
 from .layer import ChipWork, LayerPlan, LayerStep
-from .maps import StoredMaps, from_memory, in_memory
+from .maps import StoredMaps
 from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
 from .network import INPUT, Layer, LayerInput, Network, named
 from .parameters import Weights
@@ -367,8 +375,8 @@ class NetworkLayout:
         layers, by name."""
         bits = self.plan.network.bits
         for name, values in (further or {}).items():
-            self.outputs[name].store(memory, in_memory(values, bits[name]))
-        elements = in_memory(images, bits[INPUT])
+            self.outputs[name].store(memory, pack(values, bits[name]))
+        elements = pack(images, bits[INPUT])
         for use in self.plan.network.users(INPUT):
             if use in self.inputs:
                 self.inputs[use].store(memory, elements)
@@ -381,7 +389,7 @@ class NetworkLayout:
         """The batch x height x width x channels numbers that a layer has written to ``memory``."""
         network = self.plan.network
         elements = self.outputs[name].load(memory)
-        return from_memory(elements, network.bits[name], network.sizes[name].channels)
+        return unpack(elements, network.bits[name], network.sizes[name].channels)
 
 
 def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:

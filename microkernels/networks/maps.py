@@ -14,9 +14,8 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap, PartMap
-from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, packed, unpack
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, packed
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.window_shape import pair_bytes
 from microkernels.runtime.ring import ChipEngines
 
 #: Bits of the numbers in maps of bytes.
@@ -276,16 +275,6 @@ def cuts(uncut: MapCut, vaults: int, batch: int) -> tuple[MapCut, ...]:
         for rows in range(1, min(vaults // images // columns, height) + 1)
         for parts in range(1, min(vaults // images // columns // rows, uncut.slices) + 1)
     )
-
-
-def in_memory(numbers: Elements, bits: int) -> Elements:
-    """Numbers of maps, ... x channels, as elements."""
-    return numbers if bits > BYTE_BITS else pair_bytes(numbers)
-
-
-def from_memory(elements: Elements, bits: int, channels: int) -> Elements:
-    """The reverse of :func:`in_memory`."""
-    return unpack(elements, bits)[..., :channels]
 
 
 @dataclass(frozen=True, kw_only=True)

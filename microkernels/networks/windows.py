@@ -17,7 +17,9 @@ from microkernels.common.fixed_point import (
     Elements,
     Reals,
     lowest_element,
+    pack,
     packed,
+    unpack,
 )
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
@@ -34,7 +36,6 @@ from microkernels.nn.window_shape import (
     ConvShape,
     PoolShape,
     convolve,
-    convolve_bytes,
     pool,
     rounding_bias,
 )
@@ -42,7 +43,7 @@ from microkernels.runtime.ring import ChipEngines
 
 from .families import SumLayer, WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
-from .maps import BYTE_BITS, MapSize, Size2, Windows, from_memory, in_memory, size2
+from .maps import BYTE_BITS, MapSize, Size2, Windows, size2
 from .parameters import Peaks, RealParameters, Weights
 
 #: Maximum words of a program per column of a convolution's window.
@@ -170,7 +171,7 @@ class Conv(SumLayer, _Filter):
             out_depth=min(round_up(shape.filters, self.packed), out_depth * self.packed),
             strips=strips,
             reuse=True,
-            pairs=self.bits == BYTE_BITS,
+            bits=self.bits,
             narrow=self.narrow,
             sharers=engines.pes,
             images=images,
@@ -304,7 +305,7 @@ class Conv(SumLayer, _Filter):
         self, layout: ConvLayout | PointLayout, memory: Writable, weights: Weights | None
     ) -> None:
         assert weights is not None
-        elements = in_memory(weights.weights, self.bits)
+        elements = pack(weights.weights, self.bits)
         bias = rounding_bias(weights.bias, len(weights.bias), self.narrow)
         layout.store(memory, elements, bias)
 
@@ -317,7 +318,7 @@ class Conv(SumLayer, _Filter):
             self.shape(plan.input), channels=sources[0].shape[-1], inner=weights.weights.shape[-1]
         )
         model = partial(
-            convolve_bytes if self.bits == BYTE_BITS else convolve,
+            convolve,
             shape,
             weights=weights.weights,
             bias=weights.bias,
@@ -326,6 +327,7 @@ class Conv(SumLayer, _Filter):
             fraction=self.fraction,
             relu=self.relu,
             narrow=self.narrow,
+            bits=self.bits,
         )
         return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 
@@ -408,8 +410,8 @@ class Depthwise(_Filter):
 
     def _in_memory(self, weights: Weights) -> tuple[Elements, Elements]:
         """Weights and biases as elements."""
-        by_channel = in_memory(weights.weights.transpose(1, 2, 0), self.bits)
-        return by_channel.transpose(2, 0, 1), in_memory(weights.bias, self.bits)
+        by_channel = pack(weights.weights.transpose(1, 2, 0), self.bits)
+        return by_channel.transpose(2, 0, 1), pack(weights.bias, self.bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -417,9 +419,9 @@ class Depthwise(_Filter):
         assert weights is not None
         shape, channels = self.shape(plan.input), sources[0].shape[-1]
         elements = self._in_memory(weights)
-        images = surrounded(in_memory(sources[0], self.bits), self.sides, 0)
+        images = surrounded(pack(sources[0], self.bits), self.sides, 0)
         outputs = np.stack([depthwise(shape, image, *elements) for image in images])
-        return from_memory(outputs, self.bits, channels)
+        return unpack(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, inner=None)
@@ -501,9 +503,9 @@ class Pool(WindowLayer):
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
     ) -> Elements:
         shape, channels = self.shape(plan.input), sources[0].shape[-1]
-        images = surrounded(in_memory(sources[0], self.bits), self.sides, self._around)
+        images = surrounded(pack(sources[0], self.bits), self.sides, self._around)
         outputs = np.stack([pool(shape, image[np.newaxis]) for image in images])
-        return from_memory(outputs, self.bits, channels)
+        return unpack(outputs, self.bits, channels)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         (values,) = sources

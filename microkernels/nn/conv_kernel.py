@@ -321,7 +321,7 @@ class _ConvKernel:
             w.offset(result, self.result[0], part * plan.group_bytes)
             w.op("li", weights, part * plan.part_pitch)
         w.op("set.vl", self.length)
-        product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+        product = "m.v.dot.add" if plan.bits < 16 else "m.v.mul.add"
         w.vector(product, result, weights, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:

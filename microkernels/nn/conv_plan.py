@@ -115,8 +115,8 @@ class ConvPlan:
         strips: windows are contiguous in memory (:mod:`microkernels.common.feature_map`).
         slots: in the input ring.
         filled: elements after each column, whose weights are 0.
-        pairs: an element of image and weights is a pair of bytes, for two channels
-            (:mod:`microkernels.nn.window_shape`); ``shape`` and ``depth`` count elements.
+        bits: of the numbers of image and weights, 16 or 8 (:mod:`microkernels.nn.window_shape`);
+            ``shape`` and ``depth`` count elements.
         narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
             outputs are sums.
     """
@@ -130,7 +130,7 @@ class ConvPlan:
     strips: bool
     slots: int
     filled: int = 0
-    pairs: bool = False
+    bits: int = 16
     narrow: int | None = None
 
     @property

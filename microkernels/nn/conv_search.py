@@ -8,7 +8,7 @@ from isa.table import MAX_MR, MAX_VL
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import even_parts, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.fixed_point import ELEMENT_BYTES, NUMBERS
 from support.errors import counted
 
 from .conv_plan import SHARERS, SHORT_COST, ConvPlan, slots_apart
@@ -86,7 +86,7 @@ def plan_conv(
     filters: int | None = None,
     strips: bool = False,
     reuse: bool = False,
-    pairs: bool = False,
+    bits: int = 16,
     narrow: int | None = None,
     sharers: int = 1,
     images: int = 1,
@@ -102,7 +102,7 @@ def plan_conv(
         strips: the input is in strips (:mod:`microkernels.common.feature_map`).
         reuse: one-part windows also share columns where they can: about half as many columns are
             read, in as many cycles.
-        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
+        bits, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8.
         sharers: engines that share the layer, at least 1.
         images: that the layer computes, at least 1.
         scratchpad_bytes: size of the scratchpad.
@@ -113,6 +113,7 @@ def plan_conv(
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)
     CHECK.at_least("sharers", sharers, 1)
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
     rows, inner = shape.kernel_rows, shape.group_channels
     column = rows * depth
     if column > MAX_VL:
@@ -152,7 +153,7 @@ def plan_conv(
             strips=strips,
             slots=0,
             filled=filled,
-            pairs=pairs,
+            bits=bits,
             narrow=narrow,
         )
         # Those whose weights do not fit need no plan.
@@ -185,7 +186,7 @@ def best_depth(
     shape: ConvShape,
     *,
     out_depth: int,
-    pairs: bool = False,
+    bits: int = 16,
     narrow: int | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> int:
@@ -211,7 +212,7 @@ def best_depth(
                 shape,
                 depth=depth,
                 out_depth=out_depth,
-                pairs=pairs,
+                bits=bits,
                 narrow=narrow,
                 scratchpad_bytes=scratchpad_bytes,
             )

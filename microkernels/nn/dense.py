@@ -366,7 +366,7 @@ class _DenseKernel:
             (total, plan.group_bytes),
         ):
             w.op("set.vl", self.chunk)
-            multiply = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+            multiply = "m.v.dot.add" if plan.bits < 16 else "m.v.mul.add"
             w.vector(multiply, product, self.use, chunk, note="product")
             w.op("set.vl", self.block)
             if not plan.spaced:

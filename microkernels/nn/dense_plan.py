@@ -36,6 +36,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
+    NUMBERS,
     Elements,
     add,
     check_elements,
@@ -129,7 +130,7 @@ class DensePlan:
         block: outputs per block, at most 256.
         blocks: per row group.
         slots: blocks in the ring of weights.
-        pairs: inputs and weights are bytes, two per element.
+        bits: of the numbers of inputs and weights, 16 or 8.
         narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
             outputs are sums.
     """
@@ -143,7 +144,7 @@ class DensePlan:
     block: int
     blocks: int
     slots: int
-    pairs: bool = False
+    bits: int = 16
     narrow: int | None = None
 
     @property
@@ -271,7 +272,7 @@ def plan_dense(
     segments: int = 1,
     sharers: int = 1,
     chunk: int | None = None,
-    pairs: bool = False,
+    bits: int = 16,
     narrow: int | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> DensePlan:
@@ -282,7 +283,7 @@ def plan_dense(
         segments: partial sums per output, 1..64.
         sharers: engines per vault, at least 1.
         chunk: inputs per chunk, 1..256; None: choose automatically.
-        pairs, narrow: as for :class:`DensePlan`; ``narrow`` is 0..8.
+        bits, narrow: as for :class:`DensePlan`; ``narrow`` is 0..8.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -292,6 +293,7 @@ def plan_dense(
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
     CHECK.at_least("sharers", sharers, 1)
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
     for name, value in (("inputs", inputs), ("outputs", outputs), ("batch", batch)):
         CHECK.at_least(name, value, 1)
     chunk = _chunk_of(inputs, batch, chunk, scratchpad_bytes)
@@ -315,7 +317,7 @@ def plan_dense(
         block=1,
         blocks=group,
         slots=0,
-        pairs=pairs,
+        bits=bits,
         narrow=narrow,
     )
     plans = _with_rings(ringless, scratchpad_bytes)

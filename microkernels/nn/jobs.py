@@ -15,7 +15,7 @@ from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up, vectors
-from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, packed
+from microkernels.common.fixed_point import NUMBERS, Elements, check_elements, pack, packed, unpack
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ONE_ENGINE, ChipEngines
@@ -34,12 +34,9 @@ from .window_shape import (
     ConvShape,
     PoolShape,
     convolve,
-    convolve_bytes,
     outputs_per_element,
-    pair_bytes,
     pool,
     rounding_bias,
-    split_pairs,
 )
 
 #: Default channels per slice of a map.
@@ -89,18 +86,16 @@ def conv_job(
     """A convolution.
 
     Parameters:
-        image, weights, bias, fraction: see :func:`microkernels.nn.window_shape.convolve`, with
-            ``pairs`` :func:`microkernels.nn.window_shape.convolve_bytes`.
+        image, weights, bias, fraction: see :func:`microkernels.nn.window_shape.convolve`.
         options: of :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
     layout = conv_layout(shape, fraction=fraction, **options)
-    pairs, narrow = layout.plan.pairs, layout.plan.narrow
-    model = convolve_bytes if pairs else convolve
+    bits, narrow = layout.plan.bits, layout.plan.narrow
     golden = Golden(
-        lambda: model(
+        lambda: convolve(
             shape,
             image,
             weights,
@@ -110,22 +105,20 @@ def conv_job(
             fraction=fraction,
             relu=layout.relu,
             narrow=narrow,
+            bits=bits,
         )
     )
 
     def prepare(memory: Writable) -> None:
-        elements, biases = (image, weights), rounding_bias(bias, shape.filters, narrow)
-        if pairs:
-            elements = (pair_bytes(image), pair_bytes(weights))
-        layout.source.store(memory, elements[0])
-        layout.store(memory, elements[1], biases)
+        layout.source.store(memory, pack(image, bits))
+        layout.store(memory, pack(weights, bits), rounding_bias(bias, shape.filters, narrow))
 
     def outputs(memory: Readable) -> Elements:
         elements = layout.target.load(memory)
-        return elements if narrow is None else split_pairs(elements, shape.filters)
+        return elements if narrow is None else unpack(elements, 8, shape.filters)
 
     return layer_job(
-        "convolution of bytes" if pairs else "convolution",
+        "convolution of bytes" if bits < 16 else "convolution",
         layout,
         conv_program(layout),
         prepare=prepare,
@@ -147,7 +140,7 @@ def conv_layout(
     out_padding: int = 0,
     strips: bool = False,
     reuse: bool = False,
-    pairs: bool = False,
+    bits: int = 16,
     narrow: int | None = None,
     sharers: int = 1,
     base: int = 0,
@@ -164,7 +157,8 @@ def conv_layout(
         out_padding: padding of the output.
         strips: the image is stored in strips (:mod:`microkernels.common.feature_map`).
         reuse: see :func:`microkernels.nn.conv_search.plan_conv`.
-        pairs: of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
+        bits: of the numbers of image and weights, counted by ``shape``; for 8 engines need
+            ``m.v.dot.add``.
         narrow: bits by which sums are shifted to become bytes; None: the outputs
             are sums.
         sharers: number of engines. base: first address of the job's memory; a multiple of 32.
@@ -173,8 +167,8 @@ def conv_layout(
     Raises:
         KernelError: a shape that does not fit.
     """
-    if pairs:
-        shape = replace(shape, channels=-(-shape.channels // 2))
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
+    shape = replace(shape, channels=-(-shape.channels // packed(bits)))
     per_element = outputs_per_element(narrow)
     if out_depth is None:
         out_depth = min(round_up(shape.filters, per_element), DEFAULT_OUT_DEPTH)
@@ -182,7 +176,7 @@ def conv_layout(
         depth = best_depth(
             shape,
             out_depth=out_depth,
-            pairs=pairs,
+            bits=bits,
             narrow=narrow,
             scratchpad_bytes=scratchpad_bytes,
         )
@@ -193,7 +187,7 @@ def conv_layout(
         filters=filters,
         strips=strips,
         reuse=reuse,
-        pairs=pairs,
+        bits=bits,
         narrow=narrow,
         sharers=sharers,
         scratchpad_bytes=scratchpad_bytes,
@@ -304,7 +298,7 @@ def dense_job(
     others: Elements | None = None,
     sharers: int = 1,
     chunk: int | None = None,
-    pairs: bool = False,
+    bits: int = 16,
     narrow: int | None = None,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -312,19 +306,18 @@ def dense_job(
     """A vault's part of a fully connected layer.
 
     Parameters:
-        inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`; with
-            ``pairs`` of bytes.
-        bias, relu, narrow: see :func:`microkernels.nn.dense_plan.dense`; ``narrow`` with ``pairs``.
+        inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`.
+        bias, relu, narrow: see :func:`microkernels.nn.dense_plan.dense`.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
         chunk: elements of inputs per chunk; None: choose automatically.
-        pairs: inputs and weights are of bytes; engines need ``m.v.dot.add``.
+        bits: of the numbers of inputs and weights; for 8 engines need ``m.v.dot.add``.
         sharers, base, scratchpad_bytes: as for :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    bits = 8 if pairs else 16
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
     weights = check_elements("weights", weights, ("outputs", "inputs"), NUMBERS[bits])
     units, length = weights.shape
     inputs = check_elements("inputs", inputs, ("batch", length), NUMBERS[bits])
@@ -340,7 +333,7 @@ def dense_job(
         segments=1 + len(other_sums),
         sharers=sharers,
         chunk=chunk,
-        pairs=pairs,
+        bits=bits,
         narrow=narrow,
         scratchpad_bytes=scratchpad_bytes,
     )
@@ -359,20 +352,17 @@ def dense_job(
         return dense(every, bias, relu=relu, narrow=narrow)
 
     def prepare(memory: Writable) -> None:
-        elements = (weights, inputs)
-        if pairs:
-            elements = (pair_bytes(weights), pair_bytes(inputs))
-        layout.store(memory, elements[0], rounding_bias(bias, units, narrow))
-        layout.inputs.store(memory, elements[1][np.newaxis])
+        layout.store(memory, pack(weights, bits), rounding_bias(bias, units, narrow))
+        layout.inputs.store(memory, pack(inputs, bits)[np.newaxis])
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment[np.newaxis])
 
     def outputs(memory: Readable) -> Elements:
         elements = target.load(memory)[0]
-        return elements if narrow is None else split_pairs(elements, units)
+        return elements if narrow is None else unpack(elements, 8, units)
 
     return layer_job(
-        "fully connected of bytes" if pairs else "fully connected",
+        "fully connected of bytes" if bits < 16 else "fully connected",
         layout,
         dense_program(layout),
         prepare=prepare,

@@ -39,6 +39,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     BYTE,
     ELEMENT,
+    NUMBERS,
     Elements,
     add,
     check_bits,
@@ -48,6 +49,7 @@ from microkernels.common.fixed_point import (
     dot,
     lowest_element,
     multiply,
+    packed,
     unpack,
 )
 
@@ -231,30 +233,36 @@ def convolve(
     fraction: int,
     relu: bool,
     narrow: int | None = None,
+    bits: int = 16,
 ) -> Elements:
     """Golden model of the convolution kernel, bit-exact.
 
     Parameters:
-        image: height x width x channels elements.
-        weights: filters x kernel (down) x kernel (across) x channels of a group, as elements.
+        shape: of the layer; its channels and filters count numbers.
+        image: height x width x channels numbers.
+        weights: filters x kernel (down) x kernel (across) x channels of a group, as numbers.
         bias: one element per filter, with the fraction bits of the sums.
-        depth: channels per slice.
+        depth: elements of a pixel per slice.
         joined: a slice's window is one sum.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
         narrow: bits by which sums are shifted further to become bytes, 0..8; None: the outputs are
             the sums, elements of 16 bits.
+        bits: of the numbers of image and weights, 16 or 8.
 
     Returns:
         out_height x out_width x filters elements, or bytes if the layer narrows.
 
     Raises:
-        KernelError: an array of another shape, or values beyond 16 bits.
+        KernelError: an array of another shape, or values beyond their bits.
     """
     check_shifts(fraction, narrow)
-    down, across, inner = shape.kernel_rows, shape.kernel, shape.group_channels
-    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    weights = check_elements("weights", weights, (shape.filters, down, across, inner))
+    CHECK.one_of("bits", bits, tuple(NUMBERS))
+    number, pixel = NUMBERS[bits], (shape.height, shape.width, shape.channels)
+    size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
+    image = check_elements("image", image, pixel, number).astype(ELEMENT)
+    weights = check_elements("weights", weights, size, number).astype(ELEMENT)
+    depth *= packed(bits)
     bias = rounding_bias(bias, shape.filters, narrow)
     windows = _windows(shape, image)
     parts = zip(
@@ -314,25 +322,6 @@ def _windows(shape: ConvShape, image: Elements) -> Elements:
     return windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
 
 
-_LOWEST, _HIGHEST = -128, 127
-
-
-def pair_bytes(values: Elements) -> Elements:
-    """Pack signed bytes in pairs into elements: ... x channels to ... x half as many, rounded up.
-
-    Raises:
-        KernelError: values beyond 8 bits.
-    """
-    elements = check_elements("bytes", values, np.shape(values), BYTE)
-    elements = np.pad(elements, [(0, 0)] * (elements.ndim - 1) + [(0, elements.shape[-1] % 2)])
-    return np.ascontiguousarray(elements).view(ELEMENT)
-
-
-def split_pairs(elements: Elements, channels: int) -> Elements:
-    """Unpack the bytes of elements, for the first ``channels`` channels."""
-    return unpack(elements, 8)[..., :channels]
-
-
 def outputs_per_element(narrow: int | None) -> int:
     """Outputs in an element of memory, for sums that become bytes by ``narrow`` bits; None: they
     stay sums."""
@@ -357,50 +346,8 @@ def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
 
 def narrowed(sums: Elements, narrow: int) -> Elements:
     """Sums as bytes: shifted right by ``narrow`` bits and saturated."""
-    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)
-
-
-def convolve_bytes(
-    shape: ConvShape,
-    image: Elements,
-    weights: Elements,
-    bias: Elements,
-    *,
-    depth: int,
-    joined: bool,
-    fraction: int,
-    narrow: int | None,
-    relu: bool,
-) -> Elements:
-    """Golden model of the kernel on bytes, bit-exact.
-
-    Parameters:
-        shape: of the layer; its channels and filters count bytes.
-        image: height x width x channels bytes.
-        weights: filters x kernel (down) x kernel (across) x channels of a group, as bytes.
-        depth: pairs of channels per slice.
-        bias, joined, fraction, relu, narrow: as for :func:`convolve`.
-
-    Returns:
-        As of :func:`convolve`.
-
-    Raises:
-        KernelError: an array of another shape, or values beyond their type.
-    """
-    image = check_elements("image", image, (shape.height, shape.width, shape.channels), BYTE)
-    size = (shape.filters, shape.kernel_rows, shape.kernel, shape.group_channels)
-    weights = check_elements("weights", weights, size, BYTE)
-    return convolve(
-        shape,
-        image.astype(ELEMENT),
-        weights.astype(ELEMENT),
-        bias,
-        depth=2 * depth,
-        joined=joined,
-        fraction=fraction,
-        relu=relu,
-        narrow=narrow,
-    )
+    limits = np.iinfo(BYTE)
+    return clip(sums.astype(np.int64) >> narrow, limits.min, limits.max).astype(BYTE)
 
 
 @dataclass(frozen=True, kw_only=True)

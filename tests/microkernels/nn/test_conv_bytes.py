@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import BYTE, Elements
+from microkernels.common.fixed_point import BYTE, Elements, pack, packed, unpack
 from microkernels.nn.jobs import conv_job, conv_layout
-from microkernels.nn.window_shape import ConvShape, convolve_bytes, pair_bytes, split_pairs
+from microkernels.nn.window_shape import ConvShape, convolve
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
 
@@ -28,7 +28,7 @@ def data(shape: ConvShape, seed: int, limit: int = 128) -> tuple[Elements, Eleme
 
 
 #: A convolution of bytes.
-bytes_job = partial(conv_job, pairs=True)
+bytes_job = partial(conv_job, bits=8)
 
 
 def check(job: KernelJob, seed: int = 0) -> None:
@@ -45,7 +45,7 @@ def check(job: KernelJob, seed: int = 0) -> None:
     reuse=st.booleans(),
     sharers=st.integers(1, 4),
     fraction=st.integers(0, 15),
-    pairs=st.booleans(),
+    bits=st.sampled_from([16, 8]),
     narrow=st.none() | st.integers(0, 8),
     relu=st.booleans(),
 )
@@ -56,13 +56,13 @@ def test_equals_the_golden_model(
     reuse: bool,
     sharers: int,
     fraction: int,
-    pairs: bool,
+    bits: int,
     narrow: int | None,
     relu: bool,
 ) -> None:
-    numbers = {"fraction": fraction, "narrow": narrow, "relu": relu, "pairs": pairs}
+    numbers = {"fraction": fraction, "narrow": narrow, "relu": relu, "bits": bits}
     more = {"strips": strips, "reuse": reuse, "sharers": sharers, "out_padding": seed % 2}
-    limit = 128 if pairs else 1 << 6 + fraction // 2
+    limit = 128 if bits == 8 else 1 << 6 + fraction // 2
     check(bytes_job(shape, *data(shape, seed, limit), **numbers, **more), seed)  # type: ignore[arg-type]
 
 
@@ -84,7 +84,7 @@ def test_groups_of_unequal_size(narrow: int, fraction: int) -> None:
 def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
     shape = ConvShape(width=4, height=3, channels=5, filters=2, kernel=2, padding=1)
     image, weights, bias = data(shape, 3)
-    found = convolve_bytes(
+    found = convolve(
         shape,
         image,
         weights,
@@ -94,6 +94,7 @@ def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
         fraction=4,
         narrow=narrow,
         relu=False,
+        bits=8,
     )
     padded = np.pad(image, ((1, 1), (1, 1), (0, 0)))
     for y, x, o in np.ndindex(found.shape):
@@ -107,13 +108,13 @@ def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
 
 def test_slices_chosen_for_outputs_of_bytes_fit() -> None:
     shape = ConvShape(width=16, height=16, channels=130, filters=4)
-    assert conv_layout(shape, pairs=True, narrow=4).plan.narrow == 4
+    assert conv_layout(shape, bits=8, narrow=4).plan.narrow == 4
 
 
 def test_pairs_of_bytes() -> None:
     values = np.array([[1, -2, -128], [127, 0, 5]])
-    assert pair_bytes(values).tolist() == [[0xFE01 - 65536, 0x80], [127, 5]]
-    assert np.array_equal(split_pairs(pair_bytes(values), 3), values)
+    assert pack(values, 8).tolist() == [[0xFE01 - 65536, 0x80], [127, 5]]
+    assert np.array_equal(unpack(pack(values, 8), 8, 3), values)
 
 
 def test_saturation_is_counted() -> None:
@@ -167,7 +168,7 @@ def test_bad_plans(more: dict[str, int], message: str) -> None:
     sharers=st.integers(1, 4),
     narrow=st.integers(0, 8),
     relu=st.booleans(),
-    pairs=st.booleans(),
+    bits=st.sampled_from([16, 8]),
 )
 def test_sums_of_several_slices_become_bytes(
     shape: ConvShape,
@@ -177,12 +178,12 @@ def test_sums_of_several_slices_become_bytes(
     sharers: int,
     narrow: int,
     relu: bool,
-    pairs: bool,
+    bits: int,
 ) -> None:
     shape = replace(shape, channels=channels)
-    depth = max(1, min(-(-channels // (1 + pairs)) // slices, 40 // shape.down))
+    depth = max(1, min(-(-channels // packed(bits)) // slices, 40 // shape.down))
     numbers = {"fraction": seed % 16, "narrow": narrow, "relu": relu, "depth": depth}
-    numbers["pairs"] = pairs
+    numbers["bits"] = bits
     more = {"reuse": bool(seed % 2), "sharers": sharers, "out_padding": seed % 3 % 2}
     check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
 
@@ -220,7 +221,7 @@ def test_sums_of_two_pixels_together(
     )
     numbers = {"fraction": 3 + seed % 8, "narrow": narrow, "relu": relu}
     more = {"depth": 5, "filters": 8, "reuse": bool(seed % 2), "sharers": sharers}
-    plan = conv_layout(shape, pairs=True, narrow=narrow, **more).plan  # type: ignore[arg-type]
+    plan = conv_layout(shape, bits=8, narrow=narrow, **more).plan  # type: ignore[arg-type]
     assert plan.sums_together == 2
     assert plan.slices == slices
     check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]

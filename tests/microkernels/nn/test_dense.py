@@ -164,7 +164,7 @@ def test_vectors_that_do_not_fit() -> None:
         )
 
 
-bytes_job = partial(dense_job, pairs=True)
+bytes_job = partial(dense_job, bits=8)
 
 
 def byte_data(
@@ -255,7 +255,7 @@ def test_an_odd_output_has_a_zero_beside_it() -> None:
 
 def test_bytes_have_half_the_weights() -> None:
     numbers = byte_data(256, 64, 1, 1)
-    ends = [dense_job(*numbers, fraction=6, pairs=pairs).end for pairs in (False, True)]
+    ends = [dense_job(*numbers, fraction=6, bits=bits).end for bits in (16, 8)]
     assert ends[0] - ends[1] > 0.9 * 256 * 64
 
 

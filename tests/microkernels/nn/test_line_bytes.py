@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, pack, unpack
 from microkernels.nn.depthwise_plan import DepthwiseShape, best_strip, depthwise
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import OF_BYTES, OPERATIONS, ElementOperation, element
 from microkernels.nn.jobs import pool_job
 from microkernels.nn.pool import window_fits
-from microkernels.nn.window_shape import PoolShape, pair_bytes, pool, split_pairs
+from microkernels.nn.window_shape import PoolShape, pool
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import design
@@ -31,7 +31,8 @@ def drawn(seed: int, *size: int, hostile: bool = False) -> Elements:
     """Random bytes in pairs; the last size counts elements."""
     random = np.random.default_rng(seed)
     size = (*size[:-1], 2 * size[-1])
-    return pair_bytes(random.choice(HOSTILE, size) if hostile else random.integers(-128, 128, size))
+    numbers = random.choice(HOSTILE, size) if hostile else random.integers(-128, 128, size)
+    return pack(numbers, 8)
 
 
 def check(job: KernelJob, seed: int) -> None:
@@ -91,7 +92,7 @@ def test_every_operation_on_bytes(operation: str, height: int, channels: int, re
         image, other = (drawn(seed, *size, hostile=hostile) for seed in (1, 2))
         second = other if shape.maps == 2 else None
         check(element_job(shape, image, second, depth=9, sharers=2), 1)
-        x, y = (split_pairs(values, 2 * channels).astype(int) for values in (image, other))
+        x, y = (unpack(values, 8, 2 * channels).astype(int) for values in (image, other))
         wanted = {
             "add": x + y,
             "subtract": x - y,
@@ -105,7 +106,7 @@ def test_every_operation_on_bytes(operation: str, height: int, channels: int, re
             "gate": (x * np.clip(np.clip((x * 85 + 16) >> 5, -128, 127) + 32, 0, 64) + 32) >> 6,
         }[operation]
         limited = np.clip(wanted, 0 if relu else -128, 127)
-        assert np.array_equal(element(shape, image, second), pair_bytes(limited))
+        assert np.array_equal(element(shape, image, second), pack(limited, 8))
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -124,19 +125,19 @@ def test_the_depthwise_model_is_the_formula(relu: bool) -> None:
     image, bias = drawn(1, 4, 5, 3, hostile=True), drawn(2, 3)
     taps = drawn(3, 3, 2, 3)
     weights = taps.transpose(2, 0, 1)
-    x, w, b = (split_pairs(values, 6).astype(int) for values in (image, taps, bias))
+    x, w, b = (unpack(values, 8, 6).astype(int) for values in (image, taps, bias))
     total = np.zeros((2, 4, 6), int)
     for column in range(2):
         for row in range(3):
             product = (x[row : row + 2, column : column + 4] * w[row, column] + 16) >> 5
             total = np.clip(total + np.clip(product, -128, 127), -128, 127)
     wanted = np.clip(total + b, 0 if relu else -128, 127)
-    assert np.array_equal(depthwise(shape, image, weights, bias), pair_bytes(wanted))
+    assert np.array_equal(depthwise(shape, image, weights, bias), pack(wanted, 8))
 
 
 def test_a_maximum_of_bytes_has_padding_of_bytes() -> None:
     shape = PoolShape(width=3, height=3, channels=1, window=2, padding=1, bits=8)
-    assert split_pairs(np.array([shape.around]), 2).tolist() == [-128, -128]
+    assert unpack(np.array([shape.around]), 8).tolist() == [-128, -128]
     image = np.full((1, 3, 3, 1), shape.around, np.int16)
     assert np.array_equal(pool(shape, image), np.full((2, 2, 1), shape.around))
 

@@ -42,8 +42,8 @@ def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
     layer = partial(conv_job, shape, image, weights, bias, fraction=4, sharers=sharers)
     jobs = {
         "elements": layer(),
-        "sums": layer(pairs=True),
-        "bytes": layer(pairs=True, narrow=6, depth=32),
+        "sums": layer(bits=8),
+        "bytes": layer(bits=8, narrow=6, depth=32),
     }
     taken = {}
     for name, job in jobs.items():
@@ -65,7 +65,7 @@ def connected(narrow: int | None, *, sharers: int = 1) -> KernelJob:
     inputs = random.integers(-128, 128, (2, 300))
     inputs[1] = -128
     bias = random.integers(-3000, 3000, 45)
-    more = {"pairs": True, "narrow": narrow, "relu": False, "sharers": sharers}
+    more = {"bits": 8, "narrow": narrow, "relu": False, "sharers": sharers}
     return dense_job(inputs, weights, bias, fraction=7, **more)  # type: ignore[arg-type]
 
 

@@ -75,13 +75,13 @@ def test_bytes_with_line_buffers_are_as_predicted(width: int, height: int) -> No
         rng.integers(-100, 100, (64, 3, 3, 96)),
         rng.integers(-1000, 1000, 64),
     )
-    size = {"pairs": True, "narrow": 8, "depth": 16, "sharers": 4, "reuse": True}
+    size = {"bits": 8, "narrow": 8, "depth": 16, "sharers": 4, "reuse": True}
     job = conv_job(shape, *data, fraction=6, **size)  # type: ignore[arg-type]
     machine = replace(tile_preset("vault-int8"), line_buffer=32)
     outcome = run_on(job, machine, on="model")
     assert outcome.match
     counters = outcome.result.vaults[0]
-    plan = conv_layout(shape, narrow=8, pairs=True, depth=16, sharers=4, reuse=True).plan
+    plan = conv_layout(shape, narrow=8, bits=8, depth=16, sharers=4, reuse=True).plan
     moved = 32 * (counters["READS"] + counters["WRITES"])
     assert plan.memory_bytes(4, 1, 32) == pytest.approx(moved, rel=0.15)
 
@@ -113,7 +113,7 @@ def test_partial_sums_of_two_pixels_share_columns() -> None:
         rng.integers(-100, 100, (8, 3, 3, 64)),
         rng.integers(-1000, 1000, 8),
     )
-    job = conv_job(shape, *data, fraction=6, narrow=4, pairs=True, depth=16, filters=8)
+    job = conv_job(shape, *data, fraction=6, narrow=4, bits=8, depth=16, filters=8)
     outcome = run_on(job, replace(tile_preset("vault-int8"), pes=1), on="model")
     assert outcome.match
     # Sums of the first slice, bytes of the second, and in both those of a pipeline that fills.
