@@ -58,6 +58,17 @@ def count_saturation() -> Iterator[Callable[[], int]]:
         _active.pop()
 
 
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Values that are limited while the context is open are meant to be, and do not count."""
+    counting = _active[:]
+    _active.clear()
+    try:
+        yield
+    finally:
+        _active[:] = counting
+
+
 def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer]:
     """Limit ``values`` to ``low``..``high`` and count those outside."""
     limited: NDArray[np.integer] = np.clip(values, low, high)

@@ -16,7 +16,9 @@ A function that is odd about the middle of its range, such as tanh, is one *odd*
 its exact value at the ends, and the factor of P is below 0.4, so are P's errors of rounding.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +31,10 @@ from microkernels.common.fixed_point import (
     Elements,
     add,
     multiply,
-    round_shift,
     subtract,
+    uncounted,
 )
+from microkernels.common.logistic import sigmoid, tanh
 
 #: Fraction bits of coefficients and of the polynomials' arguments.
 UNIT_FRACTION = 15
@@ -70,18 +73,119 @@ def polynomial_constants(name: str, fraction: int) -> tuple[int, ...]:
     return (-1, limit, -(halves * one >> 2), factor, one, *further, *reversed(COEFFICIENTS[name]))
 
 
-def _scalars(constants: Sequence[int]) -> list[Elements]:
-    return [np.array(constant, np.int16) for constant in constants]
+class Step(NamedTuple):
+    """An instruction of a function of vectors, which is written once for golden model and program.
+
+    Attributes:
+        mnemonic: of a vector instruction, without width.
+        into, first, second: names of vectors: ``x``, the argument, which may be overwritten,
+            ``other``, a second one, ``unit`` and ``part``, on the way, and ``result``. A number
+            refers to a constant of the function; "": there is no second operand.
+        shift: bits by which this and the following products are shifted right; None: as before.
+        limits: results that saturate are meant to, and do not count.
+        note: for the text of a program.
+    """
+
+    mnemonic: str
+    into: str
+    first: str
+    second: str | int = ""
+    shift: int | None = None
+    limits: bool = False
+    note: str = ""
+
+    @property
+    def places(self) -> tuple[str | int, ...]:
+        """Where its result goes, and its operands."""
+        return (self.into, self.first, self.second)[: 2 if self.second == "" else 3]
 
 
-def _power_sum(
-    argument: Elements, coefficients: Sequence[Elements], fraction: int = UNIT_FRACTION
+#: Operation of an instruction -> its function, with and without fraction bits.
+_FIXED: Mapping[str, Callable[..., Elements]] = {"mul": multiply, "tanh": tanh, "sigmoid": sigmoid}
+_EXACT: Mapping[str, Callable[..., Elements]] = {
+    "add": add, "sub": subtract, "max": np.maximum, "min": np.minimum
+}  # fmt: skip
+
+
+def evaluate(
+    steps: Sequence[Step],
+    constants: Sequence[int],
+    x: Elements,
+    other: Elements | None = None,
+    bits: int = 0,
 ) -> Elements:
-    """A polynomial by Horner's rule; products are shifted right by ``fraction``."""
-    total, *rest = coefficients
+    """Golden model of a function, bit-exact.
+
+    Parameters:
+        constants: of the function. bits: by which products are shifted at first.
+        x, other: the arguments, of numbers of the same type.
+    """
+    vectors: dict[str | int, Elements] = {"x": x, "other": x if other is None else other}
+    vectors |= {number: np.array(value, x.dtype) for number, value in enumerate(constants)}
+    for step in steps:
+        bits = bits if step.shift is None else step.shift
+        operation, (into, *operands) = step.mnemonic.rpartition(".")[2], step.places
+        values = [vectors[one] for one in operands]
+        with uncounted() if step.limits else nullcontext():
+            exact = operation in _EXACT
+            result = _EXACT[operation](*values) if exact else _FIXED[operation](*values, bits)
+        vectors[into] = result
+    return vectors["result"]
+
+
+def power_sum(into: str, argument: str, coefficients: Sequence[int], shift: int) -> list[Step]:
+    """A polynomial, by Horner's rule from the numbers of at least two coefficients, by descending
+    power; products are shifted by ``shift``."""
+    first, second, *rest = coefficients
+    steps = [
+        Step("v.s.mul", into, argument, first, shift, note="Horner's rule"),
+        Step("v.s.add", into, into, second),
+    ]
     for coefficient in rest:
-        total = add(multiply(total, argument, fraction), coefficient)
-    return total
+        steps += [
+            Step("v.v.mul", into, into, argument),
+            Step("v.s.add", into, into, coefficient),
+        ]
+    return steps
+
+
+def polynomial_steps(name: str, fraction: int) -> list[Step]:
+    """gelu, erf or tanh with the constants :func:`polynomial_constants`. ``part`` may be the place
+    of the result, of gelu and erf."""
+    minus, limit, offset, factor, unity, one, zero = range(7)
+    first = 7 if name == "gelu" else 5
+    coefficients = range(first, first + len(COEFFICIENTS[name]))
+    steps = [
+        Step("v.s.mul", "unit", "x", minus, 0, note="magnitude"),
+        Step("v.v.max", "unit", "x", "unit"),
+        Step("v.s.min", "unit", "unit", limit),
+        Step("v.s.add", "unit", "unit", offset),
+        Step("v.s.mul", "unit", "unit", factor, fraction),
+        *power_sum("part", "unit", coefficients, UNIT_FRACTION),
+    ]
+    if name == "gelu":
+        return [
+            *steps,
+            Step("v.s.mul", "part", "part", one, UNIT_FRACTION - fraction),
+            Step("v.s.max", "x", "x", zero),
+            Step("v.v.sub", "result", "x", "part"),
+        ]
+    steps += [
+        Step("v.s.mul", "part", "part", minus, UNIT_FRACTION - fraction),
+        Step("v.s.add", "part", "part", unity, note="magnitude of the result"),
+        Step("v.s.mul", "unit", "part", minus, 0),
+    ]
+    # The magnitude of tanh is below that of its operand.
+    beyond = "result"
+    if name == "erf":
+        # The slope is below 2.
+        beyond = "x"
+        steps.append(Step("v.v.add", "x", "x", "x", limits=True, note="beyond the result"))
+    return [
+        *steps,
+        Step("v.v.max", beyond, "x", "unit"),
+        Step("v.v.min", "result", beyond, "part"),
+    ]
 
 
 def polynomial(name: str, image: Elements, fraction: int) -> Elements:
@@ -92,24 +196,8 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
         image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`, of tanh one less.
     """
     CHECK.within("fraction bits", fraction, 0, MOST_FRACTION - (name == "tanh"))
-    minus, limit, offset, factor, unity, *numbers = _scalars(polynomial_constants(name, fraction))
-    coefficients = numbers[-len(COEFFICIENTS[name]) :]
-    magnitude = np.maximum(image, multiply(image, minus, 0))
-    unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
-    power_sum = _power_sum(unit, coefficients)
-    if name == "gelu":
-        one, zero = numbers[:2]
-        part = multiply(power_sum, one, UNIT_FRACTION - fraction)
-        return subtract(np.maximum(image, zero), part)
-    bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
-    # The magnitude of tanh is below that of its operand.
-    beyond = image
-    if name == "erf":
-        # The slope is below 2, so twice the operand exceeds the magnitude. The kernel's saturates,
-        # which makes no difference and must not count here.
-        near = np.clip(image, LOWEST // 2, HIGHEST // 2)
-        beyond = add(near, near)
-    return np.minimum(np.maximum(beyond, multiply(bound, minus, 0)), bound)
+    constants = polynomial_constants(name, fraction)
+    return evaluate(polynomial_steps(name, fraction), constants, image)
 
 
 #: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
@@ -215,29 +303,53 @@ def check_curve(curve: Curve) -> None:
         CHECK.within("number of a curve", value, LOWEST, HIGHEST)
 
 
-def _limited(values: Elements) -> Elements:
-    """Elements that saturate where a piece ends, which is not counted."""
-    return np.clip(values, LOWEST, HIGHEST)
+def _piece_steps(piece: Piece, into: str, number: int) -> list[Step]:
+    """What a piece adds, with its constants from ``number`` on."""
+    numbers = count(number)
+    shifted, argument, bits = "x", "unit", UNIT_FRACTION
+    steps = []
+    if piece.middle:
+        shifted = "unit"
+        steps.append(Step("v.s.add", "unit", "x", next(numbers), limits=True, note="a part"))
+    steps.append(Step("v.s.mul", "unit", shifted, next(numbers), piece.shift, limits=True))
+    if piece.end:
+        # Half of P's argument.
+        argument, bits = "part", UNIT_FRACTION - 1
+        steps += [
+            Step("v.v.mul", "part", "unit", "unit", UNIT_FRACTION, limits=True),
+            Step("v.s.add", "part", "part", next(numbers)),
+        ]
+    steps += power_sum(into, argument, [next(numbers) for _ in piece.coefficients], bits)
+    if piece.end:
+        steps += [
+            Step("v.s.add", "part", "part", next(numbers), UNIT_FRACTION),
+            Step("v.v.mul", "part", "part", "unit"),
+            Step("v.s.mul", "unit", "unit", next(numbers)),
+            Step("v.v.mul", into, into, "part", piece.result_shift),
+            Step("v.v.add", into, into, "unit"),
+        ]
+    elif piece.scaled:
+        steps.append(Step("v.s.mul", into, into, next(numbers), piece.result_shift))
+    return steps
+
+
+def curve_steps(function: Curve) -> list[Step]:
+    """A curve, with its constants in the order of their numbers."""
+    first, *rest = function.pieces
+    steps, number = _piece_steps(first, "result", 0), len(first.constants)
+    if function.start:
+        steps.append(Step("v.s.add", "result", "result", number, note="start"))
+        number += 1
+    for piece in rest:
+        steps += _piece_steps(piece, "part", number)
+        steps.append(Step("v.v.add", "result", "result", "part"))
+        number += len(piece.constants)
+    return steps
 
 
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
-    shifted = _limited(image.astype(np.int64) - piece.middle)
-    wide = _limited(round_shift(shifted * piece.factor, piece.shift))
-    unit = argument = wide.astype(np.int16)
-    fraction = UNIT_FRACTION
-    if piece.end:
-        # Half of P's argument.
-        square = _limited(round_shift(wide * wide, UNIT_FRACTION))
-        argument, fraction = (square - HALF).astype(np.int16), UNIT_FRACTION - 1
-    sums = _power_sum(argument, _scalars(piece.coefficients), fraction)
-    if piece.end:
-        bend = multiply(add(argument, np.array(-HALF, np.int16)), unit, UNIT_FRACTION)
-        line = multiply(unit, np.array(piece.end, np.int16), UNIT_FRACTION)
-        return add(multiply(sums, bend, piece.result_shift), line)
-    if not piece.scaled:
-        return sums
-    return multiply(sums, np.array(piece.scale, np.int16), piece.result_shift)
+    return evaluate(_piece_steps(piece, "result", 0), piece.constants, image)
 
 
 def arguments_beyond(function: Curve, image: Elements) -> int:
@@ -252,8 +364,4 @@ def curve(function: Curve, image: Elements) -> Elements:
         function: to compute.
         image: elements.
     """
-    first, *rest = function.pieces
-    total = add(part(first, image), np.array(function.start, np.int16))
-    for piece in rest:
-        total = add(total, part(piece, image))
-    return total
+    return evaluate(curve_steps(function), function.constants, image)

@@ -33,8 +33,8 @@ from microkernels.common.fixed_point import ELEMENT_BYTES, NUMBERS, packed
 from microkernels.common.memory import Writable
 from support.errors import counted
 
-from .curves import COEFFICIENTS, POLYNOMIALS, UNIT_FRACTION, Curve, Piece
-from .element_shape import ElementOperation
+from .curves import POLYNOMIALS
+from .element_shape import ElementOperation, operation_steps
 from .line import LineLayout, StreamKernel
 
 #: If a line has several pieces, they start at multiples of this many elements.
@@ -221,16 +221,6 @@ class ElementLayout(LineLayout):
         return _ElementKernel(self, vault_bits).build().program(name)
 
 
-#: Operation on two maps -> its instruction.
-_TWO_MAP_INSTRUCTIONS = {
-    "add": "v.v.add",
-    "subtract": "v.v.sub",
-    "maximum": "v.v.max",
-    "minimum": "v.v.min",
-    "multiply": "v.v.mul",
-}
-
-
 class _ElementKernel(StreamKernel[ElementLayout]):
     def __init__(self, layout: ElementLayout, vault_bits: int | None) -> None:
         shape, source, scratchpad = layout.shape, layout.source, layout.scratchpad
@@ -265,6 +255,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         numbers = range(shape.maps)
         self.next_from = [reg(f"next_from{n}", f"line to load next, map {n}") for n in numbers]
         self.load_from = [reg(f"load_from{n}", f"next piece to load, map {n}") for n in numbers]
+        self.unit = self.part = self.number = ""
         if shape.function in POLYNOMIALS or shape.curve is not None:
             self.unit = w.constant("unit", scratchpad["unit"], "argument of a polynomial")
         if shape.curve is not None:
@@ -358,124 +349,21 @@ class _ElementKernel(StreamKernel[ElementLayout]):
     def _compute(self) -> None:
         """Compute the result of the current slot."""
         w, shape = self.writer, self.layout.shape
-        result, slot, places = self.result, self.slot, self.places
+        places: dict[str | int, str] = {
+            "x": self.slot,
+            "other": self.tmp,
+            "unit": self.unit,
+            "part": self.part or self.result,
+            "result": self.result,
+        }
         if shape.maps == 2:
-            w.offset(self.tmp, slot, self.layout.scratchpad.vector)
-            w.vector(_TWO_MAP_INSTRUCTIONS[shape.function], result, slot, self.tmp)
-            if shape.relu:
-                w.vector("v.s.max", result, result, places[0], note="ReLU")
-        elif shape.function == "relu":
-            w.vector("v.s.max", result, slot, places[0])
-        elif shape.function == "affine":
-            w.vector("v.s.mul", result, slot, places[0], note="factor")
-            w.vector("v.s.add", result, result, places[1], note="offset")
-        elif shape.function == "clip":
-            w.vector("v.s.max", result, slot, places[0])
-            w.vector("v.s.min", result, result, places[1])
-        elif shape.function == "gate":
-            self._set("fx", shape.fraction or 0)
-            w.vector("v.s.mul", result, slot, places[0], note="factor")
-            w.vector("v.s.add", result, result, places[1], note="offset")
-            w.vector("v.s.max", result, result, places[2])
-            w.vector("v.s.min", result, result, places[3])
-            self._set("fx", shape.gate_fraction)
-            w.vector("v.v.mul", result, result, slot, note="gate")
-        elif shape.function in ("absolute", "leaky"):
-            w.vector("v.s.mul", result, slot, places[0], note="slope")
-            w.vector("v.v.max", result, slot, result)
-        elif shape.function in POLYNOMIALS:
-            self._polynomial()
-        elif shape.curve is not None:
-            self._curve(shape.curve)
+            w.offset(self.tmp, self.slot, self.layout.scratchpad.vector)
+        if self.number:
+            places |= dict.fromkeys(range(len(shape.constants)), self.number)
+            w.op("mov", self.number, self.places[0])
         else:
-            w.vector(f"v.{shape.function}", result, slot)
-
-    def _with_next(self, mnemonic: str, result: str, first: str, note: str = "") -> None:
-        """An instruction whose second operand is the next constant."""
-        w = self.writer
-        w.vector(mnemonic, result, first, self.number, note=note)
-        w.op("add", self.number, self.number, ELEMENT_BYTES)
-
-    def _curve(self, curve: Curve) -> None:
-        """Compute any function (:mod:`microkernels.nn.curves`)."""
-        w, result, unit = self.writer, self.result, self.unit
-        w.op("mov", self.number, self.places[0])
-        for turn, piece in enumerate(curve.pieces):
-            # The first part starts the result.
-            part = self.part if turn else result
-            shifted = self.slot
-            if piece.middle:
-                shifted = unit
-                self._with_next("v.s.add", unit, self.slot, note=f"part {turn}")
-            self._set("fx", piece.shift)
-            self._with_next("v.s.mul", unit, shifted)
-            self._set("fx", UNIT_FRACTION)
-            if piece.end:
-                self._odd_piece(piece)
-            else:
-                self._sum_powers(piece, part, unit)
-                if piece.scaled:
-                    self._set("fx", piece.result_shift)
-                    self._with_next("v.s.mul", part, part)
-            if turn:
-                w.vector("v.v.add", result, result, part)
-            elif curve.start:
-                self._with_next("v.s.add", result, result, note="start")
-
-    def _sum_powers(self, piece: Piece, total: str, argument: str) -> None:
-        """Compute the polynomial of a piece by Horner's rule."""
-        self._with_next("v.s.mul", total, argument)
-        for _ in piece.coefficients[1:-1]:
-            self._with_next("v.s.add", total, total)
-            self.writer.vector("v.v.mul", total, total, argument)
-        self._with_next("v.s.add", total, total)
-
-    def _odd_piece(self, piece: Piece) -> None:
-        """Compute the odd piece of a curve, its only one, of the limited argument."""
-        w, result, unit, square = self.writer, self.result, self.unit, self.part
-        w.vector("v.v.mul", square, unit, unit)
-        self._with_next("v.s.add", square, square)
-        self._set("fx", UNIT_FRACTION - 1)
-        self._sum_powers(piece, result, square)
-        self._set("fx", UNIT_FRACTION)
-        self._with_next("v.s.add", square, square)
-        w.vector("v.v.mul", square, square, unit)
-        self._with_next("v.s.mul", unit, unit)
-        self._set("fx", piece.result_shift)
-        w.vector("v.v.mul", result, result, square)
-        w.vector("v.v.add", result, result, unit)
-
-    def _polynomial(self) -> None:
-        """Compute gelu or erf (:mod:`microkernels.nn.curves`)."""
-        w, shape = self.writer, self.layout.shape
-        result, slot, unit = self.result, self.slot, self.unit
-        fraction = shape.fraction or 0
-        minus, limit, offset, factor, magnitude, *places = self.places
-        coefficients = places[-len(COEFFICIENTS[shape.function]) :]
-        self._set("fx", 0)
-        w.vector("v.s.mul", unit, slot, minus, note="magnitude")
-        w.vector("v.v.max", unit, slot, unit)
-        w.vector("v.s.min", unit, unit, limit)
-        w.vector("v.s.add", unit, unit, offset)
-        self._set("fx", fraction)
-        w.vector("v.s.mul", unit, unit, factor)
-        self._set("fx", UNIT_FRACTION)
-        w.vector("v.s.mul", result, unit, coefficients[0], note="Horner's rule")
-        w.vector("v.s.add", result, result, coefficients[1])
-        for coefficient in coefficients[2:]:
-            w.vector("v.v.mul", result, result, unit)
-            w.vector("v.s.add", result, result, coefficient)
-        self._set("fx", UNIT_FRACTION - fraction)
-        if shape.function == "gelu":
-            one, zero = places[:2]
-            w.vector("v.s.mul", result, result, one)
-            w.vector("v.s.max", slot, slot, zero)
-            w.vector("v.v.sub", result, slot, result)
-            return
-        w.vector("v.s.mul", result, result, minus)
-        w.vector("v.s.add", result, result, magnitude, note="magnitude of the result")
-        self._set("fx", 0)
-        w.vector("v.s.mul", unit, result, minus)
-        w.vector("v.v.add", slot, slot, slot, note="beyond the result, whose slope is below 2")
-        w.vector("v.v.max", slot, slot, unit)
-        w.vector("v.v.min", result, slot, result)
+            places |= dict(enumerate(self.places))
+        for step in operation_steps(shape):
+            self._step(step, places)
+            if self.number and isinstance(step.second, int):
+                w.op("add", self.number, self.number, ELEMENT_BYTES)

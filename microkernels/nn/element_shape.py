@@ -5,7 +5,6 @@ layer have the same size. Products and logistic functions have fraction bits; su
 saturate. Maps of bytes have the operations :data:`OF_BYTES`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +15,11 @@ from microkernels.common.fixed_point import (
     FRACTION_LIMIT,
     NUMBERS,
     Elements,
-    add,
     check_bits,
     check_elements,
     check_fraction,
-    multiply,
-    subtract,
     unpack,
 )
-from microkernels.common.logistic import sigmoid, tanh
 from support.errors import counted
 
 from .curves import (
@@ -32,22 +27,25 @@ from .curves import (
     MOST_FRACTION,
     POLYNOMIALS,
     Curve,
+    Step,
     check_curve,
-    curve,
-    polynomial,
+    curve_steps,
+    evaluate,
     polynomial_constants,
+    polynomial_steps,
 )
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
-#: The constants that each operation needs, for two maps and for one.
-_OF_TWO: dict[str, tuple[str, ...]] = {
-    "add": (),
-    "subtract": (),
-    "maximum": (),
-    "minimum": (),
-    "multiply": ("fraction",),
+#: Operations on two maps, and their instructions.
+_OF_TWO = {
+    "add": "v.v.add",
+    "subtract": "v.v.sub",
+    "maximum": "v.v.max",
+    "minimum": "v.v.min",
+    "multiply": "v.v.mul",
 }
+#: The constants that each operation needs: those on one map, then all.
 _OF_ONE: dict[str, tuple[str, ...]] = {
     "relu": (),
     "absolute": (),
@@ -61,7 +59,7 @@ _OF_ONE: dict[str, tuple[str, ...]] = {
     "erf": ("fraction",),
     "curve": ("curve",),
 }
-_NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
+_NEEDS = dict.fromkeys(_OF_TWO, ()) | {"multiply": ("fraction",)} | _OF_ONE
 #: Operations of one map, and all.
 FUNCTIONS = tuple(_OF_ONE)
 OPERATIONS = tuple(_NEEDS)
@@ -175,11 +173,39 @@ class ElementOperation:
         return 2 if self.relu or self.function in ("clip", "leaky", "affine", "absolute") else 1
 
 
-_OPERATIONS: dict[str, Callable[[Elements, Elements], Elements]] = {
-    "subtract": subtract,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-}
+def operation_steps(operation: ElementOperation) -> list[Step]:
+    """The instructions of an operation, with its constants; its fraction bits are set."""
+    match operation.function:
+        case "clip":
+            return [Step("v.s.max", "result", "x", 0), Step("v.s.min", "result", "result", 1)]
+        case "affine":
+            return [
+                Step("v.s.mul", "result", "x", 0, note="factor"),
+                Step("v.s.add", "result", "result", 1, note="offset"),
+            ]
+        case "gate":
+            return [
+                Step("v.s.mul", "result", "x", 0, operation.fraction, note="factor"),
+                Step("v.s.add", "result", "result", 1, note="offset"),
+                Step("v.s.max", "result", "result", 2),
+                Step("v.s.min", "result", "result", 3),
+                Step("v.v.mul", "result", "result", "x", operation.gate_fraction, note="gate"),
+            ]
+        case "absolute" | "leaky":
+            return [
+                Step("v.s.mul", "result", "x", 0, note="slope"),
+                Step("v.v.max", "result", "x", "result"),
+            ]
+        case "relu":
+            return [Step("v.s.max", "result", "x", 0)]
+        case "gelu" | "erf":
+            return polynomial_steps(operation.function, operation.fraction or 0)
+        case "tanh" | "sigmoid":
+            return [Step(f"v.{operation.function}", "result", "x")]
+    if operation.curve is not None:
+        return curve_steps(operation.curve)
+    combined = Step(_OF_TWO[operation.function], "result", "x", "other")
+    return [combined, Step("v.s.max", "result", "result", 0, note="ReLU")][: 1 + operation.relu]
 
 
 def element(
@@ -202,41 +228,10 @@ def element(
         raise KernelError(f"{operation.function} needs {counted(operation.maps, 'map')}")
     if other is not None:
         other = unpack(check_elements("other", other, image.shape), operation.bits)
-    return _combined(operation, unpack(image, operation.bits), other).view(ELEMENT)
-
-
-def _combined(operation: ElementOperation, image: Elements, other: Elements | None) -> Elements:
-    """:func:`element` on arrays of numbers."""
-    if other is not None:
-        if operation.function == "add":
-            total = add(image, other)
-            return np.maximum(total, 0) if operation.relu else total
-        if operation.function == "multiply":
-            return multiply(image, other, operation.fraction or 0)
-        return _OPERATIONS[operation.function](image, other)
-    match operation.function:
-        case "affine":
-            product = multiply(image, np.array(operation.factor), operation.fraction or 0)
-            return add(product, np.array(operation.offset))
-        case "gate":
-            product = multiply(image, np.array(operation.factor), operation.fraction or 0)
-            gate = np.clip(add(product, np.array(operation.offset)), operation.low, operation.high)
-            return multiply(image, gate, operation.gate_fraction)
-        case "absolute":
-            return np.maximum(image, multiply(image, np.array(-1), 0))
-        case "leaky":
-            sloped = multiply(image, np.array(operation.slope), SLOPE_FRACTION)
-            return np.maximum(image, sloped)
-        case "tanh":
-            return tanh(image, operation.fraction or 0)
-        case "sigmoid":
-            return sigmoid(image, operation.fraction or 0)
-        case "gelu" | "erf":
-            return polynomial(operation.function, image, operation.fraction or 0)
-        case "clip":
-            return np.clip(image, operation.low, operation.high)
-        case "curve":
-            assert operation.curve is not None
-            return curve(operation.curve, image)
-        case _:
-            return np.maximum(image, 0)
+    return evaluate(
+        operation_steps(operation),
+        operation.constants,
+        unpack(image, operation.bits),
+        other,
+        bits=operation.fraction_bits or 0,
+    ).view(ELEMENT)

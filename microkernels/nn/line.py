@@ -36,6 +36,8 @@ from microkernels.common.fixed_point import packed
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
+from .curves import Step
+
 
 @dataclass(frozen=True, kw_only=True)
 class BlockLayout(ABC):
@@ -296,6 +298,13 @@ class LineKernel(ABC, Generic[LayoutT]):
     def _end(self) -> None:
         """Write code after the last line: none unless overridden."""
         return
+
+    def _step(self, step: Step, places: Mapping[str | int, str]) -> None:
+        """Write an instruction of a function; ``places``: registers of vectors and constants."""
+        if step.shift is not None:
+            self._set("fx", step.shift)
+        operands = [places[one] for one in step.places]
+        self.writer.vector(step.mnemonic, *operands, note=step.note)
 
     def _set(self, setting: str, value: int) -> None:
         """Give a vector unit setting a value through :attr:`tmp`."""

@@ -22,7 +22,7 @@ from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_regist
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.barrier import FlagCode
 
-from .curves import UNIT_FRACTION, polynomial_constants
+from .curves import polynomial_constants, polynomial_steps
 from .recurrent import CellMath
 from .recurrent_layout import WORDS, RecurrentLayout
 
@@ -164,29 +164,17 @@ class _Kernel(CellMath):
 
     def _polynomial(self, to: int, at: int, length: int, fraction: int) -> None:
         """The hyperbolic tangent by :func:`microkernels.nn.curves.polynomial`."""
-        unit, power = self.plan.places["unit"], self.plan.places["power"]
-        minus, limit, offset, factor, unity, first, *middle, last = map(
-            self._scalar, polynomial_constants("tanh", fraction)
-        )
-
-        def do(mnemonic: str, *places: int, bits: int | None = None) -> None:
-            self._operate(mnemonic, *places, bits=bits, length=length)
-
-        do("v.s.mul", unit, at, minus, bits=0)
-        do("v.v.max", unit, at, unit)
-        do("v.s.min", unit, unit, limit)
-        do("v.s.add", unit, unit, offset)
-        do("v.s.mul", unit, unit, factor, bits=fraction)
-        do("v.s.mul", power, unit, first, bits=UNIT_FRACTION)
-        for coefficient in middle:
-            do("v.s.add", power, power, coefficient)
-            do("v.v.mul", power, power, unit, bits=UNIT_FRACTION)
-        do("v.s.add", power, power, last)
-        do("v.s.mul", power, power, minus, bits=UNIT_FRACTION - fraction)
-        do("v.s.add", power, power, unity)
-        do("v.s.mul", unit, power, minus, bits=0)
-        do("v.v.max", to, at, unit)
-        do("v.v.min", to, to, power)
+        plan, constants = self.plan.places, polynomial_constants("tanh", fraction)
+        places: dict[str | int, int] = {
+            "x": at,
+            "unit": plan["unit"],
+            "part": plan["power"],
+            "result": to,
+            **dict(enumerate(map(self._scalar, constants))),
+        }
+        for step in polynomial_steps("tanh", fraction):
+            operands = [places[one] for one in step.places]
+            self._operate(step.mnemonic, *operands, bits=step.shift, length=length)
 
     # The program.
 

@@ -33,8 +33,9 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
 from support.errors import counted
 
+from .curves import UNIT_FRACTION
 from .line import LineKernel, LineLayout
-from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
+from .rows_shape import PLAIN, ROOT, NormalizeShape, exponential_steps
 
 #: Bytes of a 32-bit number.
 WIDE_BYTES = 4
@@ -71,10 +72,7 @@ def _narrow(shape: NormalizeShape) -> list[int]:
     """16-bit constants: the pair that picks lower halves, scalars, and the vector of sums."""
     segment = shape.segments[0][1]
     if shape.operation == "softmax":
-        wide = shape.widened
-        scalars = [*EXPONENTIAL, (1 << UNIT_FRACTION) - 1]
-        scalars += [1 << max(wide, 0), -(1 << (UNIT_FRACTION - max(wide, 0)))]
-        return [1, 0, *scalars, *[1] * segment]
+        return [1, 0, *shape.scalars, *[1] * segment]
     if shape.operation == "layer":
         return [1, 0, *[shape.mean[0]] * segment]
     return [1, 0]
@@ -424,30 +422,12 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.note("Their sums.")
         self._each_sum(self.vector)
 
-    def _exponential(self, u: str) -> None:
+    def _exponential(self, chunk: str) -> None:
         """Compute the exponentials of a chunk, in place."""
-        w, powers = self.writer, self.chunk
-        second, third, fourth, fifth, one, factor, least = self.scalars
-        wide = self.shape.widened
-        if wide > 0:
-            w.vector("v.s.max", u, u, least)
-        if wide:
-            self._set("fx", max(-wide, 0))
-            w.vector("v.s.mul", u, u, factor)
-        self._set("fx", UNIT_FRACTION)
-        w.vector("v.s.mul", powers, u, fifth)
-        w.vector("v.s.add", powers, powers, fourth)
-        for coefficient in (third, second):
-            w.vector("v.v.mul", powers, powers, u)
-            w.vector("v.s.add", powers, powers, coefficient)
-        w.vector("v.v.mul", powers, powers, u)
-        w.vector("v.v.mul", powers, powers, u)
-        w.vector("v.v.add", u, u, powers)
-        for _ in range(self.shape.squarings):
-            w.vector("v.v.mul", powers, u, u)
-            w.vector("v.v.add", powers, powers, u)
-            w.vector("v.v.add", u, u, powers)
-        w.vector("v.s.add", u, u, one)
+        places: dict[str | int, str] = {"x": chunk, "result": chunk, "part": self.chunk}
+        places |= dict(enumerate(self.scalars))
+        for step in exponential_steps(self.shape):
+            self._step(step, places)
 
     def _wide(self, mnemonic: str, result: str, first: str, second: str | int) -> None:
         """Write an instruction on 32-bit numbers of all rows; a number refers to a constant."""

@@ -34,6 +34,8 @@ from microkernels.common.fixed_point import (
     subtract,
 )
 
+from .curves import UNIT_FRACTION, Step, evaluate, power_sum
+
 #: Maximum channels per row; the scratchpad may allow fewer.
 MOST_CHANNELS = 8 * MAX_VL
 #: Operation -> attributes of :class:`NormalizeShape` that it needs.
@@ -52,8 +54,6 @@ _EPSILON_MOST = 1 << 40
 
 #: exp(u) - 1 - u = u * u * (these, by ascending power) for u from -1 to 0, to 1.1e-5.
 EXPONENTIAL = (16380, 5428, 1279, 176)
-#: Fraction bits of these, of u, and of exponentials.
-UNIT_FRACTION = 15
 #: Maximum squarings: exp of -16 and less is 0.
 _MOST_SQUARINGS = 4
 
@@ -175,6 +175,12 @@ class NormalizeShape:
         division; negative: right."""
         return UNIT_FRACTION - self.squarings - self.source
 
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """Constants of exponentials."""
+        wide = max(self.widened, 0)
+        return (*EXPONENTIAL, (1 << UNIT_FRACTION) - 1, 1 << wide, -(1 << (UNIT_FRACTION - wide)))
+
     # Normalisations.
 
     @property
@@ -285,25 +291,29 @@ def factors(factor: Factor, sums: _I64) -> _I64:
     return np.minimum(_scaled(value, scale, factor.shift), HIGHEST)
 
 
-def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
+def exponential_steps(shape: NormalizeShape) -> list[Step]:
     """Exponentials of differences from the largest element, minus one unit in the last place, with
-    :data:`UNIT_FRACTION` bits: 1 does not fit an element."""
+    :data:`UNIT_FRACTION` bits: 1 does not fit an element. Their constants are
+    :attr:`NormalizeShape.scalars`."""
+    second, third, fourth, fifth, one, factor, least = range(7)
     wide = shape.widened
+    steps = []
     if wide > 0:
-        below = multiply(np.maximum(below, -(1 << (UNIT_FRACTION - wide))), np.array(1 << wide), 0)
-    elif wide < 0:
-        below = multiply(below, np.array(1), -wide)
-    second, third, fourth, fifth = EXPONENTIAL
-    powers = multiply(below, np.array(fifth), UNIT_FRACTION) + fourth
-    powers = multiply(powers, below, UNIT_FRACTION) + third
-    powers = multiply(powers, below, UNIT_FRACTION) + second
-    powers = multiply(multiply(powers, below, UNIT_FRACTION), below, UNIT_FRACTION)
-    # Exponentials minus 1.
-    less: _I64 = powers.astype(np.int64) + below
-    for _ in range(shape.squarings):
-        square = np.minimum(_rounded(less * less, UNIT_FRACTION), HIGHEST)
-        less = np.maximum(less + (square + less), LOWEST)
-    return (less + HIGHEST).astype(np.int16)
+        steps.append(Step("v.s.max", "x", "x", least))
+    if wide:
+        steps.append(Step("v.s.mul", "x", "x", factor, max(-wide, 0)))
+    steps += [
+        *power_sum("part", "x", (fifth, fourth, third, second), UNIT_FRACTION),
+        Step("v.v.mul", "part", "part", "x"),
+        Step("v.v.mul", "part", "part", "x"),
+        Step("v.v.add", "x", "x", "part"),
+    ]
+    squaring = [
+        Step("v.v.mul", "part", "x", "x", limits=True),
+        Step("v.v.add", "part", "part", "x"),
+        Step("v.v.add", "x", "x", "part", limits=True),
+    ]
+    return [*steps, *squaring * shape.squarings, Step("v.s.add", "result", "x", one)]
 
 
 def normalize(shape: NormalizeShape, image: Elements) -> Elements:
@@ -328,7 +338,8 @@ def normalize(shape: NormalizeShape, image: Elements) -> Elements:
         return sums
 
     if shape.operation == "softmax":
-        values = exponentials(shape, subtract(image, image.max(axis=2, keepdims=True)))
+        below = subtract(image, image.max(axis=2, keepdims=True))
+        values = evaluate(exponential_steps(shape), shape.scalars, below)
         sums = segment_sums(values.astype(np.int64))
         shift = UNIT_FRACTION
     else:
