@@ -76,18 +76,26 @@ class ScratchpadPlan:
 
     def __init__(self, sizes: Mapping[str, int] | None = None, *, align: int = _ALIGN) -> None:
         self._align = align
-        self._places: dict[str, int] = {}
+        self._places: dict[str, tuple[int, int]] = {}
         self.used = 0
         self.ring = self.slot = self.slots = self.vector = 0
         for name, size in (sizes or {}).items():
             self.take(name, size)
 
     def __getitem__(self, name: str) -> int:
-        return self._places[name]
+        return self._places[name][0]
+
+    @property
+    def listing(self) -> list[str]:
+        """Lines for the top of a program: address, name and bytes of each place."""
+        places = [f"  {at:>4} {name}, {size} bytes" for name, (at, size) in self._places.items()]
+        ring = f"  {self.ring:>4} ring of {self.slots} slots of {self.slot} bytes"
+        return [f"Scratchpad ({self.used} bytes)", *places, *[ring] * (self.slots > 0)]
 
     def take(self, name: str, size: int) -> int:
         """Allocate ``size`` bytes, 0 or more; returns the address."""
-        start = self._places[name] = self.used
+        start = self.used
+        self._places[name] = (start, size)
         self.used = round_up(start + size, self._align)
         return start
 

@@ -120,7 +120,7 @@ class _ConvKernel:
         #: Numbers of the conversion to bytes, where registers are left for them.
         self.constants: dict[int, str] = {}
         if plan.narrow is not None and plan.slices == 1:
-            pair = plan.thresholds + 3 * ELEMENT_BYTES
+            pair = plan.places["thresholds"] + 3 * ELEMENT_BYTES
             numbers = (pair, ELEMENT_BYTES, *[plan.group_elements] * plan.even)
             for value in dict.fromkeys(numbers):
                 self.constants[value] = w.constant(f"number{value}", value, "for bytes")
@@ -129,9 +129,10 @@ class _ConvKernel:
         self.filters = take("filters", plan.filters, "filters at once")
         if plan.sums_together == 1:
             self.part = take("part", plan.filters * plan.length, "weights of a part")
-        self.lowest = w.constant("lowest", plan.thresholds, "threshold that changes nothing")
+        threshold = plan.places["thresholds"]
+        self.lowest = w.constant("lowest", threshold, "threshold that changes nothing")
         if not plan.narrows_sums:
-            self.relu = w.constant("relu", plan.thresholds + ELEMENT_BYTES, "threshold of outputs")
+            self.relu = w.constant("relu", threshold + ELEMENT_BYTES, "threshold of outputs")
         self.stream = ConvStream(
             layout,
             w,
@@ -214,7 +215,7 @@ class _ConvKernel:
             w.op("mov", limit, self.lowest)
         if plan.slices == 1:
             for biases in self.biases:
-                w.op("li", biases, plan.biases)
+                w.op("li", biases, plan.places["biases"])
         self._begin_row()
         w.op("jmp", "group")
 
@@ -328,7 +329,7 @@ class _ConvKernel:
             w.op("v.drain")
 
     def _wrap(self, pointer: str) -> None:
-        w, distance = self.writer, self.plan.ring - self.plan.ring_end
+        w, distance = self.writer, self.plan.places.ring - self.plan.places.used
         w.seldom("bge", pointer, self.stream.ring_end, lambda: w.offset(pointer, pointer, distance))
 
     def _add(self, number: int, result: str) -> None:
@@ -369,13 +370,13 @@ class _ConvKernel:
         """Shift each sum's byte to its element's high byte."""
         w, plan, result = self.writer, self.plan, self.result[age]
         if plan.byte_shift:
-            w.op("li", self.tmp, plan.thresholds + 2 * ELEMENT_BYTES)
+            w.op("li", self.tmp, plan.places["thresholds"] + 2 * ELEMENT_BYTES)
             w.vector("v.s.mul", result, result, self.tmp, note="shift to the high byte")
 
     def _pick_bytes(self, age: int) -> None:
         """Pack the high bytes of a pixel's elements."""
         w, result = self.writer, self.result[age]
-        pair = self._number(self.plan.thresholds + 3 * ELEMENT_BYTES, self.tmp)
+        pair = self._number(self.plan.places["thresholds"] + 3 * ELEMENT_BYTES, self.tmp)
         w.op("set.vl", self._number(ELEMENT_BYTES, self.tmp1))
         w.op("m.v.mul.add [8-bit]", result, result, pair, note="pick the high bytes")
 
@@ -524,7 +525,7 @@ class _ConvKernel:
         else:
             w.note("The last pixel of the group before still needs its biases.")
             w.op("v.drain")
-            w.op("li", self.tmp, 2 * plan.biases + plan.bias_bytes)
+            w.op("li", self.tmp, 2 * plan.places["biases"] + plan.bias_bytes)
             w.op("sub", self.biases[0], self.tmp, self.biases[0])
             w.load(self.biases[0], self.next_bias, self.filters, note="biases")
         self._describe()

@@ -356,12 +356,11 @@ class ConvStream:
             w.register("piece", "place of a load"),
             w.register("piece_from", "address of a load"),
         )
-        self.ring = w.constant("ring", plan.ring, "input ring")
-        self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
+        self.ring = w.constant("ring", plan.places.ring, "input ring")
+        self.ring_end = w.constant("ring_end", plan.places.used, "its end")
         if plan.repeated:
-            self._again = w.constant(
-                "repeated_end", plan.ring + plan.repeated * plan.slot_bytes, "end of repeated slots"
-            )
+            end = plan.places.ring + plan.repeated * plan.slot_bytes
+            self._again = w.constant("repeated_end", end, "end of repeated slots")
         self._elements = w.variable(
             "piece_size", plan.load_elements, "elements of a load of the input; 0 at the end"
         )

@@ -45,6 +45,7 @@ from math import gcd
 from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
+from microkernels.common.builder import ScratchpadPlan
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
@@ -370,51 +371,36 @@ class ConvPlan:
         """Scratchpad address of the sums of the pixel of this age where the youngest is in the
         first slot; those of the next pixel follow it if they are stored together."""
         if self.sums_together > 1:
-            return self.results + -age % self.pixels * self.group_bytes
-        return self.results + age * self.result_bytes
+            return self.places["results"] + -age % self.pixels * self.group_bytes
+        return self.places["results"] + age * self.result_bytes
 
     @property
     def bias_bytes(self) -> int:
         """Bytes of a group's biases, or of a pixel's partial sums, in the scratchpad."""
         return round_up(self.group_bytes, RANGE_BYTES)
 
-    @property
-    def thresholds(self) -> int:
-        """Scratchpad address of the thresholds: the lowest element, then 0."""
-        return self.parts * self.part_pitch
-
-    @property
-    def results(self) -> int:
-        """Scratchpad address of the result ring. Of two pixels whose sums move together the first
-        one's are at an odd multiple of their size, which says so."""
-        return round_up(self.thresholds, self.sums_together * RANGE_BYTES) + RANGE_BYTES
-
-    @property
-    def biases(self) -> int:
-        """Scratchpad address of the biases of two groups, with one slice; otherwise they are loaded
-        as partial sums."""
-        return self.results + self.pixels * self.result_bytes
-
-    @property
-    def ring(self) -> int:
-        """Scratchpad address of the input ring."""
-        return self.biases + (2 * self.bias_bytes if self.slices == 1 else 0)
-
-    @property
-    def ring_end(self) -> int:
-        """First byte after the input ring's slots, where the repeated ones begin."""
-        return self.ring + self.slots * self.slot_bytes
+    @cached_property
+    def places(self) -> ScratchpadPlan:
+        """The scratchpad; see the module's text. Of two pixels whose sums move together the first
+        one's are at an odd multiple of their size, which says so. With one slice there are biases
+        of two groups; otherwise they are loaded as partial sums."""
+        plan = ScratchpadPlan({"weights": self.parts * self.part_pitch})
+        plan.take("thresholds", RANGE_BYTES + -plan.used % (self.sums_together * RANGE_BYTES))
+        plan.take("results", self.pixels * self.result_bytes)
+        plan.take("biases", 2 * self.bias_bytes if self.slices == 1 else 0)
+        plan.set_ring(plan.used, self.slot_bytes, self.slots, self.slot_bytes)
+        return plan
 
     @property
     def end(self) -> int:
         """First unused byte."""
-        return self.ring_end + self.repeated * self.slot_bytes
+        return self.places.used + self.repeated * self.slot_bytes
 
     @property
     def title(self) -> list[str]:
         """Lines at the top of the program: the layer, its division, the scratchpad."""
         shape = self.shape
-        again = [f"  {self.ring_end:>4} the first {self.repeated} slots again"]
+        again = [f"  {self.places.used:>4} the first {self.repeated} slots again"]
         return [
             f"Convolution: {shape.width} x {shape.height} x {shape.channels}, {shape.filters} "
             f"filters of {shape.kernel} x {shape.kernel_rows}, stride {shape.stride}, padding "
@@ -424,14 +410,7 @@ class ConvPlan:
             f"{self.depth} channels; a window has "
             f"{counted(self.parts, 'part')} of {self.length} elements.",
             "",
-            f"Scratchpad ({self.end} bytes)",
-            f"  {0:>4} weights of a pass, {self.part_bytes} bytes a part",
-            f"  {self.thresholds:>4} thresholds: lowest element; 0 with ReLU"
-            + ("" if self.narrow is None else "; factor and pair for bytes"),
-            f"  {self.results:>4} ring of {self.pixels} results: sums of "
-            f"{counted(self.parts, 'part')}{', earlier sums' * (self.slices > 1)}",
-            *([f"  {self.biases:>4} biases of two groups"] if self.slices == 1 else []),
-            f"  {self.ring:>4} ring of {self.slots} slots of {self.slot_bytes} bytes: input",
+            *self.places.listing,
             *again[: self.repeated],
         ]
 

@@ -53,7 +53,7 @@ def _check_narrow(narrow: int | None, out_depth: int) -> None:
 
 def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
     """``plan`` with as many slots as its ring can use in the scratchpad; None: too few fit."""
-    slots = (scratchpad_bytes - plan.ring) // plan.slot_bytes - plan.repeated
+    slots = (scratchpad_bytes - plan.places.ring) // plan.slot_bytes - plan.repeated
     most = _MOST_REPEATING if plan.repeated else _MOST_LOADS // plan.slot_loads
     slots = min(slots, max(plan.least_slots, most))
     return replace(plan, slots=slots) if slots >= plan.least_slots else None

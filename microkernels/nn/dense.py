@@ -62,7 +62,7 @@ from .window_shape import MOST_NARROW
 #: Words of an engine's part of the parameter block.
 _WORDS = 3
 
-#: Scratchpad addresses of the threshold; of a factor and a vector for outputs of bytes.
+#: Places of the threshold; of a factor and a vector for outputs of bytes.
 _THRESHOLD, _FACTOR, _PICK = (number * ELEMENT_BYTES for number in range(3))
 
 
@@ -210,15 +210,7 @@ class _DenseKernel:
             f"Chunks of {plan.chunk} inputs, blocks of {plan.block} outputs, {plan.blocks} blocks "
             f"in a row group; {counted(plan.segments, 'segment')}.",
             "",
-            f"Scratchpad ({plan.ring_end} bytes)",
-            f"  {_THRESHOLD:>4} threshold",
-            f"  {plan.bias:>4} biases",
-            *[f"  {plan.others:>4} sums of another segment"] * (plan.segments > 1),
-            f"  {plan.sums:>4} sums",
-            f"  {plan.products:>4} two sets of products",
-            f"  {plan.input_chunks:>4} {counted(min(2, plan.chunks), 'chunk')} of inputs",
-            f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.slot_bytes} bytes "
-            "each",
+            *plan.places.listing,
             launch=launch_registers(vault_bits),
         )
         reg = w.register
@@ -252,8 +244,8 @@ class _DenseKernel:
         self.block = w.constant("outputs_at_once", plan.block, "outputs in a block")
         self.block_count = w.constant("block_count", plan.blocks, "blocks in a row group")
         self.block_size = w.constant("block_size", plan.block * plan.chunk, "weights of a block")
-        self.ring = w.constant("ring", plan.ring, "ring of weights")
-        self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
+        self.ring = w.constant("ring", plan.places.ring, "ring of weights")
+        self.ring_end = w.constant("ring_end", plan.places.used, "its end")
 
     def build(self) -> KernelBuilder:
         """Write the complete program."""
@@ -300,11 +292,11 @@ class _DenseKernel:
         self._find(self.inputs, layout.inputs.base)
         w.op("mov", self.input, self.inputs)
         w.offset(self.inputs_end, self.inputs, plan.chunks * plan.chunk * ELEMENT_BYTES)
-        w.op("li", self.now, plan.input_chunks)
-        w.op("li", self.then, plan.input_chunks)
+        w.op("li", self.now, plan.places["inputs"])
+        w.op("li", self.then, plan.places["inputs"])
         self._load_chunk("first_chunk")
         if plan.chunks > 1:
-            w.op("li", self.then, plan.input_chunks + self.batch * plan.chunk_bytes)
+            w.op("li", self.then, plan.places["inputs"] + self.batch * plan.chunk_bytes)
         w.op("mov", self.fill, self.ring)
         w.op("mov", self.use, self.ring)
         w.op("li", self.count, plan.slots - 1)
@@ -321,19 +313,19 @@ class _DenseKernel:
         w.op("li", self.count, plan.group)
         with w.unless("bge", self.outputs, self.count):
             w.op("mov", self.count, self.outputs)
-        w.op("li", self.at[0], plan.bias)
+        w.op("li", self.at[0], plan.places["bias"])
         self._find_output(self.at[1], self.layout.bias)
         w.load(self.at[0], self.at[1], self.count, note="biases")
         self._clear()
         w.op("li", self.at[0], self.layout.fraction)
         w.op("set.fx", self.at[0])
         w.op("set.mr", self.block)
-        w.op("li", self.made, plan.products)
-        w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
-        w.op("li", self.total, plan.sums)
+        w.op("li", self.made, plan.places["products"])
+        w.op("li", self.ready, plan.places["products"] + self.batch * plan.product_bytes)
+        w.op("li", self.total, plan.places["sums"])
         w.op("li", self.chunks, plan.chunks)
         with w.loop("chunks_loop", self.chunks):
-            w.op("li", self.next_total, plan.sums)
+            w.op("li", self.next_total, plan.places["sums"])
             w.op("mov", self.blocks, self.block_count)
             w.note("A block's turn.")
             w.label("turn")
@@ -343,7 +335,7 @@ class _DenseKernel:
                 w.swap(self.now, self.then, self.at[0])
 
     def _clear(self) -> None:
-        w, start, end = self.writer, self.plan.sums, self.plan.input_chunks
+        w, start, end = self.writer, self.plan.places["sums"], self.plan.places["inputs"]
         for first in range(start, end, MAX_VL * ELEMENT_BYTES):
             w.op("li", self.at[0], first)
             w.op("li", self.at[1], min(MAX_VL, (end - first) // ELEMENT_BYTES))
@@ -413,7 +405,7 @@ class _DenseKernel:
         with self._each_vector("last_products", *steps):
             w.vector("v.v.add", self.total, self.total, self.ready)
         w.op("set.vl", self.count)
-        w.op("li", self.at[1], plan.bias)
+        w.op("li", self.at[1], plan.places["bias"])
         self._each("v.v.add [16-bit]", "add_bias", "bias")
         for segment in range(1, plan.segments):
             self._add_segment(segment)
@@ -423,7 +415,7 @@ class _DenseKernel:
             self._narrow()
         w.op("v.drain")
         self._find_output(self.at[0], self.layout.target.base, ELEMENT_BYTES // plan.packed)
-        w.op("li", self.at[1], plan.sums)
+        w.op("li", self.at[1], plan.places["sums"])
         elements = self.count
         if plan.narrow is not None:
             elements = self.at[2]
@@ -451,7 +443,7 @@ class _DenseKernel:
         ``at1``, which advances by ``step`` bytes."""
         w = self.writer
         w.op("v.drain")
-        w.op("li", self.at[0], self.plan.sums)
+        w.op("li", self.at[0], self.plan.places["sums"])
         with self._each_vector(label, (self.at[0], self.plan.group_bytes), (self.at[1], step)):
             w.op(mnemonic, self.at[0], self.at[0], self.at[1], note=note)
 
@@ -459,10 +451,10 @@ class _DenseKernel:
         w, plan = self.writer, self.plan
         others = self.layout.sums(segment)
         w.op("v.drain")
-        w.op("li", self.at[1], plan.others)
+        w.op("li", self.at[1], plan.places["others"])
         self._find_output(self.at[2], others.base)
         steps = ((self.at[1], plan.group_bytes), (self.at[2], others.x_step))
         with self._each_vector(f"segment_{segment}", *steps):
             w.load(self.at[1], self.at[2], self.count, note=f"sums of segment {segment}")
-        w.op("li", self.at[1], plan.others)
+        w.op("li", self.at[1], plan.places["others"])
         self._each("v.v.add [16-bit]", f"add_segment_{segment}", "add them", plan.group_bytes)

@@ -25,13 +25,14 @@ those of convolutions.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from isa.limits import RANGE_BYTES
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, ScratchpadPlan
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
@@ -202,42 +203,20 @@ class DensePlan:
         """Bytes per slot of the ring of weights."""
         return round_up(self.block_bytes, RANGE_BYTES)
 
-    @property
-    def bias(self) -> int:
-        """Scratchpad address of the row group's biases. The threshold is at 0."""
-        return RANGE_BYTES
-
-    @property
-    def others(self) -> int:
-        """Scratchpad address of another segment's sums."""
-        return self.bias + round_up(self.group_bytes, RANGE_BYTES)
-
-    @property
-    def sums(self) -> int:
-        """Scratchpad address of the sums."""
-        if self.segments == 1:
-            return self.others
-        return self.others + round_up(self.batch * self.group_bytes, RANGE_BYTES)
-
-    @property
-    def products(self) -> int:
-        """Scratchpad address of the two sets of products."""
-        return self.sums + round_up(self.batch * self.group_bytes, RANGE_BYTES)
-
-    @property
-    def input_chunks(self) -> int:
-        """Scratchpad address of the two chunks of inputs."""
-        return round_up(self.products + 2 * self.batch * self.product_bytes, RANGE_BYTES)
-
-    @property
-    def ring(self) -> int:
-        """Scratchpad address of the ring of weights."""
-        return self.input_chunks + min(2, self.chunks) * self.batch * self.chunk_bytes
-
-    @property
-    def ring_end(self) -> int:
-        """First byte after the ring."""
-        return self.ring + self.slots * self.slot_bytes
+    @cached_property
+    def places(self) -> ScratchpadPlan:
+        """The scratchpad; see the module's text."""
+        sums = self.batch * self.group_bytes
+        plan = ScratchpadPlan({
+            "threshold": RANGE_BYTES,
+            "bias": self.group_bytes,
+            "others": sums * (self.segments > 1),
+            "sums": sums,
+            "products": 2 * self.batch * self.product_bytes,
+            "inputs": min(2, self.chunks) * self.batch * self.chunk_bytes,
+        })  # fmt: skip
+        plan.set_ring(plan.used, self.slot_bytes, self.slots, self.slot_bytes)
+        return plan
 
     @property
     def spaced(self) -> bool:
@@ -345,7 +324,7 @@ def _with_rings(plan: DensePlan, scratchpad_bytes: int) -> list[DensePlan]:
         if block * blocks % plan.packed:
             blocks += 1
         longer = replace(plan, block=block, blocks=blocks)
-        slots = min(_MOST_BLOCKS, (scratchpad_bytes - longer.ring) // longer.slot_bytes)
+        slots = min(_MOST_BLOCKS, (scratchpad_bytes - longer.places.ring) // longer.slot_bytes)
         if slots >= _FEWEST_BLOCKS:
             plans.append(replace(longer, slots=slots))
     return plans

@@ -192,13 +192,7 @@ class _DepthwiseKernel(StreamKernel[DepthwiseLayout]):
             f"{shape.across} x {shape.down}, stride {shape.stride} x {shape.step_down}, strips of "
             f"{counted(self.strip.vectors, 'vector')} of {counted(self.strip.together, 'pixel')} "
             f"of {counted(self.strip.lanes, 'channel')}.",
-            {
-                self.plan["threshold"]: "threshold",
-                self.plan["weights"]: "weights and biases",
-                self.plan["outputs0"]: "two strips of outputs",
-                self.plan["products0"]: "two vectors of products",
-                self.plan.ring: f"ring of {self.plan.slots} slots of {self.plan.slot} bytes",
-            },
+            self.plan,
             bits=shape.bits,
         )
         reg = self.writer.register

@@ -228,12 +228,9 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             layout,
             vault_bits,
             f"Element by element: {shape.function} of {counted(shape.maps, 'map')} of "
-            f"{source.width} x {source.height} x {source.channels}.",
-            {
-                0: f"constants: {', '.join(map(str, shape.constants)) or 'none'}",
-                layout.results: "two pieces of results",
-                scratchpad.ring: f"ring of {scratchpad.slots} slots of {scratchpad.slot} bytes",
-            },
+            f"{source.width} x {source.height} x {source.channels}, with "
+            f"{', '.join(map(str, shape.constants)) or 'no constants'}.",
+            scratchpad,
             bits=shape.bits,
         )
         w = self.writer

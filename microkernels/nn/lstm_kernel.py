@@ -73,13 +73,7 @@ class _Kernel(LstmMath):
             f"One of {counted(plan.parts, 'part')}: {plan.cells} cells, {plan.outputs} outputs. "
             f"{counted(plan.vectors, 'vector')} for each PE.",
             "",
-            f"Scratchpad ({places.used} bytes)",
-            f"  {0:>4} sums: f, i, g and o of {plan.group_elements} elements each",
-            f"  {places['made']:>4} two sets of products",
-            f"  {places['now']:>4} a chunk of inputs, c, a chunk of inputs; later peepholes in the "
-            "chunks' places",
-            f"  {places.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
-            "each",
+            *places.listing,
             launch=launch_registers(self.vault_bits),
         )
         reg = w.register

@@ -190,13 +190,7 @@ class _PointKernel(StreamKernel[PointLayout]):
             vault_bits,
             f"Convolution of single pixels: {shape.channels} channels, {shape.filters} filters, "
             f"pieces of {counted(layout.pixels, 'pixel')}.",
-            {
-                plan["weights"]: "weights",
-                plan["biases"]: "biases of a piece",
-                plan["threshold"]: "threshold",
-                plan["outputs0"]: "two pieces of outputs",
-                plan.ring: f"ring of {plan.slots} slots of {plan.slot} bytes",
-            },
+            plan,
         )
         w = self.writer
         reg = w.register

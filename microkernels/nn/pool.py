@@ -277,13 +277,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
             f"Pooling: {shape.width} x {shape.height} x {shape.channels}, "
             f"{'mean' if shape.mean else 'maximum'} of {shape.window} x {shape.down}, stride "
             f"{shape.stride}, {counted(shape.segments, 'segment')}; thesis section 6.2.",
-            {
-                0: "threshold, reciprocal",
-                plan["bias"]: "bias" if layout.biased else "no bias",
-                plan["outputs"]: "two outputs",
-                layout.columns["combined"]: "combined columns, or the ring",
-                plan.ring: f"ring of {plan.slots} slots of {plan.slot} bytes",
-            },
+            plan,
             bits=shape.bits,
         )
         w = self.writer

@@ -128,7 +128,7 @@ def _scratchpad(shape: ProductShape, rows: int, columns: int) -> ScratchpadPlan:
     return ScratchpadPlan(
         {
             "rows": rows * shape.inner * ELEMENT_BYTES,
-            "ring": _SLOTS * _block_bytes(shape, columns),
+            "blocks": _SLOTS * _block_bytes(shape, columns),
             "results": rows * columns * ELEMENT_BYTES,
         }
     )
@@ -291,14 +291,8 @@ class _ProductKernel(LineKernel[ProductLayout]):
             layout,
             vault_bits,
             f"Products of {counted(shape.groups, 'group')} of {shape.rows} and {shape.columns} "
-            f"rows of {shape.inner} elements.",
-            {
-                scratchpad["rows"]: f"{counted(layout.rows, 'row')} of the first map",
-                scratchpad[
-                    "ring"
-                ]: f"two blocks of {counted(layout.columns, 'row')} of the second map",
-                scratchpad["results"]: "results",
-            },
+            f"rows of {shape.inner} elements, {layout.rows} by {layout.columns} at a time.",
+            scratchpad,
         )
         w = self.writer
         reg = w.register
@@ -334,7 +328,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
         for word in (self.source, self.other, self.out):
             w.read(word, self.described)
         w.load(self.rows, self.source, self.all_rows, note="rows of the first map")
-        ring = layout.scratchpad["ring"]
+        ring = layout.scratchpad["blocks"]
         w.op("li", self.slot, ring)
         w.op("li", self.fill, ring + layout.block_bytes)
         w.load(self.slot, self.other, self.block, note="block of the second map")

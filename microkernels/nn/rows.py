@@ -31,7 +31,6 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, even_parts, part_starts, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from support.errors import counted
 
 from .curves import UNIT_FRACTION
 from .line import LineKernel, LineLayout
@@ -232,15 +231,9 @@ class _RowsKernel(LineKernel[RowsLayout]):
         super().__init__(
             layout,
             vault_bits,
-            f"{shape.operation} of {shape.rows} rows of {shape.channels} elements.",
-            {
-                places["narrow"]: "constants",
-                places["sums"]: "sums by level",
-                places["rows"]: counted(layout.rows, "row"),
-                places["chunk"]: "a chunk",
-                places["elements"]: "an element of each row",
-                places["numbers"]: "numbers of each row",
-            },
+            f"{shape.operation} of {shape.rows} rows of {shape.channels} elements, "
+            f"{layout.rows} at a time.",
+            places,
         )
         w = self.writer
         reg = w.register

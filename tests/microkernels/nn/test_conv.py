@@ -149,7 +149,7 @@ def test_rings_of_any_size_share_columns(
     except KernelError:
         assume(False)
     assume(plan.joined and plan.sliding)
-    assert plan.ring_end < plan.end <= scratchpad_bytes
+    assert plan.places.used < plan.end <= scratchpad_bytes
     job = conv_job(shape, *data(shape, seed), fraction=FRACTION, **size)
     outputs, hazards = simulate(job, seed=seed)
     assert np.array_equal(outputs, job.expected)
@@ -184,7 +184,7 @@ def test_the_largest_that_fits() -> None:
     """Columns of 85 channels are 255 elements; the ring of them ends with the scratchpad."""
     shape = ConvShape(width=8, height=4, channels=85, filters=3)
     plan = plan_conv(shape, depth=85, out_depth=3, filters=1)
-    assert 4096 - plan.slot_bytes < plan.ring_end <= 4096
+    assert 4096 - plan.slot_bytes < plan.places.used <= 4096
     with pytest.raises(KernelError, match="slices of at most 85 channels"):
         plan_conv(shape, depth=86, out_depth=3)
     job = conv_job(shape, *data(shape, 9, 60), fraction=FRACTION, depth=85, out_depth=3)
