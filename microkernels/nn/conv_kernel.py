@@ -133,15 +133,7 @@ class _ConvKernel:
         self.lowest = w.constant("lowest", threshold, "threshold that changes nothing")
         if not plan.narrows_sums:
             self.relu = w.constant("relu", threshold + ELEMENT_BYTES, "threshold of outputs")
-        self.stream = ConvStream(
-            layout,
-            w,
-            rows=self.rows,
-            first=self.first,
-            first_rows=self.first_rows,
-            described=self.described,
-            groups=self.groups,
-        )
+        self.stream = ConvStream(layout, w)
         if not w.registers_left:
             # No temporary is in use where addresses in memory advance.
             w.far = self.tmp

@@ -301,15 +301,10 @@ class ConvStream:
     group of filters. After the last group, loads have no elements if the engine has begun it;
     otherwise, in rings that hold a whole pass, data are loaded that nobody uses.
 
-    Parameters:
-        layout: of the layer.
-        writer: the builder to write to.
-        rows: register with the number of window rows.
-        first: register with the address of the first window.
-        first_rows: register with the number of window rows in the first image.
-        described: register with the address of the second group's description when the stream
-            begins.
-        groups: register with the number of groups left, at least 1.
+    Its program has the registers ``rows``, the number of window rows, ``first``, the address of the
+    first window, ``described``, that of the second group's description when the stream begins,
+    ``groups``, the number of groups left, at least 1, and for several images ``first_rows``, the
+    number of window rows in the first one.
 
     Attributes:
         count: register with the number of slots to load, where windows share slots.
@@ -317,26 +312,11 @@ class ConvStream:
         ring, ring_end: registers with the ring's bounds.
     """
 
-    def __init__(
-        self,
-        layout: ConvLayout,
-        writer: KernelBuilder,
-        *,
-        rows: str,
-        first: str,
-        first_rows: str,
-        described: str,
-        groups: str,
-    ) -> None:
+    def __init__(self, layout: ConvLayout, writer: KernelBuilder) -> None:
         self.layout = layout
         self.plan = plan = layout.plan
         self.source = layout.source
-        self._described = described
-        self._groups = groups
         self.writer = w = writer
-        self._rows = rows
-        self._first = first
-        self._first_rows = first_rows
         self.count = w.register("freed", "slots to load")
         self.slot = w.register("load_slot", "slot to load next")
         self._from = w.register("load_from", "where its first column is in memory")
@@ -370,12 +350,12 @@ class ConvStream:
         w, plan = self.writer, self.plan
         w.note("Fill the input ring.")
         w.op("mov", self.slot, self.ring)
-        w.op("mov", self._plane, self._first)
+        w.op("mov", self._plane, "first")
         if plan.slices > 1:
             w.op("li", self._slices_left, plan.slices)
         if plan.shape.groups > 1:
             words = self.layout.group_words - 1
-            w.offset(self._next_window, self._described, words * WORD_BYTES)
+            w.offset(self._next_window, "described", words * WORD_BYTES)
         self._begin_plane()
         # Slots of whole windows are loaded one per turn, the last of the ring in the first.
         w.op("li", self.count, plan.slots - (not plan.sliding))
@@ -478,11 +458,11 @@ class ConvStream:
 
     def _next_group(self) -> None:
         w, again = self.writer, "all slices again for the next group"
-        w.op("sub", self._plane, self._groups, 1)
+        w.op("sub", self._plane, "groups", 1)
         with w.unless("bne", self._plane, w.zero):
             w.op("mov", self._elements, w.zero)
         if self.plan.shape.groups == 1:
-            w.op("mov", self._plane, self._first, note=again)
+            w.op("mov", self._plane, "first", note=again)
             return
         begun = w.new_label("group_begun")
         w.op("ld.reg [64-bit]", self._plane, self._next_window, note="slices of the next group")
@@ -490,15 +470,15 @@ class ConvStream:
             w.op("sub", self._plane, self._plane, 1)
             w.offset(self._next_window, self._next_window, self.layout.group_words * WORD_BYTES)
             w.op("jmp", begun)
-        w.op("mov", self._plane, self._first, note="after the last group")
+        w.op("mov", self._plane, "first", note="after the last group")
         w.label(begun)
 
     def _begin_plane(self) -> None:
         w = self.writer
         w.op("mov", self._row, self._plane)
-        w.op("mov", self._rows_left, self._rows)
+        w.op("mov", self._rows_left, "rows")
         if self.layout.images > 1:
-            w.op("mov", self._image_rows, self._first_rows)
+            w.op("mov", self._image_rows, "first_rows")
         self._begin_row()
 
     def _begin_row(self) -> None:
