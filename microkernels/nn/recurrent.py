@@ -317,43 +317,34 @@ class FixedMath(_Numbers):
         )
 
 
-class _Start(NamedTuple):
-    """What a sequence begins with, each sequences x cells.
-
-    Attributes:
-        hidden: state that is multiplied. kept: that of the cells.
-    """
-
-    hidden: _Array
-    kept: _Array
-
-
 def _run(
     math: _Numbers,
     cell: Cell,
     x: _Array,
-    start: _Start,
-    constants: tuple[_Array, _Array],
-    sums: Callable[[_Array, _Array, slice], _Array],
+    start: tuple[_Array, _Array],
+    matrix: _Array,
+    biases: _Array,
+    sums: Callable[[_Array, _Array, _Array], _Array],
 ) -> tuple[_Array, list[_Array], list[_Array]]:
     """States after each step, sums of gates, and the kept vectors before and after each step.
 
     Parameters:
-        x: steps x sequences x gates with inputs x cells, in the order of computation.
-        constants: biases by gate with recurrent weights; peepholes.
-        sums: gates plus products of a state and the rows of a slice.
+        x, start, matrix, biases: as for :func:`run_elements`.
+        sums: gates plus products of a state and their rows.
     """
     hidden, kept = start
-    states = [kept]
-    biases, peepholes = constants
-    rows = [gate for phase in cell.products for gate in phase]
+    states, cells = [kept], x.shape[-1]
+    rows, peepholes = np.split(matrix, [cell.rows * cells])
+    weights = rows.reshape(cell.rows, cells, cells)
+    of_gates = biases[: len(rows)].reshape(-1, cells)
+    order = [gate for phase in cell.products for gate in phase]
     results, every = [], []
     for inputs in x:
         of_input = dict(zip(cell.inputs, np.moveaxis(inputs, -2, 0), strict=True))
         math.values = {
             gate: of_input[gate]
             if gate in of_input
-            else np.broadcast_to(biases[rows.index(gate)], hidden.shape)
+            else np.broadcast_to(of_gates[order.index(gate)], hidden.shape)
             for gate in cell.gates
         }
         math.values |= dict(zip(cell.peepholes, peepholes, strict=True))
@@ -362,7 +353,7 @@ def _run(
         done = 0
         for gates, combine, result in zip(cell.products, cell.combine, cell.results, strict=True):
             before = np.stack([math.values[gate] for gate in gates], axis=1)
-            after = sums(before, hidden, slice(done, done + len(gates)))
+            after = sums(before, hidden, weights[done : done + len(gates)])
             done += len(gates)
             math.values |= dict(zip(gates, np.moveaxis(after, 1, 0), strict=True))
             every.append(after)
@@ -389,22 +380,17 @@ def run_elements(
         matrix: recurrent weights by gate and cell, then peepholes: rows x cells.
         biases: of gates without a part of the input, by row.
     """
-    cell, cells = shape.cell, shape.cells
-    rows = matrix[: cell.rows * cells].reshape(cell.rows, cells, cells)
     shift = shape.shift(_SUMS)
 
-    def sums(before: Elements, hidden: Elements, part: slice) -> Elements:
+    def sums(before: Elements, hidden: Elements, rows: Elements) -> Elements:
         total = before
-        for first in range(0, cells, shape.chunk):
+        for first in range(0, shape.cells, shape.chunk):
             chunk = slice(first, first + shape.chunk)
-            products = dot(rows[part, :, chunk], hidden[:, chunk].T, shift)
+            products = dot(rows[..., chunk], hidden[:, chunk].T, shift)
             total = add(total, products.transpose(2, 0, 1))
         return total
 
-    results, _, states = _run(
-        FixedMath(shape), cell, x, _Start(*start),
-        (biases[: cell.rows * cells].reshape(-1, cells), matrix[cell.rows * cells :]), sums,
-    )  # fmt: skip
+    results, _, states = _run(FixedMath(shape), shape.cell, x, start, matrix, biases, sums)
     return results, states[-1]
 
 
@@ -413,15 +399,10 @@ def run_reals(
 ) -> tuple[_Array, _Array, float, float]:
     """Like :func:`run_elements` in real numbers; also the largest sum of a gate, and
     element of a kept vector."""
-    cells = x.shape[-1]
-    rows = matrix[: cell.rows * cells].reshape(cell.rows, cells, cells)
 
-    def sums(before: _Array, hidden: _Array, part: slice) -> _Array:
-        return np.asarray(before + np.einsum("gij,sj->sgi", rows[part], hidden))
+    def sums(before: _Array, hidden: _Array, rows: _Array) -> _Array:
+        return np.asarray(before + np.einsum("gij,sj->sgi", rows, hidden))
 
-    results, every, states = _run(
-        _Real(), cell, x, _Start(*start),
-        (biases[: cell.rows * cells].reshape(-1, cells), matrix[cell.rows * cells :]), sums,
-    )  # fmt: skip
+    results, every, states = _run(_Real(), cell, x, start, matrix, biases, sums)
     largest, kept = (max(float(np.abs(values).max()) for values in of) for of in (every, states))
     return results, states[-1], largest, kept
