@@ -27,13 +27,13 @@ in :mod:`microkernels.bp.kernel`, keep the program correct for any timing of the
 from isa.program import Program
 from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
-from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
+from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.barrier import FlagCode
 from support.errors import counted
 
 from .lstm_layout import ChunkFlags, LstmLayout
 from .lstm_shape import GATE_ORDER, GATES, PEEPHOLES, cell_shape
-from .recurrent import LstmMath, lstm_with_peepholes
+from .recurrent import LstmMath, RecurrentShape, lstm_with_peepholes
 
 
 @CHECK.arguments
@@ -50,19 +50,16 @@ def lstm_program(
     Raises:
         KernelError: a fraction out of range.
     """
-    of_weights = fraction if weight_fraction is None else weight_fraction
-    check_fraction(fraction)
-    check_fraction(of_weights)
-    shape = layout.plan.shape
+    shape, cell = layout.plan.shape, cell_shape(layout.plan, fraction, weight_fraction)
     name = f"lstm_{shape.inputs}x{shape.cells}x{shape.outputs}x{shape.batch}.s"
-    return _Kernel(layout, fraction, of_weights).build().program(name)
+    return _Kernel(layout, cell).build().program(name)
 
 
 class _Kernel(LstmMath):
-    def __init__(self, layout: LstmLayout, fraction: int, weight_fraction: int) -> None:
+    def __init__(self, layout: LstmLayout, cell: RecurrentShape) -> None:
         self.layout, self.plan = layout, layout.plan
         plan, shape, places = layout.plan, layout.plan.shape, layout.plan.places
-        self.shape = cell_shape(plan, fraction, weight_fraction)
+        self.shape = cell
         self._bits: int | None = None
         self._vectors: dict[str, str] = {}
         self.vault_bits = layout.engines.vault_bits

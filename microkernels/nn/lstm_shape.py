@@ -365,8 +365,12 @@ class LstmPlan:
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
 
 
-def cell_shape(plan: LstmPlan, fraction: int, weight_fraction: int) -> RecurrentShape:
-    """The cell whose arithmetic follows the sums of products (:mod:`microkernels.nn.recurrent`)."""
+def cell_shape(plan: LstmPlan, fraction: int, weight_fraction: int | None) -> RecurrentShape:
+    """The cell whose arithmetic follows the sums of products (:mod:`microkernels.nn.recurrent`);
+    fractions and errors as for :func:`lstm_step`."""
+    weight_fraction = fraction if weight_fraction is None else weight_fraction
+    check_fraction(fraction)
+    check_fraction(weight_fraction)
     return RecurrentShape(
         kind=_CELL, cells=plan.cells, gate=fraction, state=fraction, weights=weight_fraction,
         unit=True,
@@ -412,16 +416,13 @@ def lstm_step(
     Raises:
         KernelError: an array of another shape, or values out of range.
     """
-    check_fraction(fraction)
-    of_weights = fraction if weight_fraction is None else weight_fraction
-    check_fraction(of_weights)
-    shape = plan.shape
+    shape, math = plan.shape, FixedMath(cell_shape(plan, fraction, weight_fraction))
+    of_weights = math.shape.weights
     weights = weights.checked(shape)
     x = check_elements("x", x, (shape.batch, shape.inputs))
     state = state.checked(shape)
     inputs = plan.inputs(state.y, x)
     matrix = plan.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
-    math = FixedMath(cell_shape(plan, fraction, of_weights))
     cells = []
     for number in range(plan.parts):
         part = slice(number * plan.cells, (number + 1) * plan.cells)
