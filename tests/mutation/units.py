@@ -7,10 +7,11 @@ from hdl.emission import emit
 from noc.config import NetworkConfig
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.dut.memory import vault_design
-from sim_tb.dut.network import network_design, nodes_design
+from sim_tb.dut.network import network_design
 from sim_tb.workloads.stress import random_case
 from tests.sim_tb.cosim.test_cosim import SMALL
 from tests.sim_tb.cosim.test_history_cosim import KERNEL
+from tests.sim_tb.nodes import nodes_design
 from tests.sim_tb.test_clock_stress import CLOCKS, KEPT, LINES, WITH_LINES
 from tests.sim_tb.test_vault import SEED
 from tests.soc.host_dut import HostDut, small

@@ -1,18 +1,89 @@
-"""Traffic on a torus of nodes in Verilator."""
+"""Traffic on a torus of nodes in Verilator, between requesters and memories in C++."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from amaranth.hdl import Cat, Const, Module, Signal
+
+from hdl.emission import emit
 from hdl.ports import COLUMN_BYTES
 from noc.config import NetworkConfig
 from noc.node import counters
-from sim_tb.dut.network import COUNTED_NODES, nodes_design
+from noc.node.node import Node
+from noc.topology import join_nodes
+from sim_tb.dut.top import Top, join, surrounded
 from sim_tb.harness import traffic_runs
-from sim_tb.harness.memory import MemoryBehaviour
-from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult
+from sim_tb.harness.memory import MEMORY, MemoryBehaviour
+from sim_tb.harness.models import ARRAYS, MEMORIES
+from sim_tb.harness.traffic import REQUESTER, TRAFFIC, Pattern, TrafficJob, TrafficResult
+from sim_tb.runner.build import Design
 
 #: Cycles after which an access counts as lost, and limit of a run.
 _PATIENCE, _CYCLES = 100_000, 10_000_000
+#: The first nodes, whose counters are read.
+COUNTED_NODES = 4
+
+
+class NodesTop(Top):
+    """Nodes in a torus, between requesters and memories."""
+
+    name = "vip_nodes_top"
+    models = (TRAFFIC, REQUESTER, MEMORY)
+
+    def __init__(self, config: NetworkConfig, requesters: int) -> None:
+        self.config = config
+        self.requesters = requesters
+        super().__init__()
+
+    def surround(self, m: Module) -> Any:
+        config = self.config
+        host = self.model(TRAFFIC)
+        nodes = []
+        failed = []
+        for vault in range(config.vaults):
+            node = self.design(m, Node(config, requesters=self.requesters), "node", f"node_{vault}")
+            nodes.append(node)
+            for number, port in enumerate(node.ports):
+                requester = self.model(REQUESTER, vault * self.requesters + number)
+                join(m, port, requester)
+                m.d.comb += [
+                    requester.reset.eq(host.reset),
+                    requester.tags.eq(1 << config.tag_bits),
+                ]
+            for number, port in enumerate([*node.local, node.served]):
+                memory = self.model(MEMORY, vault * (self.requesters + 1) + number)
+                join(m, port, memory)
+                failed.append(memory.failed)
+                # The vault's number above the address selects its part of the common image.
+                address = Cat(port.request.payload.address, Const(vault, config.vault_bits))
+                m.d.comb += [
+                    memory.reset.eq(host.reset),
+                    memory.request_address.eq(address),
+                ]
+            m.d.comb += node.counter_index.eq(host.counter_index)
+        join_nodes(m, config, nodes)
+        counted = Signal(COUNTED_NODES.bit_length() - 1, reset_less=True)
+        m.d.sync += counted.eq(host.counter_index >> counters.INDEX_BITS)
+        with m.Switch(counted):
+            for number, node in enumerate(nodes[:COUNTED_NODES]):
+                with m.Case(number):
+                    m.d.comb += host.counter_value.eq(node.counter_value)
+        m.d.comb += [host.failed.eq(Cat(failed).any()), self.idle.eq(host.idle)]
+        return host.reset
+
+
+def nodes_design(config: NetworkConfig, requesters: int) -> Design:
+    """The design of the simulator of a torus of ``config`` with ``requesters`` at each node.
+
+    All memories share one image, with a part for each vault.
+
+    Raises:
+        hdl.config.ConfigurationError: ``requesters`` outside its range.
+    """
+    verilog = "".join(emit(Node(config, requesters=requesters), "node").modules.values())
+    top = NodesTop(config, requesters)
+    return surrounded(top, {"node.v": verilog}, support=(ARRAYS,), control=MEMORIES)
 
 
 def run_nodes(
