@@ -7,12 +7,7 @@ from itertools import product
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.workloads.tiles import (
-    declared_job,
-    layer_job,
-    with_engines,
-    with_history,
-)
+from sim_tb.workloads.tiles import declared_job, round_job, with_engines, with_history
 from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from synth.physical.area import synthesise
@@ -61,7 +56,7 @@ def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
     # `line_buffer` has the other runs without a history.
     for lines in (0, _LINES):
         prefix = f"{_LEFT}_{_MANY}_engines_0_entries_{lines}_lines"
-        yield prefix, layer_job(_LEFT, _MANY, reuse=False), _vault(_MANY, 0, lines)
+        yield prefix, round_job(_LEFT, _MANY, reuse=False), _vault(_MANY, 0, lines)
 
 
 @experiment(presets=("pe", "vault"), tools=(*CELLS, *SIMULATION[1:]), minutes=60)

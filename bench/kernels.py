@@ -16,8 +16,6 @@ from hdl.ports import COLUMN_BYTES
 from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import coarse_problem
-from microkernels.runtime.job import KernelJob
-from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     BELIEF,
@@ -25,11 +23,8 @@ from sim_tb.workloads.tiles import (
     ITERATIONS,
     LAYERS,
     LSTM,
-    ROUNDS,
-    belief_job,
     belief_problem,
-    ese_job,
-    layer_jobs,
+    kernel_jobs,
 )
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -54,37 +49,26 @@ _TILE = "vault"
 #: Batches of the thesis's Table 7.3.
 BATCHES = (1, 3)
 #: All kernels.
-NAMES = (*BELIEF, *(layer.name for layer in LAYERS), LSTM)
-_LAYERS = {layer.name: layer for layer in LAYERS}
+NAMES = (*BELIEF, *LAYERS, LSTM)
 
 
 def _batches(name: str) -> tuple[int, ...]:
-    return (ESE.batch,) if name == LSTM else BATCHES if name in _LAYERS else BATCHES[:1]
+    return (ESE.batch,) if name == LSTM else BATCHES if name in LAYERS else BATCHES[:1]
 
 
-def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJob], int, int]:
-    """Consecutive jobs, their operations, and message updates.
+def _belief_work(name: str) -> tuple[int, int]:
+    """Operations and message updates of one of :data:`BELIEF`.
 
     An update has three additions and a subtraction for each label of a message, and an addition and
     a comparison for each pair of labels; construct three additions for each label of a block.
     """
-    if name in BELIEF:
-        problem = belief_problem(name)
-        run = problem if name == "bp_m" else coarse_problem(problem)
-        updates = ITERATIONS.get(name, 0) * run.updates
-        operations = updates * (4 * problem.labels + 2 * problem.labels**2)
-        if name == "bp_construct":
-            # The vault has a quarter of the blocks.
-            operations = 3 * run.data_costs.size // 4
-        return [belief_job(name, config)], operations, updates
-    if name == LSTM:
-        jobs = [ese_job(config.pes)]
-    else:
-        # A fully connected layer reads its weights once per batch; other layers run image by image.
-        layer = _LAYERS[name]
-        images = batch if layer.dense is not None else 1
-        jobs = layer_jobs(layer, batch=images, rounds=ROUNDS, pes=config.pes)
-    return jobs, sum(job.operations for job in jobs), 0
+    problem = belief_problem(name)
+    run = problem if name == "bp_m" else coarse_problem(problem)
+    if name == "bp_construct":
+        # The vault has a quarter of the blocks.
+        return 3 * run.data_costs.size // 4, 0
+    updates = ITERATIONS.get(name, 0) * run.updates
+    return updates * (4 * problem.labels + 2 * problem.labels**2), updates
 
 
 def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> LaunchRun:
@@ -94,12 +78,13 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Lau
         CosimError: a kernel faulted, or an output differs from the golden model's.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    if name == LSTM:
-        config = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
-    jobs, operations, updates = _work(name, batch, config)
+    # A fully connected layer reads its weights once per batch; other layers run image by image.
+    machine, jobs = kernel_jobs(name, config, batch=batch)
+    operations, updates = sum(job.operations for job in jobs), 0
+    if name in BELIEF:
+        operations, updates = _belief_work(name)
+    launches = [launch_runs(job, machine, name, on=on) for job in jobs]
     phase = BELIEF.get(name, "")
-
-    launches = [launch_runs(job, config, name, on=on) for job in jobs]
     run = together(runs[phase] if phase else next(iter(runs.values())) for runs in launches)
     moved = COLUMN_BYTES * (run.vaults["READS"] + run.vaults["WRITES"])
     gbs = moved / (run.cycles * run.tck_ns)

@@ -3,18 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from hdl.config import SramKind
 from memory.line_buffer.layout import LineCounter
 from memory.line_buffer.line_buffer import LineBuffer
 from microkernels.runtime.job import KernelJob
-from pe.config import LOGISTIC_INSTRUCTIONS
-from sim_tb.workloads.tiles import (
-    belief_job,
-    ese_job,
-    layer_job,
-    with_engines,
-)
+from sim_tb.workloads.tiles import LAYERS, kernel_jobs, round_job, with_engines
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 
@@ -36,36 +31,33 @@ _FEW, _MANY = 4, 8
 _CROWDED = ("conv3_2", "conv5_1")
 
 
-def buffered_job(name: str, config: VaultTileConfig, *, reuse: bool = False) -> KernelJob:
-    """The job of a kernel of :func:`line_buffer`. ``reuse``: windows of a convolution share
-    columns."""
-    if name == "lstm":
-        return ese_job(config.pes)
-    if name == "bp_m":
-        return belief_job(name, config)
-    return layer_job(name, config.pes, reuse=reuse)
+def buffered_job(
+    name: str, config: VaultTileConfig, *, reuse: bool = False
+) -> tuple[VaultTileConfig, KernelJob]:
+    """The vault and the job of a kernel of :func:`line_buffer`. ``reuse``: windows of a convolution
+    share columns."""
+    if name in LAYERS:
+        return config, round_job(name, config.pes, reuse=reuse)
+    machine, (job,) = kernel_jobs(name, config)
+    return machine, job
 
 
 def buffered_runs() -> Iterator[tuple[str, str, VaultTileConfig, bool]]:
     """What :func:`line_buffer` runs: prefix of its figures, kernel, vault, whether windows share
     columns."""
-    for name, pes, lines, reuse in _buffer_runs():
+    runs = (
+        *((name, _FEW, lines, False) for name in _KERNELS for lines in (0, _LINES)),
+        *((_SIZED, _FEW, lines, False) for lines in _BUFFERS if lines != _LINES),
+        *((_SIZED, _FEW, lines, True) for lines in (0, _LINES)),
+        *(
+            (name, _MANY, lines, reuse)
+            for name, reuse, lines in product(_CROWDED, (False, True), (0, _LINES))
+        ),
+    )
+    for name, pes, lines, reuse in runs:
         prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
         config = replace(with_engines(tile_preset(_TILE), pes), line_buffer=lines)
-        if name == "lstm":
-            config = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
         yield prefix, name, config, reuse
-
-
-def _buffer_runs() -> Iterator[tuple[str, int, int, bool]]:
-    """Kernel, engines, lines, whether windows share columns."""
-    for name in _KERNELS:
-        yield from ((name, _FEW, lines, False) for lines in (0, _LINES))
-    yield from ((_SIZED, _FEW, lines, False) for lines in _BUFFERS if lines != _LINES)
-    yield from ((_SIZED, _FEW, lines, True) for lines in (0, _LINES))
-    for name in _CROWDED:
-        for reuse in (False, True):
-            yield from ((name, _MANY, lines, reuse) for lines in (0, _LINES))
 
 
 @experiment(presets=("vault", "vault-logistic"), tools=(*SIMULATION, "pyosys"), minutes=30)
@@ -81,8 +73,8 @@ def line_buffer() -> Iterator[Measurement]:
     plain: dict[str, tuple[int, int]] = {}
     for prefix, name, config, reuse in buffered_runs():
         pes, lines = config.pes, config.line_buffer
-        job = buffered_job(name, config, reuse=reuse)
-        run = together(launch_runs(job, config, name, on="rtl").values())
+        machine, job = buffered_job(name, config, reuse=reuse)
+        run = together(launch_runs(job, machine, name, on="rtl").values())
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
         yield Measurement(f"{prefix}_columns", run.vaults["READS"], "columns")
         if name in _CROWDED:

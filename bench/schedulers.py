@@ -18,7 +18,7 @@ from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.harness.traffic import WORD_BYTES, Pattern, TrafficJob, TrafficResult, Walk, moved
 from sim_tb.harness.traffic_runs import run_traffic
 from sim_tb.timed.vault.vault_model import record_trace
-from sim_tb.workloads.tiles import FULLY_CONNECTED, belief_job, ese_job, layer_job, layer_jobs
+from sim_tb.workloads.tiles import kernel_jobs
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 
@@ -41,21 +41,6 @@ TRACED_MIXES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _fc7(tile: VaultTileConfig) -> KernelJob:
-    layer = next(layer for layer in FULLY_CONNECTED if layer.name == "fc7")
-    return layer_jobs(layer, pes=tile.pes)[0]
-
-
-#: Belief propagation, one round of filters of a convolution, a fully connected layer, and a step
-#: of ESE's LSTM.
-_JOBS: Mapping[str, Callable[[VaultTileConfig], KernelJob]] = {
-    "bp_m": lambda tile: belief_job("bp_m", tile),
-    "conv3_2": lambda tile: layer_job("conv3_2", tile.pes, reuse=False),
-    "fc7": _fc7,
-    "lstm": lambda tile: ese_job(tile.pes),
-}
-
-
 def traced_vault() -> VaultTileConfig:
     """The vault of whose engine traces are: the thesis's, with one engine."""
     tile = tile_preset("vault")
@@ -67,11 +52,11 @@ def traced_launch(name: str) -> tuple[KernelJob, Launch]:
     belief propagation, those before prepare messages; addresses don't depend on data.
 
     Parameters:
-        name: of the application.
+        name: of a kernel; of a convolution it is one round of filters.
     """
-    job = _JOBS[name](traced_vault())
-    *_, launch = job.launches
-    return job, launch
+    _, jobs = kernel_jobs(name, traced_vault(), rounds=1)
+    *_, launch = jobs[0].launches
+    return jobs[0], launch
 
 
 @cache

@@ -157,7 +157,9 @@ def memory_variants(
         engines=ChipEngines(pes=tile.pes, scratchpad_bytes=tile.pe.scratchpad_bytes),
         sums=False,
     )
-    layers = [(_kind(layer), job) for layer in LAYERS for job in layer_jobs(layer, pes=tile.pes)]
+    layers = [
+        (_kind(layer), job) for layer in LAYERS.values() for job in layer_jobs(layer, pes=tile.pes)
+    ]
     belief_bars: dict[str, tuple[float, float]] = {}
     network_bars: dict[str, tuple[float, float]] = {}
     for variant in _figure_7_2(only):
@@ -246,7 +248,7 @@ def vgg16_layers() -> Iterator[Measurement]:
     tile = tile_preset(_TILE)
     totals, twice = dict.fromkeys(_BATCHES, (0.0, 0.0)), 0.0
     groups: dict[str, tuple[float, float]] = {}
-    for layer in LAYERS:
+    for layer in LAYERS.values():
         say(layer.name)
         for batch in _BATCHES:
             alone = layer.dense is None

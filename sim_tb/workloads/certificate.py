@@ -10,7 +10,7 @@ from memory.controller.counters import VaultCounter
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
-from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
+from pe.config import PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import bp_job_on, run_on
@@ -24,11 +24,8 @@ from sim_tb.workloads.tiles import (
     ITERATIONS,
     LAYERS,
     LSTM,
-    ROUNDS,
-    belief_job,
     declared_job,
-    ese_job,
-    layer_jobs,
+    kernel_jobs,
     with_engines,
     with_history,
 )
@@ -207,29 +204,16 @@ def _vault_runs() -> Iterator[CertifiedRun]:
     """Kernels on the four engines of a vault, named as in :data:`sim_tb.workloads.tiles`, and on
     eight with a load history."""
     config = tile_preset(_TILE)
-    for name in ITERATIONS:
+    for name in (*ITERATIONS, *LAYERS, LSTM):
+        machine, jobs = kernel_jobs(name, config)
         yield CertifiedRun(
             kind="vault",
-            name=f"{name}_batch_1",
-            config=config,
-            jobs=(belief_job(name, config),),
-            phase=BELIEF[name],
+            name=f"{name}_batch_{ESE.batch if name == LSTM else 1}",
+            config=machine,
+            jobs=tuple(jobs),
+            phase=BELIEF.get(name, ""),
+            minutes=name in LAYERS,
         )
-    for layer in LAYERS:
-        yield CertifiedRun(
-            kind="vault",
-            name=f"{layer.name}_batch_1",
-            config=config,
-            jobs=tuple(layer_jobs(layer, rounds=ROUNDS, pes=config.pes)),
-            minutes=True,
-        )
-    special = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
-    yield CertifiedRun(
-        kind="vault",
-        name=f"{LSTM}_batch_{ESE.batch}",
-        config=special,
-        jobs=(ese_job(config.pes),),
-    )
     # Named as in the record of the load history.
     engine = with_history(config.pe, _ENTRIES, _WAYS)
     for lines in (0, _LINES):

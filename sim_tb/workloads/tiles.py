@@ -7,7 +7,10 @@ pools. The first three groups are pooled in a separate step. Fully connected lay
 vaults, 8 across the inputs and 4 across the outputs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +31,7 @@ from microkernels.nn.window_shape import ConvShape, PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job
 from microkernels.runtime.ring import ChipEngines
-from pe.config import PeConfig
+from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from soc.tile.config import VaultTileConfig
 
 #: Vaults across the inputs and across the outputs of a fully connected layer.
@@ -101,37 +104,33 @@ def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> TileL
     return TileLayer(name=name, dense=part, last=last)
 
 
-#: Convolutions, completion of their partial sums, and pooling for conv4_3 and conv5_3.
-CONVOLUTIONS: tuple[TileLayer, ...] = (
-    _conv("conv1_1", (56, 28), 3, 64, first=True),
-    _conv("conv1_2", (56, 28), 64, 64),
-    _conv("conv2_1", (28, 14), 64, 128),
-    _conv("conv2_2", (28, 14), 128, 128),
-    _conv("conv3_1", (14, 7), 128, 256),
-    _conv("conv3_2", (14, 7), 256, 256),
-    _conv("conv3_3", (14, 7), 256, 256),
-    _conv("conv4_1", (14, 7), 64, 512, _complete(4, 64)),
-    _conv("conv4_2", (14, 7), 128, 512, _complete(4, 64)),
-    _conv("conv4_3", (14, 7), 128, 512, _complete(4, 64, pooled=True)),
-    _conv("conv5_1", (14, 14), 64, 128, _complete(8, 16)),
-    _conv("conv5_2", (14, 14), 64, 128, _complete(8, 16)),
-    _conv("conv5_3", (14, 14), 64, 128, _complete(8, 16, pooled=True)),
-)
-
-#: Pooling as a separate step; the thesis counts it with the convolutions.
-POOLS: tuple[TileLayer, ...] = (
-    _pool("pool1", (56, 28), 64),
-    _pool("pool2", (28, 14), 128),
-    _pool("pool3", (14, 14), 128),
-)
-
-FULLY_CONNECTED: tuple[TileLayer, ...] = (
-    _dense("fc6", 25088, 4096),
-    _dense("fc7", 4096, 4096),
-    _dense("fc8", 4096, 1000, last=True),
-)
-
-LAYERS: tuple[TileLayer, ...] = (*CONVOLUTIONS, *POOLS, *FULLY_CONNECTED)
+#: Name -> layer: convolutions, with the completion of their partial sums, and pooling for conv4_3
+#: and conv5_3; pooling as a separate step, which the thesis counts with the convolutions; fully
+#: connected layers.
+LAYERS: Mapping[str, TileLayer] = {
+    layer.name: layer
+    for layer in (
+        _conv("conv1_1", (56, 28), 3, 64, first=True),
+        _conv("conv1_2", (56, 28), 64, 64),
+        _conv("conv2_1", (28, 14), 64, 128),
+        _conv("conv2_2", (28, 14), 128, 128),
+        _conv("conv3_1", (14, 7), 128, 256),
+        _conv("conv3_2", (14, 7), 256, 256),
+        _conv("conv3_3", (14, 7), 256, 256),
+        _conv("conv4_1", (14, 7), 64, 512, _complete(4, 64)),
+        _conv("conv4_2", (14, 7), 128, 512, _complete(4, 64)),
+        _conv("conv4_3", (14, 7), 128, 512, _complete(4, 64, pooled=True)),
+        _conv("conv5_1", (14, 14), 64, 128, _complete(8, 16)),
+        _conv("conv5_2", (14, 14), 64, 128, _complete(8, 16)),
+        _conv("conv5_3", (14, 14), 64, 128, _complete(8, 16, pooled=True)),
+        _pool("pool1", (56, 28), 64),
+        _pool("pool2", (28, 14), 128),
+        _pool("pool3", (14, 14), 128),
+        _dense("fc6", 25088, 4096),
+        _dense("fc7", 4096, 4096),
+        _dense("fc8", 4096, 1000, last=True),
+    )
+}
 
 _TILE = (60, 34)
 
@@ -196,6 +195,35 @@ def conv_rounds(layer: TileLayer, pes: int) -> int:
     return max(1, conv_layout(layer.conv, strips=layer.first).plan.groups // pes)
 
 
+def _values(*shape: int, rng: np.random.Generator, limit: int = 1000) -> Elements:
+    return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+def _some_filters(layer: TileLayer, rounds: int | None, pes: int) -> ConvShape:
+    """A convolution with the filters of ``rounds`` rounds; None: all."""
+    assert layer.conv is not None
+    every = conv_rounds(layer, pes)
+    run = every if rounds is None else min(rounds, every)
+    return replace(layer.conv, filters=layer.conv.filters * run // every)
+
+
+def _conv_job(
+    layer: TileLayer, shape: ConvShape, pes: int, rng: np.random.Generator, **options: Any
+) -> KernelJob:
+    size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
+    return conv_job(
+        shape,
+        _values(shape.height, shape.width, shape.channels, rng=rng),
+        _values(*size, rng=rng, limit=100),
+        _values(shape.filters, rng=rng),
+        fraction=_FRACTION,
+        out_padding=1,
+        strips=layer.first,
+        sharers=pes,
+        **options,
+    )
+
+
 def layer_jobs(
     layer: TileLayer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
 ) -> list[KernelJob]:
@@ -207,28 +235,11 @@ def layer_jobs(
         pes: engines of the vault.
     """
     rng = np.random.default_rng(_SEED)
-
-    def values(*shape: int, limit: int = 1000) -> np.ndarray:
-        return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
-
+    values = partial(_values, rng=rng)
     jobs = []
     if layer.conv is not None:
-        every = conv_rounds(layer, pes)
-        run = every if rounds is None else min(rounds, every)
-        shape = replace(layer.conv, filters=layer.conv.filters * run // every)
-        size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
-        job = conv_job(
-            shape,
-            values(shape.height, shape.width, shape.channels),
-            values(*size, limit=100),
-            values(shape.filters),
-            fraction=_FRACTION,
-            relu=layer.segments == 1,
-            out_padding=1,
-            strips=layer.first,
-            sharers=pes,
-        )
-        jobs.append(job)
+        shape = _some_filters(layer, rounds, pes)
+        jobs.append(_conv_job(layer, shape, pes, rng, relu=layer.segments == 1))
     if layer.pool is not None:
         pooled = layer.pool
         completes = layer.conv is not None
@@ -296,6 +307,24 @@ def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
     )
 
 
+def kernel_jobs(
+    name: str, config: VaultTileConfig, *, batch: int = 1, rounds: int | None = ROUNDS
+) -> tuple[VaultTileConfig, list[KernelJob]]:
+    """A kernel of :data:`BELIEF`, :data:`LAYERS` or :data:`LSTM`: the vault, whose engines get the
+    optional instructions for the last, and its consecutive jobs; ``batch`` and ``rounds`` as for
+    :func:`layer_jobs`.
+
+    Raises:
+        KeyError: another name.
+    """
+    if name in BELIEF:
+        return config, [belief_job(name, config)]
+    if name == LSTM:
+        pe = replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS)
+        return replace(config, pe=pe), [ese_job(config.pes)]
+    return config, layer_jobs(LAYERS[name], batch=batch, rounds=rounds, pes=config.pes)
+
+
 _TAG_BITS = {4: 9, 8: 10}
 
 
@@ -304,47 +333,22 @@ def with_engines(config: VaultTileConfig, pes: int) -> VaultTileConfig:
     return replace(config, pes=pes, vault=replace(config.vault, tag_bits=_TAG_BITS[pes]))
 
 
-def convolution(name: str) -> TileLayer:
-    """The VGG-16 convolution called ``name``."""
-    return next(layer for layer in CONVOLUTIONS if layer.name == name)
-
-
-def layer_job(name: str, pes: int, *, reuse: bool) -> KernelJob:
-    """A convolution of VGG-16 with the filters of one round on ``pes`` engines, and seeded data.
-    ``reuse``: windows share columns."""
-    layer = convolution(name)
-    assert layer.conv is not None
-    rounds = conv_rounds(layer, pes)
-    shape = replace(layer.conv, filters=layer.conv.filters // rounds)
-    rng = np.random.default_rng(_SEED)
-
-    def values(*size: int, limit: int = 1000) -> Elements:
-        return rng.integers(-limit, limit, size, np.int16, endpoint=True)
-
-    return conv_job(
-        shape,
-        values(shape.height, shape.width, shape.channels),
-        values(shape.filters, shape.kernel, shape.kernel, shape.channels, limit=100),
-        values(shape.filters),
-        fraction=_FRACTION,
-        out_padding=1,
-        strips=layer.first,
-        sharers=pes,
-        reuse=reuse,
-    )
-
-
 def with_history(config: PeConfig, entries: int, ways: int) -> PeConfig:
     """``config`` with ``set.ws`` and a load history of ``entries`` (0: none)."""
     keys = config.instructions | {"set.ws"}
     return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
 
 
+def round_job(name: str, pes: int, *, reuse: bool) -> KernelJob:
+    """A convolution of VGG-16 with the filters of one round on ``pes`` engines, with ReLU, and
+    seeded data. ``reuse``: windows share columns."""
+    layer, rng = LAYERS[name], np.random.default_rng(_SEED)
+    return _conv_job(layer, _some_filters(layer, 1, pes), pes, rng, reuse=reuse)
+
+
 def declared_job(name: str, pes: int) -> KernelJob:
-    """A :func:`layer_job` with whole windows for ``pes`` engines, and its image declared."""
-    layer = convolution(name)
-    assert layer.conv is not None
-    shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))
+    """A :func:`round_job` with whole windows for ``pes`` engines, and its image declared."""
+    layer = LAYERS[name]
+    shape = _some_filters(layer, 1, pes)
     layout = conv_layout(shape, out_padding=1, strips=layer.first, sharers=pes)
-    job = layer_job(name, pes, reuse=False)
-    return read_only_job(job, 0, layout.source.end)
+    return read_only_job(round_job(name, pes, reuse=False), 0, layout.source.end)

@@ -13,7 +13,8 @@ RECORDED = values("line_buffer")
 @pytest.mark.parametrize("prefix", RUNS)
 def test_the_model_takes_the_recorded_cycles_and_columns(prefix: str) -> None:
     name, config, reuse = RUNS[prefix]
-    outcome = run_on(buffered_job(name, config, reuse=reuse), config, on="model")
+    machine, job = buffered_job(name, config, reuse=reuse)
+    outcome = run_on(job, machine, on="model")
     assert outcome.match
     assert outcome.cycles == RECORDED[f"{prefix}_cycles"]
     counted = [result.vaults[0] for result in outcome.results.values()]

@@ -24,7 +24,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiments, "VARIANTS", [BASE, crossbar])
     monkeypatch.setattr(experiments, "_TILE", "vault-small")
     pool = TileLayer(name="pool", pool=PoolShape(width=8, height=4, channels=16))
-    monkeypatch.setattr(experiments, "LAYERS", [pool])
+    monkeypatch.setattr(experiments, "LAYERS", {"pool": pool})
 
 
 def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_batch_repeats_images_but_reads_weights_once(monkeypatch: pytest.Monke
     dense = TileLayer(name="fc8", dense=(64, 16))
     twice = TileLayer(name="conv3_2", pool=PoolShape(width=8, height=4, channels=16))
     monkeypatch.setattr(experiments, "_TILE", "vault")
-    monkeypatch.setattr(experiments, "LAYERS", [dense, twice])
+    monkeypatch.setattr(experiments, "LAYERS", {one.name: one for one in (dense, twice)})
     figures = {item.name: item.value for item in experiments.vgg16_layers()}
     for unit in ("ms", "mib"):
         one, many = (figures[f"conv3_batch_{batch}_{unit}"] for batch in (1, 16))

@@ -18,7 +18,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on, run_work
-from sim_tb.workloads.tiles import CONVOLUTIONS, LAYERS, conv_rounds, layer_jobs
+from sim_tb.workloads.tiles import LAYERS, conv_rounds, layer_jobs
 from soc.generate.presets import preset, tile_preset
 
 PE = preset("pe")
@@ -189,13 +189,13 @@ def test_digits_are_known_as_in_floating_point(name: str) -> None:
 
 def test_tiles_cover_vgg_16() -> None:
     """32 tiles make all products of the network's convolutions: 15.35 thousand million."""
-    products = sum(32 * layer.conv.macs for layer in CONVOLUTIONS if layer.conv)
+    products = sum(32 * layer.conv.macs for layer in LAYERS.values() if layer.conv)
     assert products == 15_346_630_656
-    assert len({layer.name for layer in LAYERS}) == 19
+    assert len(LAYERS) == 19
 
 
 def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:
-    (layer,) = (layer for layer in CONVOLUTIONS if layer.name == "conv5_1")
+    layer = LAYERS["conv5_1"]
     part, completion = layer_jobs(layer, rounds=1)
     assert part.expected.shape == (14, 14, 32)
     assert conv_rounds(layer, 4) == 4
