@@ -129,10 +129,8 @@ _INCHES = (12.0, 5.2)
 _MARGIN = 1.6
 #: The second picture shows the knee: kernels with at least this share of its intensity.
 _NEAR = 0.5
-#: Points whose coordinates differ by less than this share of a picture share a text.
-_CLOSE = 0.025
-#: Pixels in the layout of the picture: a marker, a line of a name, a character.
-_MARK, _LINE, _CHARACTER = 12.0, 13.0, 5.6
+#: Pixels of the picture that a marker takes; points that are nearer share a text.
+_MARK = 12.0
 _NAME_POINTS = 7
 #: Points of the roof that names keep away from.
 _LINE_SAMPLES = 400
@@ -216,6 +214,10 @@ def draw_roofline(runs: Mapping[str, LaunchRun], config: VaultTileConfig, path: 
         _write_names(near, near_knee, points, limits)
 
 
+#: Left, bottom, right and top, in pixels.
+_Box = tuple[float, float, float, float]
+
+
 def _write_names(
     axis: "Axes",
     points: Mapping[str, tuple[float, float]],
@@ -225,72 +227,53 @@ def _write_names(
     """Write the names of ``points`` (intensity and 10**9 operations per second) beside them, clear
     of other names, of points in ``avoid`` and of the roof (see :func:`roof`); points that coincide
     share one text."""
-    to_picture = axis.transScale + axis.transLimits
-    groups: list[tuple[float, float, list[str]]] = []
+    pixels = axis.transData
+    groups: dict[tuple[float, float], list[str]] = {}
     for name in sorted(points):
-        x, y = to_picture.transform(points[name])
-        for near_x, near_y, names in groups:
-            if abs(x - near_x) < _CLOSE and abs(y - near_y) < _CLOSE:
-                names.append(name)
-                break
-        else:
-            groups.append((x, y, [name]))
-    width, height = axis.get_window_extent().size
-    marks = [to_picture.transform(place) for place in avoid.values()]
-    covered = [_box(x, y, _MARK, _MARK, width, height) for x, y in marks]
-    low, high = axis.get_xlim()
-    bandwidth, peak = limits
-    line = np.geomspace(low, high, _LINE_SAMPLES)
-    roofs = to_picture.transform(np.stack([line, np.minimum(line * bandwidth, peak)], axis=1))
-    covered += [_box(x, y, 1.0, 1.0, width, height) for x, y in roofs]
-    for x, y, names in groups:
-        text = ", ".join(names)
-        size = (_CHARACTER * len(text), _LINE)
+        at = pixels.transform(points[name])
+        close = (one for one in groups if np.abs(pixels.transform(one) - at).max() < _MARK)
+        groups.setdefault(next(close, points[name]), []).append(name)
+    line = np.geomspace(*axis.get_xlim(), _LINE_SAMPLES)
+    roofs = np.stack([line, np.minimum(line * limits[0], limits[1])], axis=1)
+    covered = [
+        (x - size / 2, y - size / 2, x + size / 2, y + size / 2)
+        for places, size in ((list(avoid.values()), _MARK), (roofs, 1.0))
+        for x, y in pixels.transform(places)
+    ]
+    for point, names in groups.items():
+        text = axis.annotate(
+            ", ".join(names),
+            point,
+            (0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=_NAME_POINTS,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4},
+        )
+        own = text.get_window_extent()
         places = [
-            (side * (size[0] / 2 + _MARK) if side else 0.0, lift * _LINE)
+            (side * (own.width / 2 + _MARK), lift * own.height)
             for lift in (0, 1, -1, 2, -2, 3, -3, 4, -4)
             for side in (1, -1, 0)
             if side or lift
         ]
-        boxes = [_box(x + dx / width, y + dy / height, *size, width, height) for dx, dy in places]
-        best = min(range(len(boxes)), key=lambda number: _clash(boxes[number], covered))
-        covered.append(boxes[best])
-        far = abs(places[best][1]) > _LINE
-        axis.annotate(
-            text,
-            (x, y),
-            (x + places[best][0] / width, y + places[best][1] / height),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            ha="center",
-            va="center",
-            fontsize=_NAME_POINTS,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4} if far else None,
-        )
+        boxes = {place: own.translated(*place).extents for place in places}
+        right, up = min(places, key=lambda place: _clash(boxes[place], covered, axis.bbox.extents))
+        covered.append(boxes[right, up])
+        text.set_position((right * 72 / axis.figure.dpi, up * 72 / axis.figure.dpi))
+        # A line joins a name to its point only if they are apart.
+        assert text.arrow_patch is not None
+        text.arrow_patch.set_visible(abs(up) > own.height)
 
 
-def _box(
-    x: float, y: float, across: float, down: float, width: float, height: float
-) -> tuple[float, float, float, float]:
-    """Left, right, bottom and top, as shares of a picture of ``width`` x ``height`` pixels, of a
-    box of ``across`` x ``down`` pixels around ``x``, ``y``."""
-    return (
-        x - across / width / 2,
-        x + across / width / 2,
-        y - down / height / 2,
-        y + down / height / 2,
-    )
-
-
-def _clash(
-    box: tuple[float, float, float, float], covered: Sequence[tuple[float, float, float, float]]
-) -> float:
+def _clash(box: _Box, covered: Sequence[_Box], frame: _Box) -> float:
     """Cost of the parts of ``box`` that cover covered places or lie outside of the frame."""
-    left, right, low, high = box
-    outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -low) + max(0.0, high - 1)
-    overlaps = (
-        max(0.0, min(right, other[1]) - max(left, other[0]))
-        * max(0.0, min(high, other[3]) - max(low, other[2]))
-        for other in covered
-    )
-    return 1000 * outside + sum(overlaps)
+    return _shared(box, covered) + 1000 * (_shared(box, [box]) - _shared(box, [frame]))
+
+
+def _shared(box: _Box, others: Sequence[_Box]) -> float:
+    """The area of ``box`` that each of ``others`` covers, summed."""
+    one, each = np.array(box), np.array(others)
+    sides = np.minimum(one[2:], each[:, 2:]) - np.maximum(one[:2], each[:, :2])
+    return float(sides.clip(0).prod(axis=1).sum())
