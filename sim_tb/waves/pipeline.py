@@ -69,6 +69,15 @@ class CycleSpan:
     end: int
 
 
+def _extend(spans: list[CycleSpan], name: str, cycle: int) -> None:
+    """Add ``cycle`` to the last span, if it has that name and ends there, or as a new one."""
+    last = spans[-1] if spans else None
+    if last is not None and last.end == cycle and last.name == name:
+        last.end = cycle + 1
+    else:
+        spans.append(CycleSpan(name, cycle, cycle + 1))
+
+
 @dataclass
 class TracedInstruction:
     """An instruction in the pipeline.
@@ -105,11 +114,7 @@ class TracedInstruction:
 
     def stall(self, cause: str, cycle: int) -> None:
         """Record a stall in ``cycle``."""
-        last = self.stalls[-1] if self.stalls else None
-        if last is not None and last.end == cycle and last.name == cause:
-            last.end = cycle + 1
-        else:
-            self.stalls.append(CycleSpan(cause, cycle, cycle + 1))
+        _extend(self.stalls, cause, cycle)
 
 
 class Follower:
@@ -184,12 +189,7 @@ class Follower:
         return event
 
     def _add_activity(self, event: PeCounter, cycle: int) -> None:
-        name = event.name.lower().replace("_", " ")
-        last = self.activity[-1] if self.activity else None
-        if last is not None and last.end == cycle and last.name == name:
-            last.end = cycle + 1
-        else:
-            self.activity.append(CycleSpan(name, cycle, cycle + 1))
+        _extend(self.activity, event.name.lower().replace("_", " "), cycle)
 
     def _recount(self, event: PeCounter) -> None:
         """Correct the count of an instruction that reached dispatch in the previous cycle and

@@ -9,6 +9,7 @@ a clock cycle, as viewers round to whole nanoseconds.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from isa.program import Program
@@ -26,78 +27,44 @@ class TraceEvents:
         self._processes = 0
         self._tracks: dict[int, int] = {}
 
+    def _add(self, kind: str, process: int, track: int, name: str, **more: Any) -> None:
+        """Add an event; ``kind`` is its phase in the format, ``more`` the fields of that phase."""
+        self._events.append({"ph": kind, "name": name, "pid": process, "tid": track, **more})
+
     def process(self, name: str) -> int:
         """Add a group of tracks; returns its number."""
         self._processes += 1
         number = self._processes
         self._tracks[number] = 0
-        self._name("process_name", name, number, 0)
-        self._events.append(
-            {
-                "ph": "M",
-                "name": "process_sort_index",
-                "pid": number,
-                "tid": 0,
-                "args": {"sort_index": number},
-            }
-        )
+        self._add("M", number, 0, "process_name", args={"name": name})
+        self._add("M", number, 0, "process_sort_index", args={"sort_index": number})
         return number
 
     def track(self, process: int, name: str) -> int:
         """Add a track of slices that don't overlap; returns its number within the process."""
         self._tracks[process] += 1
         number = self._tracks[process]
-        self._name("thread_name", name, process, number)
+        self._add("M", process, number, "thread_name", args={"name": name})
         return number
 
-    def _name(self, kind: str, name: str, process: int, track: int) -> None:
-        self._events.append(
-            {"ph": "M", "name": kind, "pid": process, "tid": track, "args": {"name": name}}
-        )
-
     def slice(
-        self,
-        process: int,
-        track: int,
-        name: str,
-        start: int,
-        end: int,
-        arguments: Mapping[str, object] | None = None,
+        self, process: int, track: int, span: CycleSpan, about: Mapping[str, object] | None = None
     ) -> None:
-        """Add ``name`` from cycle ``start`` to before ``end``."""
-        event: dict[str, Any] = {
-            "ph": "X",
-            "name": name,
-            "pid": process,
-            "tid": track,
-            "ts": start,
-            "dur": end - start,
-        }
-        if arguments:
-            event["args"] = dict(arguments)
-        self._events.append(event)
+        """Add a span of cycles, with what is known ``about`` it."""
+        more = {"args": dict(about)} if about else {}
+        self._add("X", process, track, span.name, ts=span.start, dur=span.end - span.start, **more)
 
-    def overlapping(self, process: int, group: str, slices: Iterable[tuple[str, int, int]]) -> None:
-        """Add slices ``(name, start, end)`` that may overlap, as one group of asynchronous
-        events."""
-        for number, (name, start, end) in enumerate(slices):
-            same = {"cat": group, "name": name, "pid": process, "tid": 0, "id": f"{group}{number}"}
-            self._events.append({"ph": "b", "ts": start, **same})
-            self._events.append({"ph": "e", "ts": end, **same})
+    def overlapping(self, process: int, group: str, spans: Iterable[CycleSpan]) -> None:
+        """Add spans that may overlap, as one group of asynchronous events."""
+        for number, span in enumerate(spans):
+            same = {"cat": group, "id": f"{group}{number}"}
+            self._add("b", process, 0, span.name, ts=span.start, **same)
+            self._add("e", process, 0, span.name, ts=span.end, **same)
 
     def counter(self, process: int, name: str, values: Iterable[tuple[int, float]]) -> None:
         """Add a quantity as pairs ``(cycle, value)``; a value holds until the next pair."""
         for cycle, value in values:
-            self._events.append(
-                {
-                    "ph": "C",
-                    "name": name,
-                    "pid": process,
-                    "tid": 0,
-                    "ts": cycle,
-                    "args": {name: value},
-                }
-            )
+            self._add("C", process, 0, name, ts=cycle, args={name: value})
 
     def text(self, **about: object) -> str:
         """The file's text; viewers show ``about`` as its description."""
@@ -118,7 +85,7 @@ def add_engine(events: TraceEvents, name: str, engine: Follower, program: Progra
     process = events.process(name)
     issue = events.track(process, "issue")
     for interval in engine.activity:
-        events.slice(process, issue, interval.name, interval.start, interval.end)
+        events.slice(process, issue, interval)
     tracks = {
         "V": events.track(process, "vector unit"),
         "L": events.track(process, "load-store unit"),
@@ -127,11 +94,11 @@ def add_engine(events: TraceEvents, name: str, engine: Follower, program: Progra
     for instruction in engine.found:
         text = instruction_at(program, instruction.pc)
         for stage in instruction.stages:
+            span = replace(stage, name=text)
             if stage.name in tracks:
-                about = {"pc": instruction.pc}
-                events.slice(process, tracks[stage.name], text, stage.start, stage.end, about)
+                events.slice(process, tracks[stage.name], span, {"pc": instruction.pc})
             elif stage.name == "M":
-                waiting.append((text, stage.start, stage.end))
+                waiting.append(span)
     events.overlapping(process, f"{name}: in memory", waiting)
     events.counter(process, "requests in flight", engine.in_flight)
 
@@ -222,7 +189,7 @@ def add_vault(events: TraceEvents, name: str, vault: VaultFollower, refresh: int
             continue
         track = events.track(process, f"bank {bank:2}")
         for row in rows:
-            length = refresh if row.name == "refresh" else row.end - row.start
-            events.slice(process, track, row.name, row.start, row.start + length)
+            end = row.start + refresh if row.name == "refresh" else row.end
+            events.slice(process, track, replace(row, end=end))
         for column in columns:
-            events.slice(process, track, column.name, column.start, column.end)
+            events.slice(process, track, column)

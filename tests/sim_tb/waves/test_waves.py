@@ -23,7 +23,7 @@ from sim_tb.random.programs import random_program
 from sim_tb.random.reference import simulator_of
 from sim_tb.waves.cycles import read_cycles, signal_names
 from sim_tb.waves.konata import konata_log
-from sim_tb.waves.pipeline import Follower, TracedInstruction
+from sim_tb.waves.pipeline import CycleSpan, Follower, TracedInstruction
 from sim_tb.waves.record import WINDOW, TraceError, read_record, trace_events
 from sim_tb.waves.trace_events import TraceEvents
 from soc.generate.presets import preset
@@ -103,9 +103,9 @@ def test_a_trace_says_what_it_is_given() -> None:
     events = TraceEvents()
     process = events.process("engine")
     track = events.track(process, "unit")
-    events.slice(process, track, "outer", 3, 9, {"pc": 1})
-    events.slice(process, track, "inner", 4, 9)
-    events.overlapping(process, "all", [("a", 1, 5), ("a", 2, 4)])
+    events.slice(process, track, CycleSpan("outer", 3, 9), {"pc": 1})
+    events.slice(process, track, CycleSpan("inner", 4, 9))
+    events.overlapping(process, "all", [CycleSpan("a", 1, 5), CycleSpan("a", 2, 4)])
     events.counter(process, "level", [(0, 0), (7, 3)])
     trace = read_trace(events.text())
     assert trace.slices["engine", "unit"] == [("outer", 3, 6), ("inner", 4, 5)]
@@ -117,8 +117,8 @@ def test_the_format_refuses_slices_that_cross() -> None:
     events = TraceEvents()
     process = events.process("engine")
     track = events.track(process, "unit")
-    events.slice(process, track, "first", 3, 9)
-    events.slice(process, track, "second", 4, 10)
+    events.slice(process, track, CycleSpan("first", 3, 9))
+    events.slice(process, track, CycleSpan("second", 4, 10))
     with pytest.raises(AssertionError):
         read_trace(events.text())
 
