@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from microkernels.bp.golden import iterate as golden
 from microkernels.bp.problem import BpProblem, Messages
+from microkernels.data.models.graphs import GraphWriter
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.families import WeightLayer, WindowLayer
-from microkernels.networks.layer import Layer
+from microkernels.networks.families import WeightLayer
 from microkernels.networks.network import Conv, Dense, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
@@ -83,9 +83,6 @@ def seconds_an_iteration(problem: BpProblem, *, threads: int, runs: int) -> floa
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-_OPSET, _IR_VERSION = 17, 8
-
-_OPERATORS: Mapping[type[Layer], str] = {Conv: "Conv", Pool: "MaxPool", Dense: "Gemm"}
 #: Fraction bits of biases.
 _BIAS_FRACTION = 8
 
@@ -97,62 +94,41 @@ def _floats(values: NDArray[np.integer[Any]], fraction: int) -> NDArray[np.float
 def onnx_model(network: Network, weights: Mapping[str, Weights]) -> "ModelProto":
     """``network`` in float32, with the values that ``weights`` stand for.
 
-    Its input ``image`` is 1 x channels x height x width; its output ``result`` 1 x outputs, in the
-    order of the network's activations.
+    Its input ``x`` is 1 x channels x height x width; its output 1 x outputs, in the order of the
+    network's activations.
 
     Parameters:
         network: convolutions, pooling and fully connected layers, one after the other.
 
     Raises:
-        BenchError: another layer.
+        BenchError: another layer. MissingExtraError: onnx is not installed.
     """
-    need("onnx", "networks on a processor")
-    from onnx import TensorProto, helper, numpy_helper
-
-    nodes, tensors = [], []
-    at, flat = "image", False
+    writer, at, flat = GraphWriter(seed=0), "x", False
     for layer in network.layers:
-        name, kind = layer.name, _OPERATORS.get(type(layer))
+        name, parts = layer.name, list[str]()
         if isinstance(layer, WeightLayer):
             # Filters x rows x columns x channels, or outputs x inputs.
             kernel = _floats(weights[name].weights, layer.fraction)
-            if kind == "Conv":
+            if isinstance(layer, Conv):
                 kernel = kernel.transpose(0, 3, 1, 2)
-            parts = {f"{name}.w": kernel, f"{name}.b": _floats(weights[name].bias, _BIAS_FRACTION)}
-            tensors += [
-                numpy_helper.from_array(np.ascontiguousarray(value), key)
-                for key, value in parts.items()
-            ]
-        if kind == "Conv":
-            assert isinstance(layer, WindowLayer)
-            pads = list(layer.sides)
-            nodes.append(helper.make_node("Conv", [at, *parts], [name], pads=pads))
-        elif kind == "MaxPool":
-            node = helper.make_node("MaxPool", [at], [name], kernel_shape=[2, 2], strides=[2, 2])
-            nodes.append(node)
-        elif kind == "Gemm":
+            bias = _floats(weights[name].bias, _BIAS_FRACTION)
+            parts = [writer.constant(f"{name}.w", kernel), writer.constant(f"{name}.b", bias)]
+        if isinstance(layer, Conv):
+            at = writer.node("Conv", [at, *parts], name, pads=list(layer.sides))
+        elif isinstance(layer, Pool):
+            at = writer.node("MaxPool", [at], name, kernel_shape=[2, 2], strides=[2, 2])
+        elif isinstance(layer, Dense):
             if not flat:
                 # Activations have their channels last.
-                nodes.append(helper.make_node("Transpose", [at], ["last"], perm=[0, 2, 3, 1]))
-                nodes.append(helper.make_node("Flatten", ["last"], ["flat"]))
-                at, flat = "flat", True
-            nodes.append(helper.make_node("Gemm", [at, *parts], [name], transB=1))
+                last = writer.node("Transpose", [at], "last", perm=[0, 2, 3, 1])
+                at, flat = writer.node("Flatten", [last], "flat"), True
+            at = writer.node("Gemm", [at, *parts], name, transB=1)
         else:
             raise BenchError(f"{name}: no such layer on a processor")
-        at = name
         if isinstance(layer, WeightLayer) and layer.relu:
-            at = f"{name}.relu"
-            nodes.append(helper.make_node("Relu", [name], [at]))
-    nodes.append(helper.make_node("Identity", [at], ["result"]))
+            at = writer.relu(at)
     size = network.input
-    image = helper.make_tensor_value_info(
-        "image", TensorProto.FLOAT, [1, size.channels, size.height, size.width]
-    )
-    result = helper.make_tensor_value_info("result", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "network", [image], [result], tensors)
-    return helper.make_model(
-        graph, ir_version=_IR_VERSION, opset_imports=[helper.make_opsetid("", _OPSET)]
-    )
+    return writer.model((size.channels, size.height, size.width), at)
 
 
 def session(model: "ModelProto", threads: int) -> Any:
@@ -174,11 +150,11 @@ def seconds_an_image(
 ) -> float:
     """Processor seconds per image, over ``threads``; the minimum of ``runs``."""
     running = session(model, threads)
-    running.run(None, {"image": image})
+    running.run(None, {"x": image})
     seconds = []
     for _ in range(runs):
         start = time.process_time()
-        running.run(None, {"image": image})
+        running.run(None, {"x": image})
         seconds.append(time.process_time() - start)
     return min(seconds) / threads
 

@@ -60,7 +60,7 @@ def test_a_network_in_float32_is_that_of_its_weights() -> None:
     image = to_fixed(np.random.default_rng(5).normal(0, 1, (1, 8, 8, 3)), 8)
     running = vgg.session(vgg.onnx_model(network, weights), 1)
     floats = (image / 256).astype(np.float32).transpose(0, 3, 1, 2)
-    (found,) = running.run(None, {"image": np.ascontiguousarray(floats)})
+    (found,) = running.run(None, {"x": np.ascontiguousarray(floats)})
     now = image[0] / 256
     for layer in network.layers:
         if isinstance(layer, Pool):
