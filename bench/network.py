@@ -2,11 +2,11 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from noc.node.node import Node
 from noc.router.router import Router
 from noc.routing import LOCAL, route
 from sim_tb.dut.network import network_design
-from sim_tb.harness.network import Destinations, FlitJob, NetworkResult
+from sim_tb.harness.network import Destinations, FlitJob
 from sim_tb.harness.traffic_runs import run_network
 from soc.generate.presets import chip_preset
 from support.cache import ResultCache
@@ -160,8 +160,6 @@ class LoadCurve:
         bisection: the same for the links between two halves, under uniform traffic.
         points: in the order of :data:`RATES`, offered and delivered flits per cycle per sending
             vault, and the mean latency in cycles, from a packet's creation to its last flit.
-        fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
-            no packet had so many.
     """
 
     columns: int
@@ -169,19 +167,12 @@ class LoadCurve:
     destinations: str
     limit: float
     bisection: float
-    points: tuple[tuple[float, float, float], ...]
-    fastest: tuple[int, ...]
+    points: Sequence[tuple[float, float, float]]
 
     @property
     def saturation(self) -> float:
         """Highest delivered rate, in flits per cycle per sending vault."""
         return max(delivered for _, delivered, _ in self.points)
-
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "LoadCurve":
-        """The curve whose fields :func:`dataclasses.asdict` gave."""
-        points = tuple(map(tuple, raw["points"]))
-        return cls(**(dict(raw) | {"points": points, "fastest": tuple(raw["fastest"])}))
 
 
 def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
@@ -206,34 +197,6 @@ def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) ->
     base = FlitJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
     highest = _OVERLOAD * port_limit(config, destinations, base.hot)
     return [replace(base, rate=rate) for rate in RATES if rate <= highest]
-
-
-def _curve(config: NetworkConfig, jobs: Sequence[FlitJob]) -> dict[str, Any]:
-    destinations = jobs[0].destinations
-    results = run_network(config, jobs)
-    share = 1 / ((_CYCLES - _WARMUP) * senders(config, destinations))
-    return asdict(
-        LoadCurve(
-            columns=config.columns,
-            rows=config.rows,
-            destinations=destinations.name.lower(),
-            limit=round(port_limit(config, destinations, jobs[0].hot), 4),
-            bisection=round(bisection_limit(config), 4),
-            points=tuple(
-                (job.rate, round(result.measured_flits * share, 4), round(result.mean, 2))
-                for job, result in zip(jobs, results, strict=True)
-            ),
-            fastest=_fastest(results),
-        )
-    )
-
-
-def _fastest(results: Sequence[NetworkResult]) -> tuple[int, ...]:
-    by_links = zip(*(result.fastest for result in results), strict=True)
-    fastest = [min((cycles for cycles in run if cycles), default=0) for run in by_links]
-    while fastest and not fastest[-1]:
-        fastest.pop()
-    return tuple(fastest)
 
 
 if TYPE_CHECKING:
@@ -362,8 +325,22 @@ def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) 
     say(f"{size[0]} x {size[1]}, {destinations.name.lower()}")
     config = NetworkConfig(columns=size[0], rows=size[1])
     jobs = _curve_jobs(config, destinations, seed)
-    row = ResultCache("network_curves").get(_row_key(config, jobs), partial(_curve, config, jobs))
-    return LoadCurve.from_dict(row)
+
+    def points() -> list[tuple[float, float, float]]:
+        share = 1 / ((_CYCLES - _WARMUP) * senders(config, destinations))
+        return [
+            (job.rate, round(result.measured_flits * share, 4), round(result.mean, 2))
+            for job, result in zip(jobs, run_network(config, jobs), strict=True)
+        ]
+
+    return LoadCurve(
+        columns=config.columns,
+        rows=config.rows,
+        destinations=destinations.name.lower(),
+        limit=round(port_limit(config, destinations, jobs[0].hot), 4),
+        bisection=round(bisection_limit(config), 4),
+        points=ResultCache("network_points").get(_row_key(config, jobs), points),
+    )
 
 
 @experiment(tools=SYNTHESIS, minutes=2)

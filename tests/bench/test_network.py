@@ -117,10 +117,10 @@ def test_curves_are_kept_and_end_above_the_limit(runs):
     made, _ = runs
     curve = measure_curve((4, 4), Destinations.UNIFORM, 1)
     assert curve.saturation == pytest.approx(0.495)
-    assert curve.fastest == (0, 4, 6)
     hot = measure_curve((4, 4), Destinations.HOT_SPOT, 1)
     assert hot.points[-1][0] <= 3 * hot.limit < 1
-    assert measure_curve((4, 4), Destinations.UNIFORM, 1) == curve
+    again = measure_curve((4, 4), Destinations.UNIFORM, 1)
+    assert [tuple(point) for point in again.points] == curve.points
     assert len(made) == 2
 
 
@@ -149,7 +149,6 @@ def test_the_picture_shows_each_network(tmp_path):
             limit=0.9,
             bisection=1.1,
             points=points,
-            fastest=(0, 4),
         )
         for columns in (4, 8)
     ]
