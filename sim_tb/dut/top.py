@@ -19,7 +19,7 @@ from hdl.parameters import component_parameters, describe
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramPort
 from memory.model.device_model import DEVICE_SOURCES
-from sim_tb.harness.models import Model, module, port_values, two_clock_module
+from sim_tb.harness.models import Model, module, port_values
 from sim_tb.runner.build import BuildError, Design
 from sim_tb.runner.cache import cached_verilog
 
@@ -158,9 +158,9 @@ def surrounded(
         if not hasattr(top, "instances"):
             # This process has emitted an equal top module before, and did not elaborate this one.
             top.elaborate(None)
-        if top.two_clocks:
-            return text + two_clock_module(models, top.instances, top.memory_instances)
-        return text + module(models, top.instances)
+        return text + module(
+            models, top.instances, top.memory_instances if top.two_clocks else None
+        )
 
     # Cached text does not need it elaborated.
     interface_only(top)

@@ -234,7 +234,7 @@ def _c_name(port: Port) -> str:
 
 
 def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str, ...]:
-    """Arguments of a simulator with two clocks (:func:`two_clock_module`): even periods in ps, and
+    """Arguments of a simulator with two clocks (:func:`module`): even periods in ps, and
     the most by which an edge of the memory's clock is early or late."""
     return (
         f"+engine_half_ps={engine_ps // 2}",
@@ -243,30 +243,11 @@ def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str
     )
 
 
-def two_clock_module(
-    name: str, engine: Sequence[tuple[Model, int]], memory: Sequence[tuple[Model, int]]
-) -> str:
-    """Like :func:`module`, with a second clock ``clk_mem``, at which the ``memory`` models are
-    called. The simulator's arguments set the periods (:func:`clock_arguments`)."""
-    groups = [("clk", engine), ("clk_mem", memory)]
-    every = [model for _, instances in groups for model, _ in instances]
-    imports = "".join(model.imported for model in dict.fromkeys(every))
-    ports, variables, blocks = "", "", ""
-    for clock, instances in groups:
-        if not instances:
-            continue
-        parts = [model.called(index) for model, index in instances]
-        more_ports, more_variables, calls = ("".join(texts) for texts in zip(*parts, strict=True))
-        ports += more_ports
-        variables += more_variables
-        blocks += f"  always_ff @(posedge {clock}) begin\n{calls}  end\n"
-    return f"""module {name} (
-  output logic clk,
-  output logic clk_mem{ports}
-);
-  timeunit 1ps; timeprecision 1ps;
-{imports}{variables}
-  int engine_half, memory_half, jitter;
+#: SystemVerilog that drives the clocks of a :func:`module`.
+_ONE_CLOCK = f"""  initial clk = 1'b0;
+  always #{PERIOD_PS // 2} clk = ~clk;
+"""
+_TWO_CLOCKS = f"""  int engine_half, memory_half, jitter;
   initial begin
     clk = 1'b0;
     if ($value$plusargs("engine_half_ps=%d", engine_half) == 0) engine_half = {PERIOD_PS // 2};
@@ -286,31 +267,38 @@ def two_clock_module(
       clk_mem = ~clk_mem;
     end
   end
-
-  // verilator lint_off BLKSEQ
-{blocks}  // verilator lint_on BLKSEQ
-endmodule
 """
 
 
-def module(name: str, instances: Sequence[tuple[Model, int]]) -> str:
+def module(
+    name: str,
+    instances: Sequence[tuple[Model, int]],
+    memory: Sequence[tuple[Model, int]] | None = None,
+) -> str:
     """SystemVerilog module with a clock and ``instances`` of models, called in this order at each
-    rising edge. Its ports are ``clk``, and ``MODEL_INDEX_PORT`` for each port of each instance."""
-    imports = "".join(model.imported for model in dict.fromkeys(model for model, _ in instances))
-    parts = [model.called(index) for model, index in instances]
-    ports, variables, calls = ("".join(texts) for texts in zip(*parts, strict=True))
+    rising edge. Its ports are ``clk``, and ``MODEL_INDEX_PORT`` for each port of each instance.
+
+    Parameters:
+        memory: instances that are called at a second clock, ``clk_mem``; None: there is none. The
+            simulator's arguments set the periods (:func:`clock_arguments`).
+    """
+    groups = {"clk": instances} if memory is None else {"clk": instances, "clk_mem": memory}
+    every = dict.fromkeys(model for group in groups.values() for model, _ in group)
+    ports, variables, blocks = ",\n".join(f"  output logic {clock}" for clock in groups), "", ""
+    for clock, group in groups.items():
+        calls = ""
+        for model, index in group:
+            more_ports, more_variables, call = model.called(index)
+            ports, variables, calls = ports + more_ports, variables + more_variables, calls + call
+        blocks += f"  always_ff @(posedge {clock}) begin\n{calls}  end\n" if group else ""
     return f"""module {name} (
-  output logic clk{ports}
+{ports}
 );
   timeunit 1ps; timeprecision 1ps;
-{imports}{variables}
-  initial clk = 1'b0;
-  always #{PERIOD_PS // 2} clk = ~clk;
-
+{"".join(model.imported for model in every)}{variables}
+{_ONE_CLOCK if memory is None else _TWO_CLOCKS}
   // verilator lint_off BLKSEQ
-  always_ff @(posedge clk) begin
-{calls}  end
-  // verilator lint_on BLKSEQ
+{blocks}  // verilator lint_on BLKSEQ
 endmodule
 """
 
