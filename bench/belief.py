@@ -31,24 +31,6 @@ RUNS: Mapping[str, tuple[int | None, int]] = {
 }
 
 
-def full_hd_job(
-    name: str, config: ChipConfig, *, width: int = FULL_HD[0], height: int = FULL_HD[1]
-) -> KernelJob:
-    """The job of a run of :data:`RUNS`.
-
-    Parameters:
-        name: of the run.
-        config: of the chip.
-        width, height: of the image in pixels.
-
-    Raises:
-        KernelError: the tiles don't fit their vaults.
-    """
-    coarse, fine = RUNS[name]
-    problem = motorcycle(width, height, _LABELS).problem
-    return bp_job_on(problem, fine, config, coarse_iterations=coarse)
-
-
 def measure_full_hd(
     name: str,
     config: ChipConfig,
@@ -59,13 +41,17 @@ def measure_full_hd(
     """Run one of :data:`RUNS` on the timing model of a chip; results by launch, cached on disk.
 
     Parameters:
-        name, config, width, height: as for :func:`full_hd_job`.
+        name: of the run. config: of the chip. width, height: of the image in pixels.
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.
+        KernelError: the tiles don't fit their vaults.
         support.native.CompilerError: the timing model can't be built.
     """
-    runs = launch_runs(full_hd_job(name, config, width=width, height=height), config, name)
+    coarse, fine = RUNS[name]
+    problem = motorcycle(width, height, _LABELS).problem
+    job = bp_job_on(problem, fine, config, coarse_iterations=coarse)
+    runs = launch_runs(job, config, name)
     return {launch or "fine": run for launch, run in runs.items()}
 
 
