@@ -16,7 +16,7 @@ from pe.interface import PeState
 from pe.scratchpad import read_roles
 from sim_tb.dut.engine import TOP, engine_design
 from sim_tb.dut.top import trace_format
-from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
+from sim_tb.harness.engine import ALONE, NEVER, EngineIdentity, HostJob, HostResult, Outcome
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.build import build
 from sim_tb.runner.session import Session
@@ -76,13 +76,13 @@ def check_launch(launch: Launch, config: PeConfig) -> None:
         raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {launch.max_cycles}")
 
 
-def check_start(config: PeConfig, scratchpad: bytes | None, **place: int) -> None:
+def check_start(config: PeConfig, scratchpad: bytes | None, identity: EngineIdentity) -> None:
     """Refuse scratchpad contents, or a place in a chip, that an engine of ``config`` can't take.
 
     Raises:
         CosimError: the message says why.
     """
-    for name, value in place.items():
+    for name, value in identity._asdict().items():
         _within(name, value, (1 << 16) - 1)
     if scratchpad is None:
         return
@@ -200,10 +200,7 @@ class PeSimulation(Machine):
         image: DramImage,
         *,
         memory: MemoryBehaviour | None = None,
-        pe_index: int = 0,
-        vault: int = 0,
-        slot: int = 0,
-        pe_count: int = 1,
+        identity: EngineIdentity = ALONE,
         reset: bool = True,
         reset_after: int = NEVER,
         scratchpad: bytes | None = None,
@@ -214,8 +211,7 @@ class PeSimulation(Machine):
             launch: ``limits`` only for a ``watched`` simulation.
             image: the memory, of the size of the engine's address space; the engine changes it.
             memory: behaviour of the memory; None: the simulation's.
-            pe_index, vault, slot, pe_count: place of the engine in a chip, as its program sees it;
-                each 0..65535. By default it is alone.
+            identity: of the engine.
             reset: reset the engine first; otherwise it continues from the state of the previous
                 job.
             reset_after: cycles from the job's begin, with its loading, to a reset that ends it; its
@@ -227,9 +223,7 @@ class PeSimulation(Machine):
             CosimError: a launch that does not fit the engine.
         """
         check_launch(launch, self.config)
-        check_start(
-            self.config, scratchpad, pe_index=pe_index, vault=vault, slot=slot, pe_count=pe_count
-        )
+        check_start(self.config, scratchpad, identity)
         if launch.limits is not None:
             if self._sizes is None:
                 raise CosimError("limits can only be given to a watched engine")
@@ -247,7 +241,7 @@ class PeSimulation(Machine):
             parameters=launch.parameters,
             max_cycles=launch.max_cycles,
             stop_cycles=stop_cycles(self.config, behaviour),
-            identity=(pe_index, vault, slot, pe_count),
+            identity=identity,
             scratchpad=scratchpad,
             sizes=self._sizes,
             limits=launch.limits,

@@ -9,7 +9,7 @@ from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -150,6 +150,19 @@ class Outcome(IntEnum):
     WAS_RESET = 5
 
 
+class EngineIdentity(NamedTuple):
+    """An engine's place in a chip, as its program sees it; each number 0..65535. By default the
+    engine is alone."""
+
+    pe_index: int = 0
+    vault: int = 0
+    slot: int = 0
+    pe_count: int = 1
+
+
+ALONE = EngineIdentity()
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostJob:
     """One run for the simulator; see :meth:`sim_tb.cosim.engine.PeSimulation.job`.
@@ -167,7 +180,7 @@ class HostJob:
     reset: bool = True
     stop_after: int = NEVER
     reset_after: int = NEVER
-    identity: Annotated[tuple[int, int, int, int], C(c_uint64 * 4)] = (0, 0, 0, 1)
+    identity: Annotated[tuple[int, ...], C(c_uint64 * 4)] = ALONE
     memory: str = ""
     behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
     scratchpad: bytes | None = None

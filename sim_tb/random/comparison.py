@@ -181,7 +181,7 @@ def program_job(
 ) -> HostJob:
     """The job of ``program``; ``job`` are further parameters of
     :meth:`sim_tb.cosim.engine.PeSimulation.job`."""
-    job = {"reset": program.reset, **program.place, **job}
+    job = {"reset": program.reset, "identity": program.identity, **job}
     launch = Launch(
         program=Program(program.words),
         max_cycles=_MAX_CYCLES,

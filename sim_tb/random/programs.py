@@ -23,6 +23,7 @@ from isa.table import (
 )
 from isa.timing import VectorOperation
 from pe.config import PeConfig
+from sim_tb.harness.engine import EngineIdentity
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, NEEDED, ProgramBuilder
@@ -106,10 +107,7 @@ class _Generator:
             windows=tuple(windows),
             scratchpad=contents(random, self.config.scratchpad_bytes),
             parameters=self.parameters(),
-            pe_index=random.getrandbits(16),
-            vault=random.getrandbits(16),
-            slot=random.getrandbits(16),
-            pe_count=random.getrandbits(16),
+            identity=EngineIdentity(*(random.getrandbits(16) for _ in EngineIdentity._fields)),
             memory=memory_behaviour(random),
             reset=random.random() < 0.5,
             fault=fault,

@@ -6,6 +6,7 @@ from random import Random
 
 from hdl.ports import COLUMN_BYTES
 from isa.program import Span
+from sim_tb.harness.engine import EngineIdentity
 from sim_tb.harness.memory import MemoryBehaviour
 
 
@@ -17,7 +18,7 @@ class RandomProgram:
         seed: its seed. words: the program.
         windows: address and initial contents of all memory that the program may touch. scratchpad:
             its initial contents.
-        parameters, pe_index, vault, slot, pe_count: of the launch.
+        parameters: of the launch. identity: of the engine.
         memory: behaviour of the memory. stop_after: cycles from the launch until the host stops the
             engine, or None.
         reset: whether the engine is reset first. fault: name of the fault at its end, or "".
@@ -28,19 +29,11 @@ class RandomProgram:
     windows: tuple[tuple[int, bytes], ...]
     scratchpad: bytes
     parameters: int
-    pe_index: int
-    vault: int
-    slot: int
-    pe_count: int
+    identity: EngineIdentity
     memory: MemoryBehaviour
     reset: bool
     fault: str
     stop_after: int | None = None
-
-    @property
-    def place(self) -> dict[str, int]:
-        """Place of the engine in a chip, as parameters of a simulator."""
-        return {name: getattr(self, name) for name in ("pe_index", "vault", "slot", "pe_count")}
 
 
 #: Share of contents that are extreme elements of all widths.

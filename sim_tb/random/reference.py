@@ -31,7 +31,7 @@ def simulator_of(
     return kind(
         program.words,
         memory,
-        **program.place,
+        **program.identity._asdict(),
         parameters=program.parameters,
         **config.limits,
         scratchpad=program.scratchpad,
@@ -115,13 +115,13 @@ def _bytes(space: str, start: int, actual: bytes, expected: bytes) -> list[str]:
 
 def listing(program: RandomProgram, lines: Iterable[str]) -> str:
     """A report on a program on which the two disagree."""
+    pe_index, vault, slot, pe_count = program.identity
     head = [
         f"seed {program.seed}, fault at its end: {program.fault or 'none'}",
         f"memory: {program.memory}",
         f"stop after: {program.stop_after}",
         f"reset before: {program.reset}, parameters {program.parameters:#x}, "
-        f"PE {program.pe_index} of {program.pe_count}, vault {program.vault}, "
-        f"slot {program.slot}",
+        f"PE {pe_index} of {pe_count}, vault {vault}, slot {slot}",
         *lines,
         "",
     ]

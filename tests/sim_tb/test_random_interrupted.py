@@ -13,6 +13,7 @@ from isa.image import DramImage
 from isa.run import EngineEnd, Launch
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, PeSimulation
+from sim_tb.harness.engine import EngineIdentity
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.interrupted import interruption
@@ -143,10 +144,7 @@ class Run:
             windows=((0, bytes(256)),),
             scratchpad=bytes(range(256)) * 16,
             parameters=0,
-            pe_index=1,
-            vault=0,
-            slot=0,
-            pe_count=1,
+            identity=EngineIdentity(pe_index=1),
             reset=True,
             fault="",
             memory=MemoryBehaviour(errors=errors),

@@ -54,10 +54,7 @@ def seen(random: RandomProgram) -> Profile:
             image,
             SMALL,
             parameters=random.parameters,
-            pe_index=random.pe_index,
-            vault=random.vault,
-            slot=random.slot,
-            pe_count=random.pe_count,
+            **random.identity._asdict(),
         )
 
 

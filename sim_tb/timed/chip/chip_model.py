@@ -22,6 +22,7 @@ from memory.model.device_model import DEVICE_SOURCES, DeviceModel
 from sim_tb.cosim.chip import AXI_LATENCY, ChipSession
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
+from sim_tb.harness.engine import ALONE, EngineIdentity
 from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import (
     EngineState,
@@ -277,16 +278,14 @@ class ChipModel(ChipSession):
 
     def _state_of(self, pe: int, words: Sequence[int], parameters: int) -> EngineState:
         """The state of an engine at its start, with the scratchpad that the previous run left."""
-        pes, alone = self.config.tile.pes, self.config.tile.windows
+        vault, slot = divmod(pe, self.config.tile.pes)
+        identity = EngineIdentity(pe, vault, slot, self.config.pes)
         before = self._states.get(pe)
         return EngineState(
             words,
             self.image,
             # In a window, each engine appears to be the only one.
-            pe_index=0 if alone else pe,
-            vault=0 if alone else pe // pes,
-            slot=0 if alone else pe % pes,
-            pe_count=1 if alone else self.config.pes,
+            **(ALONE if self.config.tile.windows else identity)._asdict(),
             parameters=parameters,
             scratchpad=bytes(before[0].scratchpad) if before else None,
             **self.config.pe.limits,

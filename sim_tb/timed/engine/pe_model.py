@@ -15,7 +15,7 @@ from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, TooLong, check_launch, check_start
-from sim_tb.harness.engine import NEVER
+from sim_tb.harness.engine import ALONE, NEVER, EngineIdentity
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
 from sim_tb.timed.library import compile_model
 from support.schema import pack, structure
@@ -95,10 +95,7 @@ class PeModel(Machine):
         *,
         engines: int | None = None,
         memory: MemoryBehaviour | None = None,
-        pe_index: int = 0,
-        vault: int = 0,
-        slot: int = 0,
-        pe_count: int = 1,
+        identity: EngineIdentity = ALONE,
         reset: bool = True,
         scratchpad: bytes | None = None,
         progress: Callable[[int], None] | None = None,
@@ -110,9 +107,7 @@ class PeModel(Machine):
         """
         config = self.config
         check_launch(launch, config)
-        check_start(
-            config, scratchpad, pe_index=pe_index, vault=vault, slot=slot, pe_count=pe_count
-        )
+        check_start(config, scratchpad, identity)
         if launch.limits is not None:
             raise CosimError("limits can only be given to a watched engine")
         if scratchpad is not None:
@@ -122,10 +117,7 @@ class PeModel(Machine):
         state = EngineState(
             words,
             image,
-            pe_index=pe_index,
-            vault=vault,
-            slot=slot,
-            pe_count=pe_count,
+            **identity._asdict(),
             parameters=launch.parameters,
             scratchpad=self._scratchpad,
             **config.limits,

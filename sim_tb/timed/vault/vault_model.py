@@ -31,6 +31,7 @@ from sim_tb.cosim.vault import (
     launched_engines,
     vault_result,
 )
+from sim_tb.harness.engine import ALONE, EngineIdentity
 from sim_tb.harness.models import SETTLE_CYCLES, Library
 from sim_tb.harness.traffic import (
     REQUESTER,
@@ -171,9 +172,7 @@ def started_tile(
         EngineState(
             launch.program,
             image,
-            pe_index=0 if config.windows else slot,
-            slot=0 if config.windows else slot,
-            pe_count=1 if config.windows else config.pes,
+            **(ALONE if config.windows else EngineIdentity(slot, 0, slot, config.pes))._asdict(),
             parameters=launch.parameters,
             **config.pe.limits,
         )

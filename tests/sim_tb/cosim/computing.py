@@ -11,6 +11,7 @@ from isa.program import Span
 from isa.table import OPCODE, Instruction, Opcode, Unit, find
 from isa.timing import VectorOperation
 from pe.config import PeConfig
+from sim_tb.harness.engine import ALONE
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.faults import FAULTS
 from sim_tb.random.program_builder import ProgramBuilder
@@ -164,10 +165,7 @@ def plain_program(words: Sequence[int], config: PeConfig, scratchpad: bytes = b"
         windows=(),
         scratchpad=scratchpad.ljust(config.scratchpad_bytes, bytes(1)),
         parameters=0,
-        pe_index=0,
-        vault=0,
-        slot=0,
-        pe_count=1,
+        identity=ALONE,
         memory=MemoryBehaviour(latency=3),
         reset=False,
         fault="",

@@ -12,6 +12,7 @@ from isa.instruction import Instruction, Role
 from isa.table import BY_KEY, Unit
 from isa.workspace import Workspace
 from pe.config import PeConfig
+from sim_tb.harness.engine import ALONE
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.random_program import RandomProgram
 
@@ -194,10 +195,7 @@ def directed_program(number: int, config: PeConfig, disturbed: float = 0.0) -> R
         ),
         scratchpad=bytes((5 * n + 3) % 256 for n in range(config.scratchpad_bytes)),
         parameters=0,
-        pe_index=0,
-        vault=0,
-        slot=0,
-        pe_count=1,
+        identity=ALONE,
         memory=MemoryBehaviour(latency=100, bandwidth=32),
         reset=True,
         fault="",

@@ -16,6 +16,7 @@ from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on
+from sim_tb.harness.engine import EngineIdentity
 from soc.generate.presets import preset
 
 PE = preset("pe")
@@ -88,7 +89,8 @@ def test_random_problems_are_exact(
         launch = Launch(
             program=bp_program(labels, bits), max_cycles=2_000_000, parameters=layout.parameters
         )
-        result = simulation.run(launch, image, memory=memory, pe_index=3, pe_count=4)
+        identity = EngineIdentity(pe_index=3, pe_count=4)
+        result = simulation.run(launch, image, memory=memory, identity=identity)
         messages = unpack(layout, image)
     assert result.engine.halted
     np.testing.assert_array_equal(messages, iterate(problem, ITERATIONS))

@@ -21,6 +21,7 @@ from sim_tb.cosim.engine import (
     TooLong,
     stop_cycles,
 )
+from sim_tb.harness.engine import EngineIdentity
 from sim_tb.random.comparison import RandomReport, check_programs
 from sim_tb.random.programs import random_config
 from sim_tb.random.random_program import RandomProgram
@@ -73,10 +74,7 @@ def test_one_program_leaves_what_it_should(simulation: PeSimulation, image: Dram
     result = simulation.run(
         Launch(program=SUM, max_cycles=10_000, parameters=1 << 32),
         image,
-        pe_index=9,
-        vault=2,
-        slot=1,
-        pe_count=128,
+        identity=EngineIdentity(pe_index=9, vault=2, slot=1, pe_count=128),
         scratchpad=scratchpad,
     ).engine
     assert (result.state, result.cause) == ("halted", FaultCause.NONE)
@@ -194,7 +192,7 @@ def test_identities_are_not_cut_to_16_bits(
     launch = Launch(program=SUM)
     for value in (-1, 65536):
         with pytest.raises(CosimError, match=f"{name} must be from 0 to 65535, not {value}"):
-            simulation.run(launch, image, **{name: value})
+            simulation.run(launch, image, identity=EngineIdentity(**{name: value}))
 
 
 @pytest.mark.parametrize(
