@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from isa.iss.operations import ProcessorState
+from isa.iss.state import ProcessorState
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Unit
 from isa.timing import VectorOperation
 
@@ -47,20 +47,23 @@ def accesses(
     return None
 
 
-def _vector(state: ProcessorState, row: Instruction, word: int) -> Callable[[], tuple[Access, ...]]:
+def vector_operation(
+    state: ProcessorState, row: Instruction, word: int
+) -> Callable[[], VectorOperation]:
+    """A function that returns the vector instruction ``word``, an encoding of ``row``, under the
+    current registers and settings."""
     registers = state.registers
     a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+    return lambda: VectorOperation(
+        row, registers[a], registers[b], registers[c], state.vl, state.mr
+    )
 
-    def accessed() -> tuple[Access, ...]:
-        operation = VectorOperation(
-            row, registers[a], registers[b], registers[c], state.vl, state.mr
-        )
-        return tuple(
-            Access("scratchpad", *span, writes=not number)
-            for number, span in enumerate(operation.spans)
-        )
 
-    return accessed
+def _vector(state: ProcessorState, row: Instruction, word: int) -> Callable[[], tuple[Access, ...]]:
+    issued = vector_operation(state, row, word)
+    return lambda: tuple(
+        Access("scratchpad", *span, writes=not number) for number, span in enumerate(issued().spans)
+    )
 
 
 def _transfer(

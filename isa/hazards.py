@@ -1,13 +1,14 @@
 """The log of the hazards of a run (:class:`isa.timing.HazardModel`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from isa.iss.operations import Operation, ProcessorState
-from isa.iss.simulator import Observer
+from isa.iss.simulator import Observer, then
+from isa.iss.state import Operation, ProcessorState
 
+from .accesses import Access, accesses, vector_operation
 from .program import Span
-from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
+from .table import Instruction, Opcode, Unit
 from .timing import Hazard, HazardKind, HazardModel, VectorOperation, own_operand
 
 
@@ -66,51 +67,21 @@ class HazardLog:
             state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
         ) -> Operation:
             if row.unit is Unit.VECTOR:
-                return self._observed_vector(state, row, word, address, operation)
-            if row.scratchpad:
-                return self._observed_transfer(state, row, word, address, operation)
+                issued = vector_operation(state, row, word)
+                return then(operation, lambda: self.vector(issued(), address))
+            find = accesses(state, row, word)
+            if row.scratchpad and find is not None:
+                return then(operation, lambda: self._transfer(row, find(), address))
             if row.opcode == Opcode.DRAIN:
-                return _then(operation, self.drained)
+                return then(operation, self.drained)
             return operation
 
         return observe
 
-    def _observed_vector(
-        self, state: ProcessorState, row: Instruction, word: int, pc: int, operation: Operation
-    ) -> Operation:
-        registers, note = state.registers, self.vector
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-
-        def observed() -> int:
-            following = operation()
-            result, first, second = registers[a], registers[b], registers[c]
-            note(VectorOperation(row, result, first, second, state.vl, state.mr), pc)
-            return following
-
-        return observed
-
-    def _observed_transfer(
-        self, state: ProcessorState, row: Instruction, word: int, pc: int, operation: Operation
-    ) -> Operation:
-        assert row.width is not None
-        registers, width = state.registers, row.width.bytes
-        (near,) = row.scratchpad
-        pad, c = near.field.extract(word), FIELD_C.extract(word)
-        return _then(
-            operation, lambda: self.transfer(row, registers[pad], registers[c] * width, pc)
-        )
+    def _transfer(self, row: Instruction, accessed: Iterable[Access], pc: int) -> None:
+        (pad,) = (access for access in accessed if access.space == "scratchpad")
+        self.transfer(row, pad.start, pad.size, pc)
 
 
 def _closeness(hazard: Hazard) -> int:
     return -(hazard.distance or 0)
-
-
-def _then(operation: Operation, note: Callable[[], None]) -> Operation:
-    """``operation``, and if it does not fault, ``note`` after it."""
-
-    def observed() -> int:
-        following = operation()
-        note()
-        return following
-
-    return observed

@@ -446,6 +446,11 @@ class Instruction:
         then the operands that it reads."""
         return tuple(operand for operand in self.operands if operand.role in _SCRATCHPAD)
 
+    def by_role(self, word: int) -> dict[Role, int]:
+        """Register numbers and constants in ``word``, an encoding of this instruction; of several
+        operands with one role the last."""
+        return {operand.role: operand.field.extract(word) for operand in self.operands}
+
     @cached_property
     def memory(self) -> Operand | None:
         """The operand that holds a DRAM address, if any."""

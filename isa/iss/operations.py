@@ -18,9 +18,7 @@ from isa.instruction import fits
 from isa.table import (
     FIELD_A,
     FIELD_B,
-    FIELD_C,
     IMM14,
-    IMM20,
     MAX_FX,
     REGISTER_WIDTH,
     Instruction,
@@ -34,19 +32,6 @@ from isa.table import (
 from isa.units import SPECIAL_UNITS
 
 from .state import Halt, Operation, ProcessorFault, ProcessorState, declare, keep_out, lowered
-
-__all__ = [
-    "Count",
-    "Halt",
-    "Operation",
-    "ProcessorFault",
-    "ProcessorState",
-    "VectorFunction",
-    "bind",
-    "element_type",
-    "element_wise",
-    "matrix_vector",
-]
 
 Array = np.ndarray[Any, Any]
 
@@ -259,49 +244,33 @@ def _evaluation(state: ProcessorState, op: ScalarOp) -> Callable[[int, int], int
     return evaluate
 
 
-def _scalar_registers(
-    state: ProcessorState, row: Instruction, word: int, address: int
-) -> Operation:
+def _last_operand(state: ProcessorState, row: Instruction, word: int) -> tuple[list[int], int]:
+    """Where the last operand of a scalar instruction lies: a list of numbers and the index in it. A
+    constant has a list of its own."""
+    operand = row.operands[-1]
+    value = operand.field.extract(word)
+    return (state.registers, value) if operand.is_register else ([value & _M64], 0)
+
+
+def _scalar(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.scalar is not None
     registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    numbers, c = _last_operand(state, row, word)
 
     def operation() -> int:
-        registers[a] = evaluate(registers[b], registers[c])
-        return following
-
-    return operation
-
-
-def _scalar_constant(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    assert row.scalar is not None
-    registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
-    a, b, constant = FIELD_A.extract(word), FIELD_B.extract(word), IMM14.extract(word) & _M64
-
-    def operation() -> int:
-        registers[a] = evaluate(registers[b], constant)
+        registers[a] = evaluate(registers[b], numbers[c])
         return following
 
     return operation
 
 
 def _move(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    registers, following = state.registers, address + 1
-    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    registers, following, a = state.registers, address + 1, FIELD_A.extract(word)
+    numbers, b = _last_operand(state, row, word)
 
     def operation() -> int:
-        registers[a] = registers[b]
-        return following
-
-    return operation
-
-
-def _move_constant(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    registers, following = state.registers, address + 1
-    a, constant = FIELD_A.extract(word), IMM20.extract(word) & _M64
-
-    def operation() -> int:
-        registers[a] = constant
+        registers[a] = numbers[b]
         return following
 
     return operation
@@ -393,18 +362,13 @@ def _vector(state: ProcessorState, row: Instruction, word: int, address: int) ->
     return operation
 
 
-def _register(row: Instruction, word: int, role: Role) -> int:
-    """The register that ``word`` names for the operand of ``row`` with ``role``."""
-    return next(operand.field.extract(word) for operand in row.operands if operand.role is role)
-
-
 def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.width is not None
     registers, following = state.registers, address + 1
     load = row.loads
-    scratchpad_register = _register(row, word, Role.SCRATCHPAD_ADDRESS)
-    memory_register = _register(row, word, Role.DRAM_ADDRESS)
-    length_register = _register(row, word, Role.LENGTH)
+    named = row.by_role(word)
+    scratchpad_register, memory_register = named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS]
+    length_register = named[Role.LENGTH]
     pad, size = state.scratchpad, len(state.scratchpad)
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
     unaligned = state.unaligned
@@ -439,8 +403,9 @@ def _transfer_register(
     assert row.width is not None
     registers, following = state.registers, address + 1
     load = row.loads
-    address_register = _register(row, word, Role.DRAM_ADDRESS)
-    data_register = _register(row, word, Role.DESTINATION if load else Role.SOURCE)
+    named = row.by_role(word)
+    address_register = named[Role.DRAM_ADDRESS]
+    data_register = named[Role.DESTINATION if load else Role.SOURCE]
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
     mask, register_width = (1 << row.width.bits) - 1, state.register_width
 
@@ -464,14 +429,9 @@ def _transfer_register(
     return operation
 
 
-def _scalar(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    constant = row.operands[2].field is IMM14
-    return (_scalar_constant if constant else _scalar_registers)(state, row, word, address)
-
-
 _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.MOV: _move,
-    Opcode.MOV_IMM: _move_constant,
+    Opcode.MOV_IMM: _move,
     Opcode.MATRIX_VECTOR: _vector,
     Opcode.VECTOR_VECTOR: _vector,
     Opcode.VECTOR_SCALAR: _vector,

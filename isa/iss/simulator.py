@@ -34,7 +34,8 @@ from support.checks import Checks
 from support.errors import VipError
 
 from .explain import fault_line
-from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
+from .operations import bind
+from .state import Halt, Operation, ProcessorFault, ProcessorState
 
 #: Given the state of the engine, an instruction, its word and address, and the operation that
 #: executes it: the operation to execute instead. It may look at the state before and after.
@@ -55,6 +56,17 @@ def every(*observers: Observer) -> Observer | None:
         return operation
 
     return observe
+
+
+def then(operation: Operation, note: Callable[[], None]) -> Operation:
+    """``operation``, and if it does not fault, ``note`` after it."""
+
+    def observed() -> int:
+        following = operation()
+        note()
+        return following
+
+    return observed
 
 
 class SimulatorError(VipError):

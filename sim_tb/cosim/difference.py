@@ -18,8 +18,8 @@ from isa.assembly.disassembler import instruction_text
 from isa.compiled.simulator import CompiledSimulator
 from isa.hazards import HazardLog
 from isa.image import DramImage
-from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Simulator
+from isa.iss.state import Operation, ProcessorState
 from isa.program import Program, SourceLine
 from isa.run import EngineEnd, Launch
 from isa.table import Instruction, decode

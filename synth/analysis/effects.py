@@ -11,6 +11,7 @@ from isa.table import (
     MAX_FX,
     Instruction,
     Opcode,
+    Role,
     ScalarOp,
     Unit,
 )
@@ -26,11 +27,7 @@ from .interval import (
     bounds,
     clip,
     evaluate,
-    register_access,
     step_of,
-    transfer,
-    vector_spans,
-    vector_step,
 )
 from .needs import FX, MR, SLOTS, VL
 
@@ -204,7 +201,12 @@ class Effects:
 
     def _vector(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
-        width, spans = row.width.bytes, vector_spans(row, word)
+        width = row.width.bytes
+        spans = [
+            (operand.field.extract(word), operand.extent.by_vl, operand.extent.by_mr)
+            for operand in row.scratchpad
+        ]
+        has_rows = any(by_vl and by_mr for _, by_vl, by_mr in spans)
         facts, inside, varying = self.facts, self._inside, self.varying
 
         def effect(registers: Registers) -> bool:
@@ -220,7 +222,10 @@ class Effects:
                     varying.add(address)
                 ends.append(end)
             facts.touches(address, max(ends))
-            facts.lies(address, vector_step(spans, registers, registers[VL], width))
+            steps = [step_of(registers[register]) for register, _, _ in spans]
+            if has_rows:
+                steps.append(width * step_of(registers[VL]))
+            facts.lies(address, min(steps))
             return True
 
         return effect
@@ -245,7 +250,9 @@ class Effects:
     def _transfer(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width = row.width.bytes
-        near, far, length = transfer(row, word)
+        named = row.by_role(word)
+        near, far = named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS]
+        length = named[Role.LENGTH]
         facts, inside, pad, memory = self.facts, self._inside, self.pad, self.memory
         held_in, varying, stores = self.contents.held_in, self.varying, row.opcode == Opcode.ST_SRAM
 
@@ -275,7 +282,9 @@ class Effects:
     def _register(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width, bits = row.width.bytes, row.width.bits
-        far, written, stored = register_access(row, word)
+        named = row.by_role(word)
+        far, written = named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION)
+        stored = named.get(Role.SOURCE)
         facts, memory, varying = self.facts, self.memory, self.varying
         low = max(-(1 << (bits - 1)), self.low)
         any_number = Interval(low, -1 - low)

@@ -4,10 +4,9 @@ A known value is a plain number, any other an :class:`Interval`. All functions a
 returned includes the result for every choice of numbers in the operands.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from isa.table import BranchOp, Instruction, Role, ScalarOp
+from isa.table import BranchOp, ScalarOp
 
 _HIGH = (1 << 63) - 1
 _LOW = -(1 << 63)
@@ -150,70 +149,3 @@ def _without(value: Value, other: Value) -> Value | None:
         return value
     low, high = bounds(value)
     return clip(value, low + (low == other), high - (high == other))
-
-
-class VectorOperand(NamedTuple):
-    """An operand or result of a vector instruction in the scratchpad.
-
-    Attributes:
-        register: number of the register with its address.
-        vl, mr: whether it has VL elements, and MR rows of them; with neither it has one element.
-    """
-
-    register: int
-    vl: bool
-    mr: bool
-
-
-class Transfer(NamedTuple):
-    """Registers of ``ld.sram`` and ``st.sram``: scratchpad address, DRAM address, elements."""
-
-    near: int
-    far: int
-    length: int
-
-
-class RegisterAccess(NamedTuple):
-    """Registers of ``ld.reg`` and ``st.reg``: the DRAM address, the register loaded, and the one
-    stored; one of the last two is None."""
-
-    far: int
-    loaded: int | None
-    stored: int | None
-
-
-def vector_spans(row: Instruction, word: int) -> tuple[VectorOperand, ...]:
-    """Scratchpad operands and result of the vector instruction ``word``, an encoding of ``row``."""
-    return tuple(
-        VectorOperand(operand.field.extract(word), operand.extent.by_vl, operand.extent.by_mr)
-        for operand in row.scratchpad
-    )
-
-
-def vector_step(
-    spans: Sequence[VectorOperand], registers: Sequence[Value], vl: Value, width: int
-) -> int:
-    """The largest of 1, 2, 4 and 8 that divides the addresses of ``spans``, and those of the rows
-    of a matrix among them, which have ``vl`` elements of ``width`` bytes."""
-    steps = [step_of(registers[span.register]) for span in spans]
-    if any(span.vl and span.mr for span in spans):
-        steps.append(width * step_of(vl))
-    return min(steps)
-
-
-def _registers(row: Instruction, word: int) -> dict[Role, int]:
-    return {operand.role: operand.field.extract(word) for operand in row.operands}
-
-
-def transfer(row: Instruction, word: int) -> Transfer:
-    """Registers of ``word``, an encoding of ``row``: a load or store of the scratchpad."""
-    named = _registers(row, word)
-    return Transfer(named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS], named[Role.LENGTH])
-
-
-def register_access(row: Instruction, word: int) -> RegisterAccess:
-    """Registers of ``word``, an encoding of ``row``: a load or store of a register."""
-    named = _registers(row, word)
-    return RegisterAccess(
-        named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION), named.get(Role.SOURCE)
-    )

@@ -20,6 +20,7 @@ from isa.table import (
     BranchOp,
     Instruction,
     Opcode,
+    Role,
     ScalarOp,
 )
 from pe.config import PeConfig
@@ -27,7 +28,7 @@ from pe.config import PeConfig
 from .contents import Contents
 from .effects import Effects, Overwrite, Registers
 from .facts import Facts
-from .interval import Interval, Value, bounds, evaluate, register_access, signed, step_of
+from .interval import Interval, Value, bounds, evaluate, signed, step_of
 from .needs import SLOTS, Flow, reads, writes
 
 #: More turns than any loop can have.
@@ -292,7 +293,8 @@ class Loops:
             return lambda lines: None
         assert row.width is not None
         width = row.width.bytes
-        far, _, stored = register_access(row, word)
+        named = row.by_role(word)
+        far, stored = named[Role.DRAM_ADDRESS], named.get(Role.SOURCE)
 
         def moved(lines: list[Ramp | None]) -> Ramp | None:
             place = lines[far]
@@ -344,7 +346,7 @@ class Loops:
     def _chooses(self, row: Instruction, word: int, lines: list[Ramp | None], turns: int) -> bool:
         """Whether ``word`` loads a different declared number in each turn."""
         assert row.width is not None
-        place = lines[register_access(row, word).far]
+        place = lines[row.by_role(word)[Role.DRAM_ADDRESS]]
         if place is None or not place.slope:
             return False
         first, last = bounds(place.over(turns))

@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isa.accesses import accesses
 from isa.image import DramImage
-from isa.iss.operations import Operation, ProcessorState
-from isa.iss.simulator import Observer, Simulator
+from isa.iss.simulator import Observer, Simulator, then
+from isa.iss.state import Operation, ProcessorState
 from isa.program import Program
-from isa.table import FIELD_A, FIELD_B, FIELD_C, IMM14, ISA_VERSION, Instruction, Opcode, Unit
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    ISA_VERSION,
+    Extent,
+    Instruction,
+    Opcode,
+    Unit,
+)
 from isa.workspace import DESCRIPTOR_BYTES
 from pe.config import PeConfig
 from support.files import read_bytes, write_atomically
@@ -23,10 +34,7 @@ from synth.errors import TrimError
 
 from .effects import held_range
 from .facts import Facts, whole
-from .interval import register_access, signed, step_of, transfer, vector_spans, vector_step
-
-#: Records what an instruction has just done.
-_Note = Callable[[], None]
+from .interval import signed, step_of
 
 
 def recorder(facts: Facts) -> Observer:
@@ -40,45 +48,22 @@ def recorder(facts: Facts) -> Observer:
             return _branch(facts, row, word, address, operation)
         if row.scalar is not None:
             return _scalar(facts, state, row, word, address, operation)
-        if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
-            return _register(facts, state, row, word, address, operation)
-        note = _note(facts, state, row, word, address)
-        if note is None:
+        if row.memory is not None:
+            return _transfer(facts, state, row, word, address, operation)
+        note: Callable[[], None]
+        if row.unit is Unit.VECTOR:
+            note = _vector(facts, state, row, word, address)
+        elif row.opcode == Opcode.SET_WS:
+            note = _declare(facts, state, word, address)
+        elif row.opcode in (Opcode.MOV, Opcode.MOV_IMM):
+            note = _number(facts.writes, state, word, address)
+        elif row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
+            note = _number(facts.sets, state, word, address)
+        else:
             return operation
-
-        def observed() -> int:
-            following = operation()
-            note()
-            return following
-
-        return observed
+        return then(operation, note)
 
     return observe
-
-
-def _note(
-    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
-) -> _Note | None:
-    """A function that records an instruction's facts after it; None if there are none."""
-    if row.unit is Unit.VECTOR:
-        return _vector(facts, state, row, word, address)
-    if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
-        return _transfer(facts, state, row, word, address)
-    if row.opcode == Opcode.SET_WS:
-        return _declare(facts, state, word, address)
-    if row.opcode in (Opcode.MOV, Opcode.MOV_IMM):
-        record = facts.writes
-    elif row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
-        record = facts.sets
-    else:
-        return None
-    registers, a = state.registers, FIELD_A.extract(word)
-
-    def note() -> None:
-        value = signed(registers[a])
-        record(address, value, value)
-
-    return note
 
 
 def _branch(
@@ -122,7 +107,42 @@ def _scalar(
     return observed
 
 
-def _register(
+def _number(
+    add: Callable[[int, int, int], None], state: ProcessorState, word: int, address: int
+) -> Callable[[], None]:
+    """Notes the number in the first register."""
+    registers, a = state.registers, FIELD_A.extract(word)
+
+    def note() -> None:
+        value = signed(registers[a])
+        add(address, value, value)
+
+    return note
+
+
+def _vector(
+    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
+) -> Callable[[], None]:
+    assert row.width is not None
+    registers, width = state.registers, row.width.bytes
+    # Register with the address, and which of the numbers of bytes lies there.
+    places = [
+        (operand.field.extract(word), operand.extent.by_vl + 2 * operand.extent.by_mr)
+        for operand in row.scratchpad
+    ]
+    has_rows = any(operand.extent is Extent.MATRIX for operand in row.scratchpad)
+
+    def note() -> None:
+        vl, mr = state.vl, state.mr
+        sizes = (width, width * vl, width * mr, width * vl * mr)
+        facts.touches(address, max([registers[a] + sizes[which] for a, which in places]))
+        steps = [step_of(registers[a]) for a, _ in places]
+        facts.lies(address, min(*steps, width * step_of(vl)) if has_rows else min(steps))
+
+    return note
+
+
+def _transfer(
     facts: Facts,
     state: ProcessorState,
     row: Instruction,
@@ -130,58 +150,29 @@ def _register(
     address: int,
     operation: Operation,
 ) -> Operation:
-    assert row.width is not None
-    registers, width = state.registers, row.width.bytes
-    far, loaded, _ = register_access(row, word)
+    registers, aligned = state.registers, bool(row.scratchpad)
+    find = accesses(state, row, word)
+    assert find is not None
 
     def observed() -> int:
-        end = registers[far] + width
+        # A load may overwrite the register that has its address.
+        accessed = find()
         following = operation()
-        facts.reaches(address, end)
-        if loaded is not None:
-            value = signed(registers[loaded])
-            facts.writes(address, value, value)
+        for space, start, size, _ in accessed:
+            if space == "register":
+                value = signed(registers[start])
+                facts.writes(address, value, value)
+                continue
+            note = facts.touches if space == "scratchpad" else facts.reaches
+            note(address, start + size)
+            if aligned:
+                facts.lies(address, step_of(start))
         return following
 
     return observed
 
 
-def _vector(
-    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
-) -> _Note:
-    assert row.width is not None
-    registers, width, spans = state.registers, row.width.bytes, vector_spans(row, word)
-
-    def note() -> None:
-        vl, mr = state.vl, state.mr
-        facts.touches(
-            address,
-            max(
-                registers[span.register] + width * (vl if span.vl else 1) * (mr if span.mr else 1)
-                for span in spans
-            ),
-        )
-        facts.lies(address, vector_step(spans, registers, vl, width))
-
-    return note
-
-
-def _transfer(
-    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
-) -> _Note:
-    assert row.width is not None
-    registers, width, used = state.registers, row.width.bytes, transfer(row, word)
-
-    def note() -> None:
-        size = registers[used.length] * width
-        facts.touches(address, registers[used.near] + size)
-        facts.lies(address, min(step_of(registers[used.near]), step_of(registers[used.far])))
-        facts.reaches(address, registers[used.far] + size)
-
-    return note
-
-
-def _declare(facts: Facts, state: ProcessorState, word: int, address: int) -> _Note:
+def _declare(facts: Facts, state: ProcessorState, word: int, address: int) -> Callable[[], None]:
     registers, a = state.registers, FIELD_A.extract(word)
 
     def note() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from isa.accesses import Access, accesses
 from isa.image import DramImage
-from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Simulator
+from isa.iss.state import Operation, ProcessorState
 from isa.limits import Limits
 from isa.program import Program
 from isa.run import EngineEnd
