@@ -14,7 +14,7 @@ from support.processes import workers
 from synth.analysis.contents import Subject
 from synth.analysis.trim import report
 from synth.formal.induction import Progress as Steps
-from synth.formal.prove import Proof
+from synth.formal.induction import Proof
 from synth.formal.prove import prove as prove_trimmed
 
 from .programs import load_program
@@ -88,7 +88,7 @@ def _full_for(name: str, full: PeConfig) -> PeConfig:
     return replace(full, instructions=full.instructions | optional)
 
 
-def _proof(full: PeConfig, launches: Sequence[Subject], progress: Steps | None = None) -> Proof:
+def _proof(full: PeConfig, launches: Sequence[Subject], progress: Steps = silent) -> Proof:
     """The proof of the engine that is trimmed to ``launches``."""
     trimmed = report(launches, full).trimmed
     return prove_trimmed(full, trimmed, progress)

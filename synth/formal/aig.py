@@ -4,7 +4,7 @@ A literal is twice the number of a node, plus 1 if inverted; node 0 is the const
 1..inputs are the inputs, later ones AND gates.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +28,38 @@ class AndGraph:
     inputs: tuple[str, ...]
     gates: tuple[tuple[int, int], ...]
     outputs: Mapping[str, int]
+
+    @property
+    def first_gate(self) -> int:
+        """The node of the first AND gate."""
+        return len(self.inputs) + 1
+
+    def terms(self, output: str) -> set[int]:
+        """Literals whose conjunction is ``output``."""
+        terms: set[int] = set()
+        seen: set[int] = set()
+        pending = [self.outputs[output]]
+        while pending:
+            literal = pending.pop()
+            if literal & 1 or literal >> 1 < self.first_gate:
+                terms.add(literal)
+            elif literal not in seen:
+                seen.add(literal)
+                pending += self.gates[(literal >> 1) - self.first_gate]
+        return terms
+
+    def cone(self, literals: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """The nodes that ``literals`` depend on, ascending, without those that they depend on only
+        through ``known`` ones, which are not in it either."""
+        nodes: set[int] = set()
+        pending = [literal >> 1 for literal in literals]
+        while pending:
+            node = pending.pop()
+            if node and node not in nodes and node not in known:
+                nodes.add(node)
+                if node >= self.first_gate:
+                    pending += (literal >> 1 for literal in self.gates[node - self.first_gate])
+        return sorted(nodes)
 
 
 class Gates:
@@ -121,51 +153,38 @@ def write_aiger(graph: AndGraph) -> bytes:
 def demanded(graph: AndGraph, output: str) -> dict[int, bool]:
     """Inputs (by node) with the value that ``output`` requires to be 1. It can't be 1 if a required
     value is missing because two contradict each other."""
-    fixed: dict[int, bool] = {}
-    pending = [graph.outputs[output]]
-    seen: set[int] = set()
-    first_gate = len(graph.inputs) + 1
-    while pending:
-        literal = pending.pop()
-        if literal in seen:
-            continue
-        seen.add(literal)
-        node = literal >> 1
-        if 0 < node < first_gate:
-            fixed[node] = not literal & 1
-        elif node >= first_gate and not literal & 1:
-            pending += graph.gates[node - first_gate]
-    return fixed
+    return {
+        literal >> 1: not literal & 1
+        for literal in sorted(graph.terms(output))
+        if 0 < literal >> 1 < graph.first_gate
+    }
+
+
+def _copy(
+    graph: AndGraph, outputs: Iterable[int], literals: dict[int, int], gates: Gates
+) -> list[int]:
+    """The literals of ``gates`` for the literals ``outputs``; ``literals`` are those of other
+    nodes, to which the copied ones are added."""
+    outputs = list(outputs)
+
+    def translate(literal: int) -> int:
+        return literals[literal >> 1] ^ (literal & 1)
+
+    for node in graph.cone(outputs, literals):
+        one, two = graph.gates[node - graph.first_gate]
+        literals[node] = gates.conjunction(translate(one), translate(two))
+    return [translate(output) for output in outputs]
 
 
 def extract(graph: AndGraph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> AndGraph:
     """The part of ``graph`` that ``outputs`` depend on, with the inputs ``fixed`` constant and
     equal gates merged. All inputs remain."""
-    outputs = list(outputs)
-    count = len(graph.inputs)
-    first_gate = count + 1
-    needed: set[int] = set()
-    pending = [graph.outputs[name] >> 1 for name in outputs]
-    while pending:
-        node = pending.pop()
-        if node >= first_gate and node not in needed:
-            needed.add(node)
-            pending += (literal >> 1 for literal in graph.gates[node - first_gate])
-    literals = [2 * node for node in range(first_gate)]
-    for node, value in fixed.items():
-        literals[node] = int(value)
-    new: dict[int, int] = {}
-    gates = Gates(count)
-
-    def translate(literal: int) -> int:
-        node = literal >> 1
-        return (literals[node] if node < first_gate else new[node]) ^ (literal & 1)
-
-    for node in sorted(needed):
-        new[node] = gates.conjunction(*(translate(x) for x in graph.gates[node - first_gate]))
-    return AndGraph(
-        graph.inputs, tuple(gates.pairs), {name: translate(graph.outputs[name]) for name in outputs}
-    )
+    literals = {node: 2 * node for node in range(graph.first_gate)}
+    literals |= {node: int(value) for node, value in fixed.items()}
+    gates = Gates(len(graph.inputs))
+    names = list(outputs)
+    copies = _copy(graph, (graph.outputs[name] for name in names), literals, gates)
+    return AndGraph(graph.inputs, tuple(gates.pairs), dict(zip(names, copies, strict=True)))
 
 
 def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
@@ -174,70 +193,27 @@ def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
 
     Often the output then compares a circuit with itself, and the comparison vanishes.
     """
-    builder = Gates(len(graph.inputs))
-    first_gate = len(graph.inputs) + 1
+    gates = Gates(len(graph.inputs))
     sharp: dict[str, int] = {}
     for output in outputs:
-        literals = {node: 2 * node for node in range(first_gate)}
+        literals = {node: 2 * node for node in range(graph.first_gate)}
         result = 1
-        for term in sorted(_terms(graph, graph.outputs[output])):
-            value = _copied(graph, term >> 1, literals, builder) ^ (term & 1)
-            result = builder.conjunction(result, value)
+        for term in sorted(graph.terms(output)):
+            (value,) = _copy(graph, [term], literals, gates)
+            result = gates.conjunction(result, value)
             literals[term >> 1] = ~term & 1
         sharp[output] = result
-    return AndGraph(graph.inputs, tuple(builder.pairs), sharp)
-
-
-def _terms(graph: AndGraph, output: int) -> set[int]:
-    """Literals whose conjunction is ``output``."""
-    first_gate = len(graph.inputs) + 1
-    terms: set[int] = set()
-    pending = [output]
-    while pending:
-        literal = pending.pop()
-        if literal & 1 or literal >> 1 < first_gate:
-            terms.add(literal)
-        else:
-            pending += graph.gates[(literal >> 1) - first_gate]
-    return terms
-
-
-def _copied(graph: AndGraph, node: int, literals: dict[int, int], builder: "Gates") -> int:
-    """The literal of ``builder`` for ``node``; ``literals`` are those of other nodes."""
-    first_gate = len(graph.inputs) + 1
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        if top in literals:
-            stack.pop()
-            continue
-        pair = graph.gates[top - first_gate]
-        missing = [literal >> 1 for literal in pair if literal >> 1 not in literals]
-        if missing:
-            stack += missing
-            continue
-        one, two = (literals[literal >> 1] ^ (literal & 1) for literal in pair)
-        literals[top] = builder.conjunction(one, two)
-        stack.pop()
-    return literals[node]
+    return AndGraph(graph.inputs, tuple(gates.pairs), sharp)
 
 
 def is_refuted(graph: AndGraph, output: str) -> bool:
     """Whether ``output`` is 0 for all inputs, by trying all values of the inputs of its last term;
     also False if there are too many."""
-    term = max(_terms(graph, graph.outputs[output]))
+    term = max(graph.terms(output))
     if term < 2:
         return term == 0
-    first_gate = len(graph.inputs) + 1
-    cone: set[int] = set()
-    pending = [term >> 1]
-    while pending:
-        node = pending.pop()
-        if node and node not in cone:
-            cone.add(node)
-            if node >= first_gate:
-                pending += (literal >> 1 for literal in graph.gates[node - first_gate])
-    read = sorted(node for node in cone if node < first_gate)
+    cone = graph.cone([term])
+    read = [node for node in cone if node < graph.first_gate]
     if len(read) > _TRIED or len(cone) > _FOLLOWED:
         return False
     ones = (1 << (1 << len(read))) - 1
@@ -246,21 +222,24 @@ def is_refuted(graph: AndGraph, output: str) -> bool:
         # Alternating blocks of 2**number zeros and ones.
         period = ones // ((1 << (2 << number)) - 1)
         values[node] = period * (((1 << (1 << number)) - 1) << (1 << number))
-    for node in sorted(cone):
-        if node >= first_gate:
-            one, two = graph.gates[node - first_gate]
-            values[node] = (values[one >> 1] ^ (ones if one & 1 else 0)) & (
-                values[two >> 1] ^ (ones if two & 1 else 0)
-            )
+    _evaluate(graph, cone[len(read) :], values, ones)
     return values[term >> 1] == (ones if term & 1 else 0)
 
 
-def simulate(graph: AndGraph, values: Iterable[bool]) -> list[bool]:
-    """The value of each node if the inputs have ``values``."""
-    nodes = [False, *values]
-    for one, two in graph.gates:
-        nodes.append((nodes[one >> 1] ^ bool(one & 1)) and (nodes[two >> 1] ^ bool(two & 1)))
-    return nodes
+def simulate(graph: AndGraph, inputs: Iterable[bool]) -> dict[int, int]:
+    """The value of each node, 0 or 1, if the inputs have the values ``inputs``."""
+    values = {0: 0} | {node: int(value) for node, value in enumerate(inputs, 1)}
+    _evaluate(graph, range(graph.first_gate, graph.first_gate + len(graph.gates)), values, 1)
+    return values
+
+
+def _evaluate(graph: AndGraph, gates: Iterable[int], values: dict[int, int], ones: int) -> None:
+    """Add the values of ``gates`` to those of nodes before: bits, one for each bit of ``ones``."""
+    for node in gates:
+        one, two = graph.gates[node - graph.first_gate]
+        values[node] = (values[one >> 1] ^ (ones if one & 1 else 0)) & (
+            values[two >> 1] ^ (ones if two & 1 else 0)
+        )
 
 
 class Part(NamedTuple):

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -69,6 +70,10 @@ _FOLDER = "proofs"
 Progress = Callable[[str, int, int], None]
 
 
+def silent(step: str, done: int, of: int) -> None:
+    """Show no progress."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """Result of a proof.
@@ -131,7 +136,7 @@ def prove_relation(
     full: CutDesign | Pipeline,
     trimmed: CutDesign | Pipeline,
     relation: Relation,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Proof:
     """Prove that ``relation`` holds after reset and after every step, or beat of a pipeline.
 
@@ -161,8 +166,7 @@ def prove_relation(
         return result
     graphs = []
     for number, design in enumerate(designs):
-        if progress is not None:
-            progress("gates", number, 3)
+        progress("gates", number, 3)
         graphs.append(design.graph if isinstance(design, Pipeline) else graph_of_cut(design))
     graph = _composed(miter, (_graph(text, "miter"), *graphs))
     names = {signal.name: goal for goal, signal in miter.goals.items()}
@@ -172,16 +176,14 @@ def prove_relation(
         for bit in bits_of(signal.name, len(signal))
     }
 
-    def advance(done: int, of: int) -> None:
-        if progress is not None:
-            progress("goals", done, of)
-
     failures = tuple(
         (
             tuple(names[goal] for goal in failing),
             tuple(bits[name] for name in inputs if name in bits),
         )
-        for failing, inputs in solve(graph, names, miter.cases, advance, miter.apart)
+        for failing, inputs in solve(
+            graph, names, miter.cases, partial(progress, "goals"), miter.apart
+        )
     )
     if not failures:
         proofs.keep(key, {"goals": result.goals})

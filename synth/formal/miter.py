@@ -4,14 +4,15 @@ Free inputs generate all related values of both designs: corresponding registers
 Each goal is one output, 1 where it fails.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from .cut import NEXT, NOW, PROBE, CutDesign, ProofError, bits_of
 from .relation import Codes, Condition, Relation, Split
-from .sides import InitialView, NextView, NowView, Side, extended, initial, matches
+from .sides import Side, SideView, extended, initial, matches
 
 
 def cases_of(split: Split, which: Signal, inputs: Mapping[str, Signal]) -> list[dict[str, bool]]:
@@ -47,7 +48,7 @@ class Miter:
             which come from it: port of the design -> port of the circuit.
         cases: values of bits of inputs by which the relation splits goals; ``{}``: any.
         apart: outputs of goals that are cases of others.
-        only_full, only_trimmed: registers without a partner.
+        only_full: registers that the trimmed design lacks.
     """
 
     module: Module
@@ -58,10 +59,10 @@ class Miter:
     cases: list[dict[str, bool]] = field(default_factory=lambda: [{}])
     apart: set[str] = field(default_factory=set)
     only_full: list[str] = field(default_factory=list)
-    only_trimmed: list[str] = field(default_factory=list)
 
 
-_NOTHING: dict[int, Signal] = {}
+#: A value in the full and in the trimmed design; None: the design lacks it.
+_Pair = tuple[Value | None, Value | None]
 
 
 class _Builder:
@@ -70,12 +71,17 @@ class _Builder:
         self.m = Module()
         self.miter = Miter(self.m)
         self.sides = (Side(full, 0, relation), Side(trimmed, 1, relation))
+        #: Views of both designs before the step, after it, and after reset.
+        self.now, self.next, self.start = (
+            tuple(SideView(side, partial(value, side)) for side in self.sides)
+            for value in (self._now, self._next, self._start)
+        )
         self.ghosts: dict[str, Value] = {}
         self.ghosts_next: dict[str, Value] = {}
-        self._made: dict[str, tuple[Value | None, Value | None]] = {}
+        self._made: dict[str, _Pair] = {}
         self._rom: dict[int, Signal] = {}
         self._parts = 0
-        self._conditions: dict[tuple[Condition, type, int], Value] = {}
+        self._conditions: dict[tuple[Condition, SideView], Value] = {}
 
     def input(self, name: str, width: int) -> Signal:
         """A new free input."""
@@ -85,10 +91,9 @@ class _Builder:
         self.miter.inputs[label] = signal
         return signal
 
-    def now(self, name: str, which: int) -> Value:
+    def _now(self, side: Side, name: str) -> Value:
         if name in self.ghosts:
             return self.ghosts[name]
-        side = self.sides[which]
         if name not in side.places and name in side.out:
             return side.out[name]
         if name not in side.places:
@@ -96,11 +101,28 @@ class _Builder:
         parent = side.places[name][0]
         if parent in side.cut.outputs and parent not in side.cut.states:
             return side.part(side.out, name)
-        if name not in self._made:
-            self._made[name] = self._make(name, name, {}, _NOTHING, None)
-        value = self._made[name][which]
+        value = self._pair(name)[side.which]
         assert value is not None
         return value
+
+    def _next(self, side: Side, name: str) -> Value:
+        if name in self.ghosts_next:
+            return self.ghosts_next[name]
+        if name not in side.places:
+            raise ProofError(f"the relation names {name!r}, which the design lacks")
+        return side.part(side.next, name)
+
+    def _start(self, side: Side, name: str) -> Value:
+        if name in self.relation.ghosts:
+            return Const(0, 1)
+        parent, place = side.places[name]
+        return initial(side.cut, parent)[place.low : place.low + place.width]
+
+    def _pair(self, name: str) -> _Pair:
+        """Values of member ``name`` in both designs before the step."""
+        if name not in self._made:
+            self._made[name] = self._make(name, name, {}, self._rom, None)
+        return self._made[name]
 
     def _make(
         self,
@@ -109,9 +131,9 @@ class _Builder:
         locals_full: dict[str, Value],
         roms: dict[int, Signal],
         also: Value | None,
-    ) -> tuple[Value | None, Value | None]:
+    ) -> _Pair:
         """Values of member ``name`` in both designs, related as the rules say and, if ``also`` is
-        given, only while it is 1."""
+        given, only while it is 1; ``roms`` are the inputs that select words, by their codes."""
         places = [side.places.get(name) for side in self.sides]
         widths = [place[1].width if place else 0 for place in places]
         raw: list[Value | None] = [
@@ -122,7 +144,7 @@ class _Builder:
         if self.relation.is_ignored(name) or (None in places and codes is None):
             return raw[0], raw[1]
         condition = codes.when if codes else self.relation.gate(name)
-        gate = self.holds(condition, NowView(self, 0, locals_full)) if condition else None
+        gate = self.holds(condition, self.now[0].within(locals_full)) if condition else None
         if also is not None:
             gate = also if gate is None else gate & also
         width = min(widths)
@@ -157,15 +179,14 @@ class _Builder:
         free: Value,
     ) -> Value:
         """Member ``name`` of the word that a free input selects; ``free`` if it is arbitrary."""
-        choices = self._rom if roms is _NOTHING else roms
-        if id(codes) not in choices:
+        if id(codes) not in roms:
             bits = max(1, (len(codes.words) - 1).bit_length())
-            choices[id(codes)] = self.input(f"which of {label}", bits)
+            roms[id(codes)] = self.input(f"which of {label}", bits)
         place = codes.names.index(name)
         chosen = self._named(free)
         value = Signal(len(free), name=f"code_{self._parts}")
         self._parts += 1
-        with self.m.Switch(choices[id(codes)]):
+        with self.m.Switch(roms[id(codes)]):
             for number, word in enumerate(codes.words):
                 # The last word also represents all numbers after it.
                 cases = (number,) if number + 1 < len(codes.words) else ()
@@ -178,22 +199,15 @@ class _Builder:
         """Make the whole register, read port or input ``parent`` in both designs."""
         names = [n for side in self.sides for n, (p, _) in side.places.items() if p == parent]
         values = {name: self._pair(name) for name in dict.fromkeys(names)}
-        for which, side in enumerate(self.sides):
-            if not side.holds(parent):
-                continue
-            side.now[parent] = self._assemble(side, which, parent, values, {})
-
-    def _pair(self, name: str) -> tuple[Value | None, Value | None]:
-        if name not in self._made:
-            self._made[name] = self._make(name, name, {}, _NOTHING, None)
-        return self._made[name]
+        for side in self.sides:
+            if side.holds(parent):
+                side.now[parent] = self._assemble(side, parent, values, {})
 
     def _assemble(
         self,
         side: Side,
-        which: int,
         parent: str,
-        values: Mapping[str, tuple[Value | None, Value | None]],
+        values: Mapping[str, _Pair],
         local: dict[str, Value],
     ) -> Value:
         """A word from its members; of overlapping ones, the one that corresponds counts."""
@@ -206,7 +220,7 @@ class _Builder:
             width = next(p.width for p in cut.reads.values() if p.memory == parent)
         bits: list[Value | None] = [None] * width
         for name, place in side.leaves(parent).items():
-            value = values[name][which]
+            value = values[name][side.which]
             assert value is not None
             condition = self.relation.gate(name)
             for index in range(place.width):
@@ -214,12 +228,14 @@ class _Builder:
                 if before is None or condition is None:
                     bits[place.low + index] = value[index]
                 else:
-                    gate = self.holds(condition, NowView(self, 0, local))
+                    gate = self.holds(condition, self.now[0].within(local))
                     bits[place.low + index] = Mux(gate, value[index], before)
         free: Iterator[int] = (index for index, bit in enumerate(bits) if bit is None)
         holes = list(free)
         if holes:
-            fill = self.input(f"{'trimmed' if which else 'full'} padding of {parent}", len(holes))
+            fill = self.input(
+                f"{'trimmed' if side.which else 'full'} padding of {parent}", len(holes)
+            )
             for number, index in enumerate(holes):
                 bits[index] = fill[number]
         return Cat(bit for bit in bits if bit is not None)
@@ -231,17 +247,17 @@ class _Builder:
         self.m.d.comb += signal.eq(value)
         return signal
 
-    def holds(self, condition: Condition, view: "NowView | NextView") -> Value:
+    def holds(self, condition: Condition, view: SideView) -> Value:
         """``condition`` in ``view``, as one bit."""
         if view.local:
             return self._named(condition(view).bool())
-        key = (condition, type(view), view.which)
+        key = (condition, view)
         if key not in self._conditions:
             self._conditions[key] = self._named(condition(view).bool())
         return self._conditions[key]
 
     def goal(self, name: str, holds: Value, assume: Value) -> None:
-        terms = [self.holds(part, NowView(self, 0, {})) for part in self.relation.parts(name)]
+        terms = [self.holds(part, self.now[0]) for part in self.relation.parts(name)]
         fails = assume & ~holds.bool()
         for number in range(1 << len(terms)):
             label = f"{name}, case {number}" if terms else name
@@ -255,7 +271,7 @@ class _Builder:
                 self.miter.apart.add(signal.name)
 
     def build(self) -> Miter:
-        full, trimmed = self.sides
+        _, trimmed = self.sides
         for ghost in self.relation.ghosts:
             self.ghosts[ghost] = self.input(ghost, 1)
         for side in self.sides:
@@ -271,14 +287,11 @@ class _Builder:
         for parent in parents:
             if not trimmed.holds(parent):
                 self.miter.only_full.append(parent)
-            if not full.holds(parent):
-                self.miter.only_trimmed.append(parent)
         self._fetch()
         for ghost, follows in self.relation.ghosts.items():
-            self.ghosts_next[ghost] = self._named(follows(NowView(self, 0, {})))[:1]
-        views = (NowView(self, 0, {}), NowView(self, 1, {}))
+            self.ghosts_next[ghost] = self._named(follows(self.now[0]))[:1]
         rules = (*self.relation.assumptions.values(), *self.relation.invariants.values())
-        assume = self._named(Cat(holds(*views).bool() for holds in rules).all())
+        assume = self._named(Cat(holds(*self.now).bool() for holds in rules).all())
         self._goals(assume)
         if self.relation.split is not None:
             which = self._rom[id(self.relation.split.codes)]
@@ -318,16 +331,16 @@ class _Builder:
             memory = owner.cut.reads[name].memory
             local: dict[str, Value] = {}
             roms: dict[int, Signal] = {}
-            values: dict[str, tuple[Value | None, Value | None]] = {}
+            values: dict[str, _Pair] = {}
             members = [n for s in self.sides for n, (p, _) in s.places.items() if p == memory]
             for leaf in dict.fromkeys(members):
                 pair = self._make(leaf, f"{name} fetched {leaf}", local, roms, same)
                 values[leaf] = pair
                 if pair[0] is not None:
                     local[leaf] = pair[0]
-            for which, side in enumerate(self.sides):
+            for side in self.sides:
                 if name in side.cut.reads:
-                    word = self._assemble(side, which, memory, values, local)
+                    word = self._assemble(side, memory, values, local)
                     enable = side.out[f"{name}:enable"]
                     side.next[name] = Mux(enable, word, side.now[name])
 
@@ -336,13 +349,13 @@ class _Builder:
         for parent in (*full.cut.states, *full.cut.reads):
             if parent in trimmed.cut.states or parent in trimmed.cut.reads:
                 words = (full.next[parent], trimmed.next[parent])
-                self._related(parent, parent, words, assume, None, NextView)
+                self._related(parent, parent, words, assume, self.next[0])
                 starts = (initial(full.cut, parent), initial(trimmed.cut, parent))
-                self._related(parent, f"reset {parent}", starts, Const(1, 1), None, InitialView)
+                self._related(parent, f"reset {parent}", starts, Const(1, 1), self.start[0])
         for name in full.cut.outputs:
             if name in trimmed.cut.outputs:
                 words = (full.out[name], trimmed.out[name])
-                self._related(name, f"output {name}", words, assume, None, NowView)
+                self._related(name, f"output {name}", words, assume, self.now[0])
         for name, write in full.cut.writes.items():
             if self.relation.is_ignored(name):
                 continue
@@ -352,22 +365,19 @@ class _Builder:
                 continue
             outs = [side.out for side in self.sides]
             gate = self.relation.gate(name)
-            when = assume if gate is None else assume & self.holds(gate, NowView(self, 0, {}))
+            when = assume if gate is None else assume & self.holds(gate, self.now[0])
             enables = [out[f"{name}:enable"] for out in outs]
             self.goal(f"write {name} enable", enables[0] == enables[1], when)
             addresses = [out[f"{name}:address"] for out in outs]
             active = enables[0]
             self.goal(f"write {name} address", ~active | (addresses[0] == addresses[1]), when)
             words = (outs[0][f"{name}:data"], outs[1][f"{name}:data"])
-            self._related(write.memory, f"write {name}", words, when, active, NowView)
+            self._related(write.memory, f"write {name}", words, when & active, self.now[0])
         for name, holds in self.relation.invariants.items():
-            after = (NextView(self, 0, {}), NextView(self, 1, {}))
-            self.goal(f"invariant {name}", holds(*after), assume)
-            start = (InitialView(self, 0, {}), InitialView(self, 1, {}))
-            self.goal(f"reset {name}", holds(*start), Const(1, 1))
+            self.goal(f"invariant {name}", holds(*self.next), assume)
+            self.goal(f"reset {name}", holds(*self.start), Const(1, 1))
         for name, holds in self.relation.guarantees.items():
-            views = (NowView(self, 0, {}), NowView(self, 1, {}))
-            self.goal(name, holds(*views), assume)
+            self.goal(name, holds(*self.now), assume)
 
     def _related(
         self,
@@ -375,25 +385,24 @@ class _Builder:
         label: str,
         words: tuple[Value, Value],
         assume: Value,
-        active: Value | None,
-        kind: Callable[["_Builder", int, dict[str, Value]], NowView | NextView],
+        full: SideView,
     ) -> None:
-        """Add goals: the members of ``parent`` in ``words`` of both designs are related."""
+        """Add goals: the members of ``parent`` in ``words`` of both designs are related, while
+        conditions on ``full`` hold."""
         locals_: list[dict[str, Value]] = []
         for side, word in zip(self.sides, words, strict=True):
             members = side.leaves(parent)
             locals_.append({n: word[f.low : f.low + f.width] for n, f in members.items()})
-        when = assume if active is None else assume & active
         done: set[int] = set()
         for name in dict.fromkeys((*locals_[0], *locals_[1])):
             codes = self.relation.code(name)
             if self.relation.is_ignored(name):
                 continue
-            view = kind(self, 0, locals_[0])
+            view = full.within(locals_[0])
             if codes is not None:
                 if id(codes) not in done:
                     done.add(id(codes))
-                    gate = when & self.holds(codes.when, view) if codes.when else when
+                    gate = assume & self.holds(codes.when, view) if codes.when else assume
                     self.goal(label + name.removeprefix(parent), matches(codes, locals_), gate)
                 continue
             if name not in locals_[0] or name not in locals_[1]:
@@ -404,7 +413,7 @@ class _Builder:
             signed = self._signed(name)
             same = extended(values[0], width, signed) == extended(values[1], width, signed)
             condition = self.relation.gate(name)
-            gate = when & self.holds(condition, view) if condition else when
+            gate = assume & self.holds(condition, view) if condition else assume
             self.goal(label + name.removeprefix(parent), same, gate)
 
 

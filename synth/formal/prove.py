@@ -12,22 +12,12 @@ from pe.core import Pe
 
 from .cut import CutDesign, ProofError, cut
 from .front import PROBES, front_relation
-from .induction import Progress, Proof, joined, prove_relation
+from .induction import Progress, Proof, joined, prove_relation, silent
 from .load_store import load_store_relation, transfer_relation
 from .relation import Relation
 from .sizes import prove_sizes
 from .vector import vector_relation
 from .vector_unit import prove_vector_unit
-
-__all__ = [
-    "PROBES",
-    "PROVED_FIELDS",
-    "Proof",
-    "ProofError",
-    "engine_relation",
-    "provable",
-    "prove",
-]
 
 #: Fields of a configuration whose trimming is proved for the whole engine at once.
 _ENGINE_FIELDS = ("instructions", "registers")
@@ -61,7 +51,7 @@ def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
     return replace(full, sram="behavioural", **trimmed_fields)
 
 
-def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
+def prove(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> Proof:
     """Prove that ``trimmed`` behaves like ``full``, as far as ``docs/proofs.md`` says.
 
     Parameters:
@@ -101,12 +91,10 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
     return replace(joined(proofs), left_out=left_out)
 
 
-def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) -> Proof:
-    if progress is not None:
-        progress("full engine", 0, 1)
+def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress) -> Proof:
+    progress("full engine", 0, 1)
     big = _full(full)
-    if progress is not None:
-        progress("trimmed engine", 0, 1)
+    progress("trimmed engine", 0, 1)
     small = cut(Pe(trimmed), "trimmed", probes=PROBES)
     return prove_relation(big, small, engine_relation(full, trimmed), progress)
 

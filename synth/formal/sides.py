@@ -1,23 +1,11 @@
 """The two designs of a proof: their ports as signals, and their values at one time."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from amaranth.hdl import Cat, Const, Value
 
-from .cut import BitSlice, CutDesign, ProofError
+from .cut import BitSlice, CutDesign
 from .relation import Codes, Relation, members
-
-
-class ValueSource(Protocol):
-    """Source of the values of both designs."""
-
-    relation: Relation
-    sides: "tuple[Side, Side]"
-    ghosts_next: dict[str, Value]
-
-    def now(self, name: str, which: int) -> Value:
-        """The value of member ``name`` of a design before the step."""
 
 
 def extended(value: Value, width: int, signed: bool) -> Value:
@@ -78,56 +66,30 @@ class Side:
         return words[parent][place.low : place.low + place.width]
 
 
-class NowView:
-    """Values before the step, generated on demand."""
+class SideView:
+    """Values of a design at one time, made on demand.
 
-    def __init__(self, builder: ValueSource, which: int, local: dict[str, Value]) -> None:
-        self._builder = builder
-        self.which = which
-        self.local = local
+    Parameters:
+        value: makes that of a register, member or port by name. local: names that have other
+            values here.
+    """
 
-    def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        return self._builder.now(name, self.which)
-
-    def has(self, name: str) -> bool:
-        side = self._builder.sides[self.which]
-        return name in self.local or name in side.places or name in side.out
-
-
-class NextView:
-    """Values after the step."""
-
-    def __init__(self, builder: ValueSource, which: int, local: dict[str, Value]) -> None:
-        self._builder = builder
-        self._side = builder.sides[which]
-        self.which = which
-        self.local = local
+    def __init__(
+        self, side: Side, value: Callable[[str], Value], local: Mapping[str, Value] | None = None
+    ) -> None:
+        self._side = side
+        self._value = value
+        self.local = local or {}
 
     def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        if name in self._builder.ghosts_next:
-            return self._builder.ghosts_next[name]
-        if name not in self._side.places:
-            raise ProofError(f"the relation names {name!r}, which the design lacks")
-        return self._side.part(self._side.next, name)
+        return self.local[name] if name in self.local else self._value(name)
 
     def has(self, name: str) -> bool:
         return name in self.local or name in self._side.places or name in self._side.out
 
-
-class InitialView(NextView):
-    """Values after reset."""
-
-    def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        if name in self._builder.relation.ghosts:
-            return Const(0, 1)
-        parent, place = self._side.places[name]
-        return initial(self._side.cut, parent)[place.low : place.low + place.width]
+    def within(self, local: Mapping[str, Value]) -> "SideView":
+        """The same, but with the values ``local``."""
+        return SideView(self._side, self._value, local) if local else self
 
 
 def initial(cut: CutDesign, parent: str) -> Value:

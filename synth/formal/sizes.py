@@ -24,7 +24,7 @@ from pe.frontend.scalar import Scalar
 from pe.vector.settings import SETTLING_CYCLES, VectorSettings
 
 from .cut import cut
-from .induction import Progress, Proof, prove_relation
+from .induction import Progress, Proof, prove_relation, silent
 from .load_store import ends
 from .relation import Relation, View
 from .rows import any_of, codes_of, decoded_values, held, is_set
@@ -34,9 +34,7 @@ from .table_goals import range_goals, scalar_goals
 Configs = tuple[PeConfig, PeConfig]
 
 
-def prove_sizes(
-    full: PeConfig, trimmed: PeConfig, progress: Progress | None = None
-) -> dict[str, Proof]:
+def prove_sizes(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> dict[str, Proof]:
     """Prove the units of :data:`SIZED_UNITS` that ``trimmed`` has, by name.
 
     Raises:

@@ -30,9 +30,9 @@ Failure = tuple[tuple[str, ...], tuple[str, ...]]
 def solve(
     graph: AndGraph,
     goals: Iterable[str],
-    cases: Sequence[Mapping[str, bool]] = ({},),
-    progress: Callable[[int, int], None] | None = None,
-    apart: Set[str] = frozenset(),
+    cases: Sequence[Mapping[str, bool]],
+    progress: Callable[[int, int], None],
+    apart: Set[str],
 ) -> list[Failure]:
     """Show that ``goals``, outputs of ``graph``, are never 1.
 
@@ -74,8 +74,7 @@ def solve(
                 for goals, ones in _solve(extract(alone, hard, {}))
             )
             done += len(group)
-            if progress is not None:
-                progress(done, every)
+            progress(done, every)
         failed = {goal for goals, _ in failures for goal in goals}
         left = [goal for goal in left if goal not in failed]
     return failures
@@ -91,7 +90,7 @@ def _solve(graph: AndGraph) -> list[Failure]:
             continue
         nodes = simulate(graph, values)
         outputs = graph.outputs
-        failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
+        failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ (outputs[goal] & 1)]
         if not failing:
             raise ProofError(f"ABC's example does not violate {left[0]}")
         read = _support(extract(graph, failing, {}))

@@ -25,7 +25,7 @@ from pe.vector.unit import VectorUnit
 from pe.vector.vertical import VectorVertical
 
 from .cut import CutDesign, ProofError, cut
-from .induction import Progress, Proof, graph_of_cut, prove_relation
+from .induction import Progress, Proof, graph_of_cut, prove_relation, silent
 from .pipeline import MADE, Pipeline, pipeline_of
 from .relation import Relation, Split, View
 from .rows import any_of, codes_of, command_values, held, is_aligned, matching
@@ -61,7 +61,7 @@ _PART_BITS = 16
 _COMMAND = "command__payload"
 
 
-def prove_vector_unit(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
+def prove_vector_unit(full: PeConfig, trimmed: PeConfig, progress: Progress = silent) -> Proof:
     """Prove that the vector units of both engines write the same results.
 
     ``trimmed`` has vector instructions, all of which ``full`` has.

@@ -8,9 +8,10 @@ from amaranth.lib import data
 
 from pe.config import PeConfig
 from pe.core import Pe
-from synth.formal.cut import CutDesign, cut
+from synth.formal.cut import CutDesign, ProofError, cut
+from synth.formal.front import PROBES
 from synth.formal.induction import Proof, graph_of_cut, prove_relation
-from synth.formal.prove import PROBES, ProofError, engine_relation, prove
+from synth.formal.prove import engine_relation, prove
 from synth.formal.relation import members
 
 pytestmark = pytest.mark.usefixtures("shared_results")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pe.config import PeConfig
-from synth.formal.cut import cut
+from synth.formal.cut import ProofError, cut
 from synth.formal.induction import prove_relation
-from synth.formal.prove import ProofError, prove
+from synth.formal.prove import prove
 from synth.formal.sizes import SIZED_UNITS, prove_sizes
 
 pytestmark = pytest.mark.usefixtures("shared_results")

@@ -12,9 +12,8 @@ from pe.config import PeConfig
 from pe.vector import alu, vertical
 from pe.vector.beat import ResultFields
 from pe.vector.unit import VectorUnit
-from synth.formal.cut import CutDesign, cut
+from synth.formal.cut import CutDesign, ProofError, cut
 from synth.formal.induction import Proof, prove_relation
-from synth.formal.prove import ProofError
 from synth.formal.vector_unit import prove_vector_unit, vector_pipeline, vector_unit_relation
 
 pytestmark = pytest.mark.usefixtures("shared_results")

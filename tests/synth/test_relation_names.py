@@ -9,8 +9,9 @@ from pe.config import STANDARD_INSTRUCTIONS, PeConfig
 from pe.core import Pe
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import CutDesign, cut
+from synth.formal.front import PROBES
 from synth.formal.pipeline import MADE
-from synth.formal.prove import PROBES, engine_relation
+from synth.formal.prove import engine_relation
 from synth.formal.relation import Relation
 from synth.formal.sizes import SIZED_UNITS
 from synth.formal.vector_unit import PRODUCTS, vector_unit_relation

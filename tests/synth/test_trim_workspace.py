@@ -9,7 +9,8 @@ from isa.image import DramImage
 from isa.workspace import Workspace
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from synth.analysis.profile import profile_run
-from synth.formal.prove import ProofError, prove
+from synth.formal.cut import ProofError
+from synth.formal.prove import prove
 from tests.synth.trimming import trim
 
 FULL = PeConfig(instructions=ALL_INSTRUCTIONS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from synth.formal.prove import Proof
+from synth.formal.induction import Proof
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.place import PlaceReport
 from vip.cli.console import console, table
