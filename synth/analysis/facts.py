@@ -3,7 +3,7 @@
 Both have the same form, so they can be compared word by word.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,41 +62,38 @@ class Facts:
         """Record that addresses are multiples of ``step``."""
         self.alignment[address] = min(step, self.alignment.get(address, step))
 
+    def _adders(self) -> Mapping[str, Callable[..., None]]:
+        """Table -> the method that adds a word's number, or both of its numbers."""
+        return {
+            "written": self.writes,
+            "settings": self.sets,
+            "scratchpad": self.touches,
+            "dram": self.reaches,
+            "alignment": self.lies,
+        }
+
     def include(self, other: "Facts") -> None:
         """Add the facts of ``other``."""
-        self.executed |= other.executed
-        self.taken |= other.taken
-        self.passed |= other.passed
-        for address, (low, high) in other.written.items():
-            self.writes(address, low, high)
-        for address, (low, high) in other.settings.items():
-            self.sets(address, low, high)
-        for address, end in other.scratchpad.items():
-            self.touches(address, end)
-        for address, end in other.dram.items():
-            self.reaches(address, end)
-        for address, step in other.alignment.items():
-            self.lies(address, step)
+        for name in _SETS:
+            getattr(self, name).update(getattr(other, name))
+        for name, add in self._adders().items():
+            for address, value in getattr(other, name).items():
+                add(address, *(value if isinstance(value, tuple) else (value,)))
+
+    def clear(self) -> None:
+        """Forget all facts."""
+        for name in (*_SETS, *self._adders()):
+            getattr(self, name).clear()
 
     def to_json(self) -> dict[str, Any]:
         """The facts as plain JSON data."""
+        tables = {name: getattr(self, name) for name in self._adders()}
         return {
-            "executed": sorted(self.executed),
-            "taken": sorted(self.taken),
-            "passed": sorted(self.passed),
+            **{name: sorted(getattr(self, name)) for name in _SETS},
             **{
                 name: {str(address): table[address] for address in sorted(table)}
-                for name, table in self._tables().items()
+                for name, table in tables.items()
             },
-        }
-
-    def _tables(self) -> dict[str, Mapping[int, Any]]:
-        return {
-            "written": self.written,
-            "settings": self.settings,
-            "scratchpad": self.scratchpad,
-            "dram": self.dram,
-            "alignment": self.alignment,
         }
 
     @classmethod
@@ -106,22 +103,16 @@ class Facts:
         Raises:
             KeyError, TypeError, ValueError: ``content`` was not written by it.
         """
-        facts = cls(
-            executed=_addresses(content["executed"]),
-            taken=_addresses(content["taken"]),
-            passed=_addresses(content["passed"]),
-        )
-        for add, name in ((facts.writes, "written"), (facts.sets, "settings")):
-            for address, (low, high) in content[name].items():
-                add(int(address), whole(low), whole(high))
-        for put, name in (
-            (facts.touches, "scratchpad"),
-            (facts.reaches, "dram"),
-            (facts.lies, "alignment"),
-        ):
+        words: dict[str, Any] = {name: _addresses(content[name]) for name in _SETS}
+        facts = cls(**words)
+        for name, add in facts._adders().items():
             for address, value in content[name].items():
-                put(int(address), whole(value))
+                add(int(address), *map(whole, value if isinstance(value, list) else [value]))
         return facts
+
+
+#: Attributes of :class:`Facts` that are sets of words.
+_SETS = ("executed", "taken", "passed")
 
 
 def whole(value: Any) -> int:

@@ -219,13 +219,7 @@ class Loops:
             self._clear()
 
     def _clear(self) -> None:
-        facts = self._found
-        for words in (facts.executed, facts.taken, facts.passed):
-            words.clear()
-        for table in (facts.written, facts.settings):
-            table.clear()
-        for ends in (facts.scratchpad, facts.dram, facts.alignment):
-            ends.clear()
+        self._found.clear()
         self._effects.unknown.clear()
         self._effects.varying.clear()
 
