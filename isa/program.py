@@ -98,6 +98,14 @@ class Program(Shown):
     def __hash__(self) -> int:
         return hash(self.words)
 
+    @property
+    def labels(self) -> dict[int, list[str]]:
+        """Word address -> its labels."""
+        labels: dict[int, list[str]] = {}
+        for name, address in self.symbols.items():
+            labels.setdefault(address, []).append(name)
+        return labels
+
     def _facts(self) -> dict[str, object]:
         files = sorted({Path(line.file).name for line in self.source.values()})
         sizes = {"words": self.words, "labels": self.symbols, "constants": self.constants}
@@ -271,10 +279,7 @@ def binary(program: Program) -> bytes:
 
 def memory_file(program: Program) -> bytes:
     """For Verilog's ``$readmemh``: from address 0 on, with labels and sources as comments."""
-    labels: dict[int, list[str]] = {}
-    for name, address in program.symbols.items():
-        labels.setdefault(address, []).append(name)
-    lines = ["@0"]
+    labels, lines = program.labels, ["@0"]
     for address, word in enumerate(program.words):
         lines += [f"// {_comment(name)}:" for name in labels.get(address, ())]
         source = program.source.get(address)
@@ -322,9 +327,7 @@ def listing(program: Program) -> str:
     A line that assembles to several words stands next to the first of them. Words without a source
     line show their labels alone.
     """
-    labels: dict[int, list[str]] = {}
-    for name, address in program.symbols.items():
-        labels.setdefault(address, []).append(name)
+    labels = program.labels
     lines = []
     previous = None
     for address, word in enumerate(program.words):

@@ -39,45 +39,25 @@ _SCALAR_TEXT = {
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 
 
-def _operation_rows() -> list[Instruction]:
-    """The rows of :class:`ScalarOp`: on registers, then with a constant."""
-    rows = []
-    for op in ScalarOp:
-        text, expression, work = _SCALAR_TEXT[op]
-        name = op.name.lower()
-        rows.append(
-            Instruction(
-                key=name,
-                mnemonic=name,
-                opcode=Opcode.ALU_REG + op,
-                format=Format.ABC,
-                uses=(Role.DESTINATION, Role.SOURCE, Role.SOURCE),
-                unit=Unit.SCALAR,
-                work=work,
-                scalar=op,
-                summary=f"{text}.",
-                semantics="A = " + expression.format(b="B", c="C"),
-            )
-        )
-    for op in ScalarOp:
-        text, expression, work = _SCALAR_TEXT[op]
-        name = op.name.lower()
-        role = Role.SHIFT if op in _SHIFTS else Role.IMMEDIATE
-        rows.append(
-            Instruction(
-                key=f"{name}.imm",
-                mnemonic=name,
-                opcode=Opcode.ALU_IMM + op,
-                format=Format.AB_IMM,
-                uses=(Role.DESTINATION, Role.SOURCE, role),
-                unit=Unit.SCALAR,
-                work=work,
-                scalar=op,
-                summary=f"{text}, with a constant (sign-extended to 64 bits).",
-                semantics="A = " + expression.format(b="B", c="imm14"),
-            )
-        )
-    return rows
+def _operation(op: ScalarOp, *, constant: bool) -> Instruction:
+    """An operation on two registers, or on a register and a constant."""
+    text, expression, work = _SCALAR_TEXT[op]
+    name, last = op.name.lower(), Role.SOURCE
+    if constant:
+        text += ", with a constant (sign-extended to 64 bits)"
+        last = Role.SHIFT if op in _SHIFTS else Role.IMMEDIATE
+    return Instruction(
+        key=f"{name}.imm" if constant else name,
+        mnemonic=name,
+        opcode=(Opcode.ALU_IMM if constant else Opcode.ALU_REG) + op,
+        format=Format.AB_IMM if constant else Format.ABC,
+        uses=(Role.DESTINATION, Role.SOURCE, last),
+        unit=Unit.SCALAR,
+        work=work,
+        scalar=op,
+        summary=f"{text}.",
+        semantics="A = " + expression.format(b="B", c="imm14" if constant else "C"),
+    )
 
 
 def _branch_rows() -> list[Instruction]:
@@ -123,7 +103,7 @@ def _branch_rows() -> list[Instruction]:
 def scalar_rows() -> list[Instruction]:
     """The rows, in the manual's order."""
     return [
-        *_operation_rows(),
+        *(_operation(op, constant=constant) for constant in (False, True) for op in ScalarOp),
         Instruction(
             key="mov",
             mnemonic="mov",
