@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate, certify
     from soc.generate.generate import Generated
+    from synth.analysis.bounds import Sizes
     from synth.analysis.contents import Subject
     from synth.power.power import PowerReport
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from .synthesis.layout import Layout, layout
     from .synthesis.power import power
     from .trimming.models import trim_model
-    from .trimming.runs import Sizes, subject
+    from .trimming.runs import subject
     from .trimming.trim import TrimResult, trim
 
 __all__ = [
@@ -122,6 +123,7 @@ _MODULES = {
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "soc.generate.generate": ("Generated",),
+    "synth.analysis.bounds": ("Sizes",),
     "synth.analysis.contents": ("Subject",),
     "synth.power.power": ("PowerReport",),
     "vip.designs": ("generate",),
@@ -151,7 +153,7 @@ _MODULES = {
     "vip.synthesis.power": ("power",),
     "vip.built_models": ("build_model",),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.runs": ("Sizes", "subject"),
+    "vip.trimming.runs": ("subject",),
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 

@@ -7,12 +7,12 @@ from typing import Any
 from microkernels.onnx_models.read import need_onnx
 from support.extras import together
 from support.scratch import owned_folder
+from synth.analysis.bounds import Sizes
 
 from .models.compile import Images, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
-from .trimming.runs import Sizes
 from .trimming.trim import TrimResult, need_tools
 
 #: Folders of the compiled model and of the vault's Verilog.

@@ -1,7 +1,7 @@
 """Sizes that an engine needs to run some programs, with the basis and reason of each."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from isa.faults import FaultCause
@@ -9,9 +9,10 @@ from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
 from isa.timing import WORD_BYTES
 from pe.config import PeConfig
-from synth.errors import CoverageError
+from synth.errors import CoverageError, TrimError
 
 from .facts import Facts
+from .profile import Profile
 from .values import Study, remedy
 
 #: Maximum branches that a message names.
@@ -44,6 +45,43 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
             text = ", ".join(missing[:_NAMED]) + (f" and {unnamed} more" if unnamed > 0 else "")
             helps = f"; declare what is constant: {remedy}" if remedy else ""
             raise CoverageError(f"the profile does not cover the program: {text}{helps}")
+
+
+#: Largest fraction of additional cycles.
+MOST_SLOWER = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The parts and sizes that a trimmed engine keeps.
+
+    Attributes:
+        basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
+            unless a smaller one is proved; ``tight``: those of the runs, even if a larger one is
+            proved.
+        profiles: of further runs.
+        allow_uncovered: accept runs that do not cover all paths of the program.
+        keep_counters: keep the performance counters.
+        rom: bake the program in; there must be only one.
+        address_bits: of the memory; None: as many as the programs need.
+        slower: additional cycles that the runs may take with fewer transfers in flight, as a
+            fraction, 0 to 0.5.
+
+    Raises:
+        TrimError: ``slower`` is outside its range.
+    """
+
+    basis: Literal["proved", "runs", "tight"] = "runs"
+    profiles: Sequence[Profile] = ()
+    allow_uncovered: bool = False
+    keep_counters: bool = False
+    rom: bool = False
+    address_bits: int | None = None
+    slower: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slower <= MOST_SLOWER:
+            raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
 
 
 #: Basis of a size: proved for all runs; profiled, so that runs that need more fault; or given by
@@ -83,16 +121,9 @@ class Bound:
 
     def to_json(self) -> dict[str, object]:
         """The bound as plain JSON data."""
-        return {
-            "value": self.value,
-            "size": self.size,
-            "full": self.full,
-            "basis": self.basis,
-            "why": self.why,
-            "guard": self.guard,
-            "profiled": list(self.profiled),
-            "remedy": self.remedy,
-        }
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        del named["name"]
+        return named | {"profiled": list(self.profiled)}
 
 
 def _power_of_two(value: int, least: int) -> int:
@@ -112,21 +143,12 @@ _IDENTITY_BITS = 17
 _Needed = Callable[[Study, Facts], Mapping[int, int]]
 
 
-def bounds_of(
-    studies: Sequence[Study],
-    config: PeConfig,
-    *,
-    address_bits: int | None = None,
-    tight: bool = False,
-) -> tuple[Bound, ...]:
+def bounds_of(studies: Sequence[Study], config: PeConfig, sizes: Sizes) -> tuple[Bound, ...]:
     """The sizes that all programs need, up to those of ``config``.
 
     Proved sizes are used, except where they equal the full engine's: there the profile decides.
-
-    Parameters:
-        tight: use the profile wherever it shows less than the proof.
-        address_bits: the memory's, from the user; None: as many as needed.
     """
+    tight = sizes.basis == "tight"
     scratchpad = _settle(
         studies,
         "scratchpad_bytes",
@@ -145,7 +167,7 @@ def bounds_of(
             ("fx", 63, Opcode.SET_FX, START_FX, "none is needed"),
         )
     ]
-    address = _address(studies, config, address_bits, tight)
+    address = _address(studies, config, sizes.address_bits, tight)
     width = _settle(
         studies,
         "register_width",

@@ -17,7 +17,7 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import PeConfig, serves_history
 from synth.errors import DeclarationError, TrimError
 
-from .bounds import Bound, bounds_of, check_covered
+from .bounds import Bound, Sizes, bounds_of, check_covered
 from .contents import Subject
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
@@ -33,11 +33,7 @@ def report(
     profiles: Sequence[Profile] = (),
     *,
     timed: Sequence[Profile] = (),
-    keep_counters: bool = False,
-    rom: bool = False,
-    allow_uncovered: bool = False,
-    tight: bool = False,
-    address_bits: int | None = None,
+    sizes: Sizes | None = None,
 ) -> "TrimReport":
     """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does, and
     the reasons for it.
@@ -49,14 +45,11 @@ def report(
     Parameters:
         programs: of those that are no :class:`.contents.Subject` nothing is known. A program may be
             listed several times, with different memories.
-        profiles: of some of the programs. Those without get the sizes proved for all runs.
+        profiles: of some of the programs, in addition to those of ``sizes``; ignored if only proved
+            sizes are requested. Programs without get the sizes proved for all runs.
         timed: profiles of further runs, of programs whose runs all take the same cycles; only their
             transfers in flight count.
-        keep_counters: keep the performance counters.
-        rom: build the program, exactly one, into a ROM.
-        allow_uncovered: accept profiles that don't cover their programs.
-        tight: use sizes of the profile even if a larger size is proved for all runs.
-        address_bits: of the memory; None: as many as the programs need.
+        sizes: parts and sizes that the engine keeps; None: the defaults.
 
     Raises:
         TrimError: a program does not run on ``config`` or has words that are not instructions, or a
@@ -65,37 +58,36 @@ def report(
             overwrite memory declared as constant or bounded.
         CoverageError: a size depends on a profile that does not cover its program.
     """
+    sizes = sizes or Sizes()
+    profiles = () if sizes.basis == "proved" else (*sizes.profiles, *profiles)
     subjects = _subjects([programs] if isinstance(programs, Subject | Program) else programs)
-    _check_asked(subjects, config, rom, address_bits)
+    _check_asked(subjects, config, sizes)
     studies = _studies(subjects, config, profiles, timed)
     parts = {
         study.name: needed(study.program, study.facts.executed, study.name) for study in studies
     }
     needs = union(parts.values())
     _check(parts, config)
-    sizes = _sizes(studies, config, address_bits, tight, allow_uncovered)
-    bounds = (*_fixed(needs, config), *sizes)
+    bounds = (*_fixed(needs, config), *_bounds(studies, config, sizes))
     sized = replace(
         _sized(config, needs, bounds),
-        counters=config.counters and keep_counters,
-        program=studies[0].program.words if rom else None,
+        counters=config.counters and sizes.keep_counters,
+        program=studies[0].program.words if sizes.rom else None,
     )
     exact = all(study.exact for study in studies)
     return TrimReport(needs, parts, config, sized, bounds, exact)
 
 
-def _check_asked(
-    subjects: Sequence[Subject], config: PeConfig, rom: bool, address_bits: int | None
-) -> None:
+def _check_asked(subjects: Sequence[Subject], config: PeConfig, sizes: Sizes) -> None:
     """Refuse what no analysis can help."""
     if not subjects:
         raise TrimError("there is no program to trim to")
-    if rom and len({subject.program.words for subject in subjects}) > 1:
+    if sizes.rom and len({subject.program.words for subject in subjects}) > 1:
         raise TrimError(f"a ROM holds one program, not {len(subjects)}")
-    if address_bits is not None and address_bits > config.address_bits:
+    if sizes.address_bits is not None and sizes.address_bits > config.address_bits:
         raise TrimError(
             f"address_bits must be at most the configuration's {config.address_bits}, "
-            f"not {address_bits}"
+            f"not {sizes.address_bits}"
         )
 
 
@@ -107,20 +99,14 @@ def _sized(config: PeConfig, needs: Needs, bounds: Sequence[Bound]) -> PeConfig:
     return replace(config, instructions=instructions, load_history=history, **fields)
 
 
-def _sizes(
-    studies: Sequence[Study],
-    config: PeConfig,
-    address_bits: int | None,
-    tight: bool,
-    allow_uncovered: bool,
-) -> Sequence[Bound]:
+def _bounds(studies: Sequence[Study], config: PeConfig, sizes: Sizes) -> Sequence[Bound]:
     """The sizes that the programs need; parameters and errors as for :func:`report`."""
-    sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
-    if not allow_uncovered:
-        relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
-        helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
+    bounds = bounds_of(studies, config, sizes)
+    if not sizes.allow_uncovered:
+        relied = {name for bound in bounds if bound.name != "fx" for name in bound.profiled}
+        helps = {bound.remedy: None for bound in bounds if bound.profiled and bound.remedy}
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
-    return sizes
+    return bounds
 
 
 def _subjects(programs: Sequence[Subject | Program]) -> list[Subject]:

@@ -13,6 +13,7 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from microkernels.bp.kernel import bp_program
 from pe.config import PeConfig
 from soc.generate.presets import preset
+from synth.analysis.bounds import Sizes
 from synth.analysis.contents import Subject
 from synth.analysis.profile import Profile, profile_run
 from synth.analysis.trim import report
@@ -20,6 +21,7 @@ from synth.errors import TrimError
 from tests.synth.trimming import trim
 
 FULL = PeConfig()
+TIGHT = Sizes(basis="tight")
 #: Copies some elements, as many as the memory says; more than 64 in another way.
 COPY = assemble(
     """
@@ -164,7 +166,7 @@ def test_profile_says_what_data_decides() -> None:
     # The number of elements has 16 bits, whatever it is.
     assert (bounds["register_width"].size, bounds["register_width"].basis) == (20, "proved")
     assert bounds["arc_entries"].basis == "given"
-    few = report(COPY, FULL, [copy_profile(10, 70, 20)], tight=True)
+    few = report(COPY, FULL, [copy_profile(10, 70, 20)], sizes=TIGHT)
     bounds = {bound.name: bound for bound in few.bounds}
     assert (bounds["max_vl"].value, bounds["max_vl"].basis) == (20, "profiled")
     assert bounds["scratchpad_bytes"].size == 64
@@ -211,7 +213,7 @@ def test_profile_that_does_not_cover_the_program_is_refused() -> None:
         TrimError, match=r"not cover .*: word 1 \(sides.s:2\) is never taken; declare"
     ):
         trim(program, FULL, [profile])
-    allowed = report(program, FULL, [profile], allow_uncovered=True)
+    allowed = report(program, FULL, [profile], sizes=Sizes(allow_uncovered=True))
     bounds = {bound.name: bound for bound in allowed.bounds}
     assert bounds["scratchpad_bytes"].size == 64
     assert bounds["scratchpad_bytes"].basis == "profiled"
@@ -228,7 +230,7 @@ def test_proofs_know_what_can_not_be_without_a_fault() -> None:
     assert (bounds["address_bits"].size, bounds["address_bits"].guard) == (12, "DRAM_RANGE")
     assert bounds["address_bits"].why == "word 0 (wild.s:1)"
     assert (bounds["register_width"].size, bounds["register_width"].basis) == (32, "proved")
-    tight = report(WILD, FULL, [wild_profile(100)], tight=True)
+    tight = report(WILD, FULL, [wild_profile(100)], sizes=TIGHT)
     bounds = {bound.name: bound for bound in tight.bounds}
     assert (bounds["register_width"].size, bounds["register_width"].guard) == (
         20,
@@ -263,7 +265,7 @@ def test_matrices_that_no_run_reached_fault_where_their_rows_are_not_aligned() -
     with DramImage(1 << 16) as image:
         profile = profile_run(program, image, FULL)
     assert 4 not in profile.facts.executed
-    result = report(program, FULL, [profile], allow_uncovered=True)
+    result = report(program, FULL, [profile], sizes=Sizes(allow_uncovered=True))
     assert "m.v.add.add[8]" in result.trimmed.instructions
     alignment = next(bound for bound in result.bounds if bound.name == "scratchpad_alignment")
     assert (alignment.basis, alignment.size) == ("profiled", 8)
@@ -287,7 +289,7 @@ def test_only_programs_that_load_need_a_run_on_hardware() -> None:
 
 def test_given_address_bits() -> None:
     program = assemble("ld.reg [8-bit] r6, r5\nhalt\n")
-    result = report(program, FULL, address_bits=20)
+    result = report(program, FULL, sizes=Sizes(address_bits=20))
     assert (result.trimmed.address_bits, result.trimmed.register_width) == (20, 21)
     assert {bound.name: bound.basis for bound in result.bounds}["address_bits"] == "given"
     with pytest.raises(TrimError, match="at most the configuration's 33, not 40"):

@@ -16,8 +16,8 @@ from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from soc.generate.presets import preset
 from synth.analysis.contents import Subject
 from synth.analysis.trim import report
-from tests.synth.trimming import trim
-from vip.trimming.runs import profile_memory, subjects_of, timed_profile
+from tests.synth.trimming import profile_on, trim
+from vip.trimming.runs import subjects_of, timed_profile
 
 FULL = preset("pe-small")
 INPUT, ELEMENTS, BLOCKS = 0x1000, 32, 5
@@ -71,7 +71,7 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     cut = report(
         PROGRAM,
         FULL,
-        [profile_memory(Subject(program=PROGRAM), full.contents, FULL)],
+        [profile_on(Subject(program=PROGRAM), full.contents, FULL)],
         timed=[timed_profile(full, 0.0)],
     )
     known = {bound.name: (bound.size, bound.basis) for bound in cut.bounds}
@@ -135,9 +135,7 @@ def test_an_application_with_its_program_in_rom() -> None:
     (application,) = choose(["k-means"])
     full = preset(application.preset)
     runs = [measure(*work, full) for work in application.workloads]
-    profiles = [
-        profile_memory(launch, launch.memories[0], full) for launch in subjects_of(application)
-    ]
+    profiles = [profile_on(launch, launch.memories[0], full) for launch in subjects_of(application)]
     timed = [timed_profile(run, 0.0) for run in runs]
     baked = trim(application.programs, full, profiles, timed=timed, rom=True)
     assert baked.program == application.programs[0].words

@@ -97,7 +97,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
     with memory_of(random) as image:
         profile = profile_to_end(program, image, SMALL, parameters=parameters)
     profiles = [profile] if profiled else []
-    config = trim(program, SMALL, profiles, allow_uncovered=True, tight=True)
+    config = trim(program, SMALL, profiles, allow_uncovered=True, basis="tight")
     ends = []
     for engine in (SMALL, config):
         with memory_of(random) as image:

@@ -25,10 +25,12 @@ from soc.tile.config import VaultTileConfig
 from support.errors import Shown
 from support.extras import together
 from support.processes import workers
+from synth.analysis.bounds import Sizes
+from synth.analysis.trim import report
 from synth.errors import SynthesisError
 from synth.physical.bitstream import bit_file, map_board
 from vip.progress import Progress, silent
-from vip.trimming.runs import Sizes, cut_to, launches_alone
+from vip.trimming.runs import launches_alone
 
 #: Memory of a board answers in a few cycles, that on the chip sooner, so more requests and ranges
 #: in transfer gain nothing.
@@ -114,7 +116,7 @@ def board_design(
         progress(f"trimming the engine to {work.name}")
         launches = launches_alone(work.jobs, engine, engines)
         sizes = Sizes(basis="proved", address_bits=(size - 1).bit_length())
-        engine = cut_to(launches, engine, sizes).trimmed
+        engine = report(launches, engine, sizes=sizes).trimmed
     return BoardDesign(
         board=chosen,
         application=work,

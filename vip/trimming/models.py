@@ -35,7 +35,8 @@ from soc.tile.config import VaultTileConfig
 from support.errors import counted, unknown
 from support.files import read_bytes
 from support.scratch import scratch_folder
-from synth.analysis.trim import TrimReport
+from synth.analysis.bounds import Sizes
+from synth.analysis.trim import TrimReport, report
 from synth.errors import TrimError
 from vip.models.compile import Images, compile_model, input_arrays
 from vip.models.folder import CompiledModel, load_folder, manifest_of
@@ -43,7 +44,7 @@ from vip.models.run import compiled_job, elements_of, model_jobs
 from vip.programs import load_program
 from vip.progress import Progress, counting, silent
 
-from .runs import Sizes, cut_to, launches_alone
+from .runs import launches_alone
 from .trim import TrimResult, need_tools, trim_work
 
 #: Largest magnitude of the elements of a random image.
@@ -252,7 +253,7 @@ class _ModelWork:
         progress("analysis")
         # Engines share the whole vault: with fewer bits each would have a part of its own.
         bits = self._full.pe.address_bits
-        cut = cut_to(self._programs, self._full.pe, replace(sizes, address_bits=bits))
+        cut = report(self._programs, self._full.pe, sizes=replace(sizes, address_bits=bits))
         if sizes.basis == "proved":
             return cut
         return _fewest(cut, self._job, self._full, sizes.slower, progress)

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import Measured, TrimCheck, check_trimmed, measure
 from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
+from synth.analysis.bounds import Sizes
 from synth.analysis.contents import Subject
 from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_run, program_digest
@@ -168,71 +169,6 @@ def _for_engine(one: Subject, full: PeConfig, parameters: int) -> Subject:
 
 #: Additional cycles that engines trimmed to the suite may take, as a fraction.
 SLOWER = 0.01
-#: Largest such fraction.
-MOST_SLOWER = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """The parts and sizes that a trimmed engine keeps.
-
-    Attributes:
-        basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
-            unless a smaller one is proved; ``tight``: those of the runs, even if a larger one is
-            proved.
-        profiles: of further runs.
-        allow_uncovered: accept runs that do not cover all paths of the program.
-        keep_counters: keep the performance counters.
-        rom: bake the program in; there must be only one.
-        address_bits: of the memory; None: as many as the programs need.
-        slower: additional cycles that the runs may take with fewer transfers in flight, as a
-            fraction, 0 to 0.5.
-
-    Raises:
-        TrimError: ``slower`` is outside its range.
-    """
-
-    basis: Literal["proved", "runs", "tight"] = "runs"
-    profiles: Sequence[Profile] = ()
-    allow_uncovered: bool = False
-    keep_counters: bool = False
-    rom: bool = False
-    address_bits: int | None = None
-    slower: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.slower <= MOST_SLOWER:
-            raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
-
-
-def profile_memory(
-    subject: Subject,
-    memory: bytes,
-    full: PeConfig,
-    *,
-    limit: int = LIMIT,
-    progress: Callable[[int], None] | None = None,
-) -> Profile:
-    """Profile a program on ``memory``, on the simulator of the engine ``full``.
-
-    Parameters:
-        limit: instructions of the run.
-        progress: called now and then with the instructions so far.
-
-    Raises:
-        TrimError: the program faults or does not end.
-        VipError: it can't be run.
-    """
-    with DramImage(1 << full.address_bits) as image:
-        image.write(0, memory)
-        return profile_run(
-            subject.program,
-            image,
-            full,
-            parameters=subject.parameters or 0,
-            limit=limit,
-            progress=progress,
-        )
 
 
 def timed_profile(run: Measured, slower: float) -> Profile:
@@ -261,44 +197,15 @@ def demand(runs: Sequence[Measured]) -> float:
     return moved(runs) / cycles if cycles else 0.0
 
 
-def cut_to(
-    programs: Sequence[Subject],
-    full: PeConfig,
-    sizes: Sizes,
-    profiles: Sequence[Profile] = (),
-    timed: Sequence[Profile] = (),
-) -> TrimReport:
-    """Trim ``full`` to ``programs``.
-
-    Parameters:
-        profiles: of runs, in addition to those of ``sizes``; ignored if only proved sizes are
-            requested. timed: profiles of which only the transfers in flight count.
-
-    Raises:
-        TrimError: see :func:`synth.analysis.trim.trim`.
-    """
-    return report(
-        programs,
-        full,
-        () if sizes.basis == "proved" else (*sizes.profiles, *profiles),
-        timed=timed,
-        keep_counters=sizes.keep_counters,
-        rom=sizes.rom,
-        allow_uncovered=sizes.allow_uncovered,
-        tight=sizes.basis == "tight",
-        address_bits=sizes.address_bits,
-    )
-
-
 def proved_cut(programs: Sequence[Subject], full: PeConfig, runs: Sequence[Measured]) -> TrimReport:
     """Trim ``full`` to programs by proof. Their ``runs``, with :data:`SLOWER`, decide the transfers
     in flight alone.
 
     Raises:
-        TrimError: see :func:`synth.analysis.trim.trim`; or a size is not proved for every input.
+        TrimError: see :func:`synth.analysis.trim.report`; or a size is not proved for every input.
     """
     timed = [timed_profile(run, SLOWER) for run in runs]
-    cut = cut_to(programs, full, Sizes(basis="proved"), timed=timed)
+    cut = report(programs, full, timed=timed, sizes=Sizes(basis="proved"))
     for bound in cut.bounds:
         if bound.basis != "proved":
             raise TrimError(f"{bound.name} is not proved for every input: {bound.why}")
@@ -367,26 +274,29 @@ class EngineWork:
         the simulator alone."""
         # Errors come early, as the runs of the programs on hardware take long.
         profile_of_each([subject.program for subject in self._programs], sizes.profiles)
-        cut_to(self._programs, self._full, replace(sizes, basis="proved"))
+        report(self._programs, self._full, sizes=replace(sizes, basis="proved"))
         profiles = []
         for one, memory in self._launches:
             # A run on zeros is not representative of runs on data.
             if not (hardware or one.memories):
                 continue
             cycles = counting(progress, f"{one.name} on the full engine")
-            profile = profile_memory(
-                one,
-                memory,
-                self._full,
-                limit=self._max_cycles,
-                progress=cycles,
-            )
+            with DramImage(1 << self._full.address_bits) as image:
+                image.write(0, memory)
+                profile = profile_run(
+                    one.program,
+                    image,
+                    self._full,
+                    parameters=one.parameters or 0,
+                    limit=self._max_cycles,
+                    progress=cycles,
+                )
             if one.memories:
                 profiles.append(profile)
             if hardware:
                 self.runs.append(self._measured(one, memory, cycles, slower=sizes.slower))
         timed = [timed_profile(run, sizes.slower) for run in self.runs]
-        return cut_to(self._programs, self._full, sizes, profiles, timed)
+        return report(self._programs, self._full, profiles, timed=timed, sizes=sizes)
 
     def check(
         self, cut: TrimReport, slower: float, progress: Progress

@@ -16,10 +16,11 @@ from soc.generate.generate import generate as write_verilog
 from soc.generate.presets import Design, configuration_json, configuration_text, engine
 from soc.tile.config import VaultTileConfig
 from support.errors import Shown
+from synth.analysis.bounds import Sizes
 from synth.analysis.contents import Subject
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
-from synth.formal.prove import Proof
+from synth.formal.induction import Proof
 from synth.formal.prove import prove as prove_trimmed
 from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
@@ -30,7 +31,7 @@ from vip.programs import LIMIT
 from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, Filled, fit_both, fit_json
-from .runs import EngineWork, Sizes, load_subjects
+from .runs import EngineWork, load_subjects
 
 #: Key in the JSON -> target and measure of the saving.
 _SAVED = {

@@ -239,7 +239,7 @@ def test_several_programs(vip, tmp_path):
 
 def test_a_profile_of_another_program_is_refused_before_anything_runs(vip, monkeypatch):
     assert vip("run", "b.vip", "--profile", "b.profile")[0] == 0
-    monkeypatch.setattr(verb, "profile_memory", None)
+    monkeypatch.setattr(verb, "profile_run", None)
     wrong = vip("trim", "a.vip", "--profile", "b.profile", "--no-area", "-o", "out")
     refused(wrong, "a profile belongs to none of the programs")
 

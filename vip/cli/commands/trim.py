@@ -15,6 +15,7 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from soc.generate.presets import engine
 from support.extras import together
 from support.picture import check_picture
+from synth.analysis.bounds import MOST_SLOWER
 from synth.analysis.histogram import draw_types
 from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
@@ -28,7 +29,7 @@ from vip.cli.tables.trim import show_trim
 from vip.output import write_json
 from vip.programs import LIMIT
 from vip.trimming.models import is_model, is_onnx, work_files
-from vip.trimming.runs import MOST_SLOWER, subjects_of
+from vip.trimming.runs import subjects_of
 from vip.trimming.trim import need_tools
 
 from .option_groups.design import ConfigOption
