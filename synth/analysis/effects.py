@@ -107,21 +107,18 @@ class Effects:
 
     def of(self, row: Instruction, word: int, address: int) -> Effect:
         """The effect of ``word``, an encoding of ``row`` that is neither a branch nor ``halt``."""
-        opcode = Opcode.ALU_REG if row.scalar is not None else Opcode(row.opcode)
         if row.scalar is not None:
             return self._scalar(row, word, address)
-        if opcode is Opcode.MOV:
-            return self._move(word, address)
-        if opcode is Opcode.MOV_IMM:
-            return self._move_constant(word, address)
-        if opcode in self.settings:
-            return self._setting(opcode, word, address)
         if row.unit is Unit.VECTOR:
             return self._vector(row, word, address)
-        if opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
-            return self._transfer(row, word, address)
-        if opcode in (Opcode.LD_REG, Opcode.ST_REG):
-            return self._register(row, word, address)
+        if row.memory is not None:
+            kind = self._transfer if row.scratchpad else self._register
+            return kind(row, word, address)
+        opcode = Opcode(row.opcode)
+        if opcode in (Opcode.MOV, Opcode.MOV_IMM):
+            return self._move(row, word, address)
+        if opcode in self.settings:
+            return self._setting(opcode, word, address)
         if opcode is Opcode.SET_WS:
             return self._declare(word, address)
         return lambda registers: True
@@ -162,23 +159,14 @@ class Effects:
 
         return effect
 
-    def _move(self, word: int, address: int) -> Effect:
+    def _move(self, row: Instruction, word: int, address: int) -> Effect:
         a, b, facts = FIELD_A.extract(word), FIELD_B.extract(word), self.facts
+        constant = IMM20.extract(word) if row.opcode == Opcode.MOV_IMM else None
 
         def effect(registers: Registers) -> bool:
-            registers[a] = registers[b]
-            facts.writes(address, *bounds(registers[b]))
-            return True
-
-        return effect
-
-    def _move_constant(self, word: int, address: int) -> Effect:
-        a, constant = FIELD_A.extract(word), IMM20.extract(word)
-        self_facts = self.facts
-
-        def effect(registers: Registers) -> bool:
-            registers[a] = constant
-            self_facts.writes(address, constant, constant)
+            value = registers[b] if constant is None else constant
+            registers[a] = value
+            facts.writes(address, *bounds(value))
             return True
 
         return effect

@@ -23,13 +23,11 @@ from isa.table import (
     Role,
     ScalarOp,
 )
-from pe.config import PeConfig
 
-from .contents import Contents
 from .effects import Effects, Overwrite, Registers
 from .facts import Facts
 from .interval import Interval, Value, bounds, evaluate, signed, step_of
-from .needs import SLOTS, Flow, reads, writes
+from .needs import Flow, reads, writes
 
 #: More turns than any loop can have.
 EVER = 1 << 64
@@ -117,27 +115,25 @@ class Loops:
     """Skips many turns of a loop at once.
 
     Parameters:
-        facts: updated with those of skipped turns. branches: by word address. self_written: see
-            :class:`synth.analysis.effects.Effects`.
+        facts: updated with those of skipped turns. branches: by word address. effects: of words,
+            with facts of their own.
     """
 
     def __init__(
         self,
         program: Program,
-        config: PeConfig,
         control: Flow,
         branches: Mapping[int, Branch],
-        contents: Contents,
-        self_written: tuple[int, ...],
+        effects: Effects,
         facts: Facts,
     ) -> None:
         self._program = program
         self._control = control
         self._branches = branches
         self._facts = facts
-        self._found = Facts()
-        self._effects = Effects(config, self._found, contents, self_written)
-        self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
+        self._effects = effects
+        self._found = effects.facts
+        self._self_written = tuple(effects.self_written.values())
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._lines: dict[int, Callable[[list[Ramp | None]], Ramp | None]] = {}
         #: Loop head -> registers in its latest turns.

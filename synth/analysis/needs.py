@@ -1,7 +1,7 @@
 """What a program needs of a processing engine: instructions, by unit, width and type."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isa.launch import START_REGISTERS
@@ -235,10 +235,13 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
         words=len(program.words),
         reachable=len(rows),
         highest_register=highest,
-        immediates={
-            kind: (min(numbers), max(numbers)) for kind, numbers in sorted(constants.items())
-        },
+        immediates=_ends(constants),
     )
+
+
+def _ends(constants: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, int]]:
+    """The smallest and largest constant of each kind."""
+    return {kind: (min(numbers), max(numbers)) for kind, numbers in sorted(constants.items())}
 
 
 def union(parts: Iterable[Needs]) -> Needs:
@@ -258,7 +261,5 @@ def union(parts: Iterable[Needs]) -> Needs:
         words=max(part.words for part in all_parts),
         reachable=sum(part.reachable for part in all_parts),
         highest_register=max(part.highest_register for part in all_parts),
-        immediates={
-            kind: (min(numbers), max(numbers)) for kind, numbers in sorted(constants.items())
-        },
+        immediates=_ends(constants),
     )

@@ -172,7 +172,7 @@ class _Attempt:
         self._work: list[tuple[int, Registers]] = []
         effects = Effects(config, self.facts, contents, self_written)
         self._effects = effects
-        self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
+        self._self_written = tuple(effects.self_written.values())
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._branches: dict[int, Branch] = {}
         for address, row in control.rows.items():
@@ -184,9 +184,8 @@ class _Attempt:
                 )
             elif row.key != "halt":
                 self._steps[address] = effects.of(row, word, address)
-        self._loops = Loops(
-            program, config, control, self._branches, contents, self_written, self.facts
-        )
+        turns = Effects(config, Facts(), contents, self_written)
+        self._loops = Loops(program, control, self._branches, turns, self.facts)
 
     def study(self, launch: StartRanges) -> Study:
         """The result of :meth:`run` with ``launch``."""

@@ -5,7 +5,7 @@ not count as a saving.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from microkernels.suite import Application
@@ -95,52 +95,27 @@ class TrimRow:
         return round(1 - power["mw"] / self.power_full["mw"], 4) if power else None
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain JSON data."""
-        return {
-            "name": self.name,
-            "applications": list(self.applications),
-            "cycles_full": self.cycles_full,
-            "bytes_per_cycle": self.demand,
-            "area_full": dict(self.area_full),
-            "power_full": dict(self.power_full),
-            "configuration_full": configuration_json(self.full),
-            "trimmed": {
-                "area": dict(self.area_trimmed),
-                "power": dict(self.power_trimmed),
-                "cycles": self.cycles_trimmed,
-                "different": list(self.different),
-                "removed_without_fault": list(self.unfaulted),
-                "exact": self.exact,
-                "configuration": configuration_json(self.trimmed),
-            },
-        }
+        """The row as plain JSON data: its attributes."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TrimRow":
         """The reverse of :meth:`to_json`.
 
         Raises:
-            KeyError: ``content`` lacks something.
+            KeyError, TypeError: ``content`` lacks something.
             hdl.config.ConfigurationError: a configuration in it can't be built.
             ValueError: an engine in it has performance counters.
         """
-        trimmed = content["trimmed"]
-        return cls(
-            name=content["name"],
-            applications=tuple(content["applications"]),
-            full=configuration_as(PeConfig, content["configuration_full"]),
-            trimmed=configuration_as(PeConfig, trimmed["configuration"]),
-            area_full=content["area_full"],
-            area_trimmed=trimmed["area"],
-            power_full=content["power_full"],
-            power_trimmed=trimmed["power"],
-            cycles_full=content["cycles_full"],
-            cycles_trimmed=trimmed["cycles"],
-            demand=content["bytes_per_cycle"],
-            different=tuple(trimmed["different"]),
-            unfaulted=tuple(trimmed["removed_without_fault"]),
-            exact=trimmed["exact"],
-        )
+        engines = {name: configuration_as(PeConfig, content[name]) for name in ("full", "trimmed")}
+        names = ("applications", "different", "unfaulted")
+        return cls(**{**content, **engines, **{name: tuple(content[name]) for name in names}})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, PeConfig):
+        return configuration_json(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def made_from() -> str:
