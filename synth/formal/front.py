@@ -367,7 +367,7 @@ def _moved_registers(relation: Relation, at_dispatch: _Dispatched, caps: Capabil
     dram = f"{prefix}settings.dram"
 
     def aligned(f: View, t: View) -> Value:
-        return ~register(f) | is_aligned(f[dram], caps.width.unpack(f[prefix + "width"]))
+        return ~register(f) | is_aligned(f[dram], caps.width.unpack(held(f, prefix + "width")))
 
     def in_word(f: View, t: View) -> Value:
         first = f[dram][:COLUMN_BITS]

@@ -140,7 +140,9 @@ def _work(
     width = Capabilities.of(configs[0]).registers.width
     relation.invariant(
         f"{name} of a register is at a multiple of its width",
-        lambda f, t: ~register(f) | is_aligned(f[f"{name}.dram"], width.unpack(f[f"{name}.width"])),
+        lambda f, t: (
+            ~register(f) | is_aligned(f[f"{name}.dram"], width.unpack(held(f, f"{name}.width")))
+        ),
     )
     word = slice(BYTE_BITS, COLUMN_BITS)
     relation.invariant(

@@ -11,6 +11,7 @@ from pe.core import Pe
 from synth.formal.cut import CutDesign, ProofError, cut
 from synth.formal.front import PROBES
 from synth.formal.induction import Proof, graph_of_cut, prove_relation
+from synth.formal.miter import build_miter
 from synth.formal.prove import engine_relation, prove
 from synth.formal.relation import members
 
@@ -113,6 +114,14 @@ def test_a_cut_has_the_names_of_the_full_engine(kinds: str) -> None:
 def test_members_without_bits_are_no_members() -> None:
     layout = data.StructLayout({"flag": 1, "none": 0, "inner": data.StructLayout({"place": 3})})
     assert members(layout) == {"flag": (0, 1, False), "inner.place": (1, 3, False)}
+
+
+@pytest.mark.slow
+def test_registers_of_one_width_have_no_width_to_compare() -> None:
+    config = replace(FULL, instructions=FULL.instructions - {"ld.reg[16]"})
+    unit = engine(config, "full")
+    assert not any(name.endswith("work.width") for name in unit.fields)
+    assert build_miter(unit, unit, engine_relation(config, config)).goals
 
 
 @pytest.mark.slow
