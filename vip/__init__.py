@@ -51,69 +51,6 @@ if TYPE_CHECKING:
     from .trimming.runs import subject
     from .trimming.trim import TrimResult, trim
 
-__all__ = [
-    "BpRun",
-    "CompileReport",
-    "CosimRun",
-    "Debugger",
-    "Diagram",
-    "Dump",
-    "Evaluation",
-    "Generated",
-    "GraphRun",
-    "KernelBuilder",
-    "Layout",
-    "MemoryBehaviour",
-    "ModelCertificate",
-    "ModelCheck",
-    "ModelRun",
-    "MrfOptions",
-    "MrfRun",
-    "PairOptions",
-    "PowerReport",
-    "PresetList",
-    "ProgramRun",
-    "ProofReport",
-    "Report",
-    "Sizes",
-    "Subject",
-    "SweepResult",
-    "SynthReport",
-    "TimedNetlist",
-    "TrimResult",
-    "WrittenPage",
-    "assemble",
-    "browser_page",
-    "build_model",
-    "certify",
-    "check_model",
-    "compile_model",
-    "cosim",
-    "cosim_bp",
-    "debug",
-    "diagram",
-    "evaluate_model",
-    "generate",
-    "layout",
-    "mrf_stereo",
-    "power",
-    "presets",
-    "prove",
-    "report",
-    "report_run",
-    "run",
-    "run_model",
-    "solve_graph",
-    "solve_mrf",
-    "stereo_pair",
-    "subject",
-    "sweep",
-    "synth",
-    "timing",
-    "trim",
-    "trim_model",
-]
-
 #: Module -> the names above that it defines.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
@@ -157,6 +94,8 @@ _MODULES = {
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 
+__all__ = sorted(name for names in _MODULES.values() for name in names)
+
 
 def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
@@ -168,4 +107,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
