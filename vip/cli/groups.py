@@ -1,4 +1,4 @@
-"""Groups of options: each group becomes one parameter of the command."""
+"""Groups of options: each group becomes one parameter of the command, when it is loaded."""
 
 import inspect
 from collections.abc import Callable, Mapping

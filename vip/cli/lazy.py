@@ -11,6 +11,7 @@ from rich.markup import escape
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from .errors import UserError, no_command, words
+from .groups import grouped
 
 
 class CommandEntry(NamedTuple):
@@ -116,10 +117,16 @@ class LazyGroup(CommandGroup):
         return _verbatim(group)
 
     def function(self, name: str) -> Any:
-        """The function, or the Typer group, of the command ``name``."""
+        """The function, or the Typer group, of the command ``name``; groups of options are replaced
+        by their options."""
         entry = self.entries[name]
         module = entry.module if "." in entry.module else f"vip.cli.commands.{entry.module}"
-        return getattr(import_module(module), entry.name)
+        function = getattr(import_module(module), entry.name)
+        if not isinstance(function, typer.Typer):
+            return grouped(function)
+        for command in function.registered_commands:
+            command.callback = command.callback and grouped(command.callback)
+        return function
 
 
 def _verbatim(command: Any) -> Any:

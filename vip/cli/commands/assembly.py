@@ -27,7 +27,7 @@ from vip.output import write_json
 from vip.programs import ENDINGS, LIMIT
 
 from .option_groups.design import (
-    ConfigOption,
+    DesignOption,
     DumpOption,
     MemoryOption,
     ProgramArgument,
@@ -37,7 +37,6 @@ from .option_groups.design import (
 from .options import (
     JsonOption,
     ParametersOption,
-    PresetOption,
     file_arguments,
     file_option,
     output_option,
@@ -163,8 +162,7 @@ def disasm(
 
 def run(
     program: ProgramArgument,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
@@ -196,7 +194,7 @@ def run(
     with shown() as progress, naming_dump():
         result = vip.run(
             program,
-            config or preset_name,
+            design,
             memory=memory,
             parameters=parameters,
             limit=limit,

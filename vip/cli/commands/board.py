@@ -13,7 +13,6 @@ from support.files import write_atomically
 from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
 from vip.board.run import BoardRun, load_board, run_board, simulate_board
 from vip.cli.console import console, shown, table
-from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.output import write_json
 from vip.trimming.models import find_work, is_model, is_onnx, work_files
@@ -136,7 +135,6 @@ DesignOption = Annotated[BoardDesign, _design]
 
 
 @app.command()
-@grouped
 def build(
     design: DesignOption,
     output: Annotated[
@@ -174,7 +172,6 @@ def build(
 
 
 @app.command()
-@grouped
 def sim(
     design: DesignOption,
     netlist: Annotated[
@@ -196,7 +193,6 @@ def sim(
 
 
 @app.command("run")
-@grouped
 def run_on_board(
     design: DesignOption,
     port: Annotated[
@@ -216,7 +212,6 @@ def run_on_board(
 
 
 @app.command("test")
-@grouped
 def check_board(
     design: DesignOption,
     port: Annotated[

@@ -20,7 +20,6 @@ from support.extras import together
 from support.picture import check_picture
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
-from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.cosimulation.runs import need_machine
@@ -28,7 +27,7 @@ from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import (
-    ConfigOption,
+    DesignOption,
     DumpOption,
     MemoryOption,
     ProgramArgument,
@@ -134,7 +133,6 @@ def _beside(
 
 
 @app.command()
-@grouped
 def bp(
     context: typer.Context,
     scene: SceneOption,
@@ -218,13 +216,11 @@ def bp(
 
 
 @app.command("program")
-@grouped
 def run_program(
     context: typer.Context,
     program: ProgramArgument,
+    named: DesignOption,
     behaviour: BehaviourOption,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
     on: OnOption = "rtl",
     target: TargetOption = None,
     memory: MemoryOption = None,
@@ -277,14 +273,12 @@ def run_program(
 
     Example: vip cosim program kernel.s --preset pe-small --on netlist --target ecp5
     """
-    chosen_design = config or preset_name
-    configuration = design(chosen_design)
-    _check_options(context, chosen_design, configuration, on)
+    configuration = design(named)
+    _check_options(context, named, configuration, on)
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
-            # By name, so that an error lists the presets.
-            chosen_design,
+            named,
             on=on,
             target=target,
             memory=memory,

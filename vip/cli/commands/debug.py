@@ -26,11 +26,11 @@ from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import (
-    ConfigOption,
+    DesignOption,
     MemoryOption,
     ProgramArgument,
 )
-from .options import JsonOption, ParametersOption, PresetOption, file_option, reading
+from .options import JsonOption, ParametersOption, file_option, reading
 
 
 class _Prompt(cmd.Cmd):
@@ -87,8 +87,7 @@ def _show_help() -> None:
 
 def debug(
     program: ProgramArgument,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
@@ -118,7 +117,7 @@ def debug(
 
     with vip.debug(
         program,
-        config or preset_name,
+        design,
         memory=memory,
         parameters=parameters,
         limit=limit,

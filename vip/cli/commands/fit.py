@@ -7,7 +7,6 @@ import typer
 from synth.physical.devices import DEVICES, FILL, find_device
 from vip.cli.console import console, shown, table
 from vip.cli.errors import UserError
-from vip.cli.groups import grouped
 from vip.output import write_json
 from vip.trimming.devices import DeviceFit, fit_devices
 from vip.trimming.models import work_files
@@ -41,7 +40,6 @@ DevicesOption = Annotated[
 ]
 
 
-@grouped
 def fit(
     context: typer.Context,
     programs: ProgramsArgument,

@@ -11,14 +11,13 @@ from soc.generate.generate import ExportTool
 from vip.cli.console import console, shown
 from vip.output import write_json
 
-from .option_groups.design import ConfigOption
-from .options import JsonOption, OutputDirectory, PresetOption, drawing, output_option
+from .option_groups.design import DesignOption
+from .options import JsonOption, OutputDirectory, drawing, output_option
 
 
 def generate(
     output: OutputDirectory,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     memories: Annotated[
         SramKind | None,
         typer.Option(help="How to build memories (default: as configured).", show_default=False),
@@ -37,7 +36,6 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    design = config or preset_name
     with shown() as progress:
         progress("generate", part=str(design))
         generated = vip.generate(design, output, memories=memories, tool=tool)
@@ -53,8 +51,7 @@ def diagram(
         Path,
         output_option("Picture to write: PNG or SVG, by its ending.", drawing()),
     ],
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     module: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
@@ -70,7 +67,6 @@ def diagram(
 
     Example: vip diagram --preset vault --module controller --least-bits 32 -o controller.svg
     """
-    design = config or preset_name
     with shown() as progress:
         drawn = vip.diagram(design, output, module=module, least_bits=least_bits, progress=progress)
     write_json(json, drawn.to_json())

@@ -31,7 +31,6 @@ from support.extras import need, together
 from support.files import write_atomically
 from support.picture import check_picture
 from vip.cli.console import show_values, shown
-from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import MACHINES, show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
@@ -189,7 +188,6 @@ app = typer.Typer(
 
 
 @app.command()
-@grouped
 def stereo(
     left_image: Annotated[
         Path, typer.Argument(metavar="LEFT", help="Left photograph.", callback=reading())
@@ -258,7 +256,6 @@ def stereo(
 
 
 @app.command()
-@grouped
 def denoise(
     noisy: Annotated[Path, typer.Argument(metavar="IMAGE", help="Grey image.", callback=reading())],
     solve: SolveOption,
@@ -286,7 +283,6 @@ def denoise(
 
 
 @app.command()
-@grouped
 def segment(
     picture: Annotated[Path, typer.Argument(metavar="IMAGE", help="Image.", callback=reading())],
     seeds: Annotated[
@@ -319,7 +315,6 @@ def segment(
 
 
 @app.command()
-@grouped
 def flow(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="Image.", callback=reading())],
     second: Annotated[
@@ -357,7 +352,6 @@ def flow(
 
 
 @app.command("solve")
-@grouped
 def solve_costs(
     costs: Annotated[
         Path,
@@ -392,7 +386,6 @@ def solve_costs(
 
 
 @app.command()
-@grouped
 def graph(
     file: Annotated[
         Path,

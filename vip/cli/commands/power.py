@@ -12,12 +12,11 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .option_groups.design import ConfigOption, MemoryOption
+from .option_groups.design import DesignOption, MemoryOption
 from .options import (
     CellsOption,
     JsonOption,
     ParametersOption,
-    PresetOption,
     ToolsOption,
     files_beside,
     reading,
@@ -55,10 +54,9 @@ def power(
             callback=reading(_own_program),
         ),
     ],
+    design: DesignOption,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
     target: CellsOption = "nangate45",
     mhz: Annotated[
         float, typer.Option(help="Clock frequency.", min=1, max=10_000, metavar="MHZ")
@@ -80,7 +78,6 @@ def power(
 
     Example: vip power kernel.s --memory image.bin
     """
-    design = config or preset_name
     with shown() as progress:
         result = vip.power(
             kernel,

@@ -11,11 +11,12 @@ from vip.output import write_json
 from vip.proofs import DEFAULT
 from vip.trimming.models import work_files
 
-from .option_groups.design import ConfigOption
-from .options import JsonOption, PresetOption, reading
+from .option_groups.design import DesignOption
+from .options import JsonOption, reading
 
 
 def prove_command(
+    design: DesignOption,
     what: Annotated[
         list[str] | None,
         typer.Argument(
@@ -24,8 +25,6 @@ def prove_command(
             callback=reading(work_files),
         ),
     ] = None,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
     json_path: JsonOption = None,
 ) -> None:
     """Prove that engines trimmed to programs behave as the full one does.
@@ -35,7 +34,6 @@ def prove_command(
 
     Example: vip prove bp --json proof.json
     """
-    design = config or preset_name
     with shown() as progress:
         report = vip.prove(what or DEFAULT, design, progress=progress)
     show_proofs(report.proofs)

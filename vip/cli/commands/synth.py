@@ -13,11 +13,10 @@ from vip.cli.errors import UserError
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
-from .option_groups.design import ConfigOption
+from .option_groups.design import DesignOption
 from .options import (
     JsonOption,
     PlacementsOption,
-    PresetOption,
     SchedulerOption,
     ToolsOption,
     liberty_files,
@@ -26,11 +25,10 @@ from .options import (
 
 
 def synth(
+    design: DesignOption,
     unit: Annotated[
         list[str] | None, typer.Argument(help="Units (default: all).", metavar="[UNIT]...")
     ] = None,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +78,6 @@ def synth(
             )
         check_target(name)
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
-    design = config or preset_name
     with shown() as progress:
         result = vip.synth(
             design,

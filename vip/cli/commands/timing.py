@@ -13,11 +13,10 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.layout import MOST_WIRE_FF, ROUTED_FILES, Layout
 
-from .option_groups.design import ConfigOption
+from .option_groups.design import DesignOption
 from .options import (
     CellsOption,
     JsonOption,
-    PresetOption,
     ToolsOption,
     drawing,
     file_option,
@@ -41,8 +40,7 @@ def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
 
 
 def timing(
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     target: CellsOption = "nangate45",
     corner: Annotated[
         list[Path] | None,
@@ -70,7 +68,6 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
-    design = config or preset_name
     with shown() as progress:
         netlist = vip.timing(design, target, corner or (), mhz=mhz, jobs=jobs, progress=progress)
     corners = netlist.corners
@@ -96,8 +93,7 @@ def _steps(title: str, result: Layout) -> Table:
 
 
 def layout(
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
+    design: DesignOption,
     target: CellsOption = "nangate45",
     lef: Annotated[
         list[Path] | None,
@@ -143,7 +139,6 @@ def layout(
 
     Example: vip layout --wire-ff 0.105 --route routed --picture layout.png
     """
-    design = config or preset_name
     with shown() as progress:
         result = vip.layout(
             design,

@@ -24,7 +24,6 @@ from synth.physical.devices import find_device
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
-from vip.cli.groups import grouped
 from vip.cli.tables.trim import show_trim
 from vip.output import write_json
 from vip.programs import LIMIT
@@ -32,7 +31,7 @@ from vip.trimming.models import is_model, is_onnx, work_files
 from vip.trimming.runs import subjects_of
 from vip.trimming.trim import need_tools
 
-from .option_groups.design import ConfigOption
+from .option_groups.design import DesignOption
 from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOption, refuse
 from .options import (
@@ -40,7 +39,6 @@ from .options import (
     JsonOption,
     OutputDirectory,
     ParametersOption,
-    PresetOption,
     drawing,
     file_arguments,
     file_option,
@@ -292,7 +290,6 @@ _OF_PROGRAMS = (
 )
 
 
-@grouped
 def trim(
     context: typer.Context,
     programs: Annotated[
@@ -305,6 +302,7 @@ def trim(
         ),
     ],
     output: OutputDirectory,
+    design: DesignOption,
     sizes: SizesOption,
     memory: MemoryOption,
     launches: LaunchesOption,
@@ -318,8 +316,6 @@ def trim(
             metavar="DEVICE",
         ),
     ] = None,
-    preset_name: PresetOption = "pe",
-    config: ConfigOption = None,
     why: Annotated[
         list[str] | None,
         typer.Option(
@@ -368,7 +364,7 @@ def trim(
     result = trimmed_to(
         context,
         programs,
-        config or preset_name,
+        design,
         output,
         device=device,
         steps=steps,
@@ -383,9 +379,9 @@ def trim(
         advice = "; --slower PERCENT allows more" if result.too_slow else ""
         raise UserError(result.failure + advice)
     if result.verilog is not None:
-        design = "vault" if result.vault else "engine"
+        built = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
-        console.print(f"{output}: Verilog of the trimmed {design}, {modules} modules")
+        console.print(f"{output}: Verilog of the trimmed {built}, {modules} modules")
 
 
 def trimmed_to(

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from vip.cli.commands.options import address, file_option, instead_of_preset, reading, writing
+from vip.cli.commands.options import (
+    PresetOption,
+    address,
+    file_option,
+    instead_of_preset,
+    reading,
+    writing,
+)
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
@@ -23,6 +30,14 @@ ConfigOption = Annotated[
         "--config",
     ),
 ]
+
+
+def _design(*, preset_name: PresetOption = "pe", config: ConfigOption = None) -> str | Path:
+    """A preset by name, so that an error lists them all, or the file of a configuration."""
+    return config or preset_name
+
+
+DesignOption = Annotated[str | Path, _design]
 
 
 def _dumped(dump: Any) -> list[Path]:
