@@ -20,15 +20,7 @@ from vip.models.run import ModelRun
 from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
-from .option_groups.models import (
-    BatchOption,
-    BudgetOption,
-    CarryOption,
-    OutputsOption,
-    ShapeOption,
-    carried,
-    shaped,
-)
+from .option_groups.models import CompilingOption, PartOption
 from .options import JsonOption, PresetOption, filling, output_option, reading, writing
 
 if TYPE_CHECKING:
@@ -88,10 +80,8 @@ def _nn() -> None:
 @app.command()
 def check(
     model: ModelArgument,
+    part: PartOption,
     preset_name: PresetOption = "vault",
-    batch: BatchOption = None,
-    outputs: OutputsOption = None,
-    shape: ShapeOption = None,
     json: JsonOption = None,
 ) -> None:
     """Report which nodes of a model are supported, and predict its cycles and memory.
@@ -102,14 +92,7 @@ def check(
     Example: vip nn check model.onnx --preset thesis
     """
     with shown() as progress:
-        report = vip.check_model(
-            model,
-            preset=preset_name,
-            batch=batch,
-            outputs=outputs or (),
-            shapes=shaped(shape or ()),
-            progress=progress,
-        )
+        report = vip.check_model(model, preset=preset_name, progress=progress, **part)
     heads = ("operator", "nodes", "supported")
     operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
@@ -146,12 +129,8 @@ def compile_command(
         Path,
         output_option("Output folder, which must not exist.", filling(check=check_new), "DIR"),
     ],
+    compiling: CompilingOption,
     preset_name: PresetOption = "vault",
-    batch: BatchOption = None,
-    carry: CarryOption = None,
-    outputs: OutputsOption = None,
-    shape: ShapeOption = None,
-    budget: BudgetOption = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model into programs, memory image, launch table, manifest and listing.
@@ -168,12 +147,8 @@ def compile_command(
             calibrate,
             output,
             preset=preset_name,
-            batch=batch,
-            carry=carried(carry or ()),
-            outputs=outputs or (),
-            shapes=shaped(shape or ()),
-            budget=budget,
             progress=progress,
+            **compiling,
         )
     _show(report, f"{model.name} on {preset_name}, calibration")
     write_json(json, report.to_json())

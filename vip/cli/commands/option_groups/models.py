@@ -11,45 +11,79 @@ from vip.cli.errors import UserError
 
 _MOST_SIZE = 1 << 24
 
-BatchOption = Annotated[
-    int | None,
-    typer.Option(help="Images per run (the first dimension of inputs).", min=1, max=1024),
-]
-CarryOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="OUTPUT=INPUT",
-        help="Feed an output of each image to an input of the next, such as the state of a "
-        "recurrent network; may be repeated.",
-    ),
-]
-OutputsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TENSOR",
-        help="Compute this tensor alone, such as the scores of a model whose labels are text; may "
-        "be repeated.",
-    ),
-]
-ShapeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="INPUT=SIZES",
-        help="Shape of an input that leaves sizes open, such as x=1x3x48x192; may be repeated.",
-    ),
-]
-BudgetOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="PERCENT",
-        help="Error of the outputs on the calibration data, of their magnitude; on presets "
-        "with bytes, maps whose bytes exceed it keep 16 bits.",
-    ),
-]
+
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are on the command line."""
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _part(
+    *,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Images per run (the first dimension of inputs).", min=1, max=1024),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENSOR",
+            help="Compute this tensor alone, such as the scores of a model whose labels are text; "
+            "may be repeated.",
+        ),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="INPUT=SIZES",
+            help="Shape of an input that leaves sizes open, such as x=1x3x48x192; may be repeated.",
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    """What of a model is asked for: what is given, by parameter of :func:`vip.check_model`.
+
+    Raises:
+        UserError: a malformed shape.
+    """
+    return _options({"batch": batch, "outputs": outputs, "shapes": _shaped(shape or ())})
+
+
+PartOption = Annotated[dict[str, Any], _part]
+
+
+def _compiling(
+    *,
+    part: PartOption,
+    carry: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OUTPUT=INPUT",
+            help="Feed an output of each image to an input of the next, such as the state of a "
+            "recurrent network; may be repeated.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Error of the outputs on the calibration data, of their magnitude; on presets "
+            "with bytes, maps whose bytes exceed it keep 16 bits.",
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    """How a model is compiled: what is given, by parameter of :func:`vip.compile_model`.
+
+    Raises:
+        UserError: malformed options.
+    """
+    return {**part, **_options({"carry": _carried(carry or ()), "budget": budget})}
+
+
+CompilingOption = Annotated[dict[str, Any], _compiling]
 
 
 def _model(
     *,
+    compiling: CompilingOption,
     calibrate: Annotated[
         Path | None,
         typer.Option(
@@ -58,11 +92,6 @@ def _model(
             help="Images for MODEL.onnx, as for vip nn compile.",
         ),
     ] = None,
-    carry: CarryOption = None,
-    batch: BatchOption = None,
-    outputs: OutputsOption = None,
-    shape: ShapeOption = None,
-    budget: BudgetOption = None,
     inputs: Annotated[
         Path | None,
         typer.Option(
@@ -80,16 +109,7 @@ def _model(
     Raises:
         UserError: malformed options.
     """
-    options = {
-        "calibration": calibrate,
-        "carry": carry and carried(carry),
-        "batch": batch,
-        "outputs": outputs,
-        "shapes": shape and shaped(shape),
-        "budget": budget,
-        "inputs": inputs,
-    }
-    return {name: value for name, value in options.items() if value not in (None, [])}
+    return {**compiling, **_options({"calibration": calibrate, "inputs": inputs})}
 
 
 ModelOption = Annotated[dict[str, Any], _model]
@@ -108,7 +128,7 @@ def refuse(model: Mapping[str, Any], kind: str, *allowed: str) -> None:
             raise UserError(f"--{_OPTIONS.get(name, name)} is {kind}")
 
 
-def carried(texts: Sequence[str]) -> dict[str, str]:
+def _carried(texts: Sequence[str]) -> dict[str, str]:
     """Outputs, with the inputs that they become.
 
     Raises:
@@ -125,7 +145,7 @@ def carried(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def shaped(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def _shaped(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Inputs, with their shapes.
 
     Raises:
