@@ -90,88 +90,46 @@ def show_bp(run: BpRun) -> None:
     verdict = "every message equals the golden model's"
     if not run.match:
         verdict = f"{counted(outcome.differing, 'message element')} DIFFER from the golden model's"
-    result = outcome.result
-    if result.host_cycles:
-        rows = _chip_bp(outcome, result)
-    elif len(result.engines) > 1 or result.vaults:
-        rows = _vault_bp(outcome, result)
-    else:
-        rows = _engine_bp(outcome, result)
-    show_values(verdict, {"ran on": MACHINES[run.on], **rows})
+    show_values(verdict, {"ran on": MACHINES[run.on], **_bp(outcome)})
     show_model_saturated(outcome.job.saturated)
 
 
-def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
-    counters = result.engine.counters
-    rows = {"message updates": f"{outcome.updates:,}"}
+def _bp(outcome: KernelOutcome) -> dict[str, str]:
+    """Rows of belief propagation; cycles and counters only if they are known."""
+    result = outcome.result
+    alone = len(result.engines) == 1 and not result.vaults
+    rows = {} if alone else {"engines": str(outcome.pes)}
+    rows["message updates"] = f"{outcome.updates:,}"
     if outcome.cycles:
+        mean = "cycles per update" if alone else "cycles per update per engine"
+        rows |= {"cycles": f"{outcome.cycles:,}", mean: f"{outcome.cycles_per_update:.2f}"}
+    if result.host_cycles:
+        rows["bytes moved to another vault"] = f"{outcome.job.remote_bytes:.2%}"
+    elif result.counters:
+        for pe in result.engines:
+            name = "vector unit busy" if alone else f"engine {pe.slot}: vector unit busy"
+            rows[name] = f"{pe.counters['VECTOR_BUSY'] / outcome.cycles:.1%}"
+    if alone:
         rows |= {
-            "cycles": f"{outcome.cycles:,}",
-            "cycles per update": f"{outcome.cycles_per_update:.2f}",
-        }
-    if not counters:
-        return rows
-    return {
-        **rows,
-        "vector unit busy": f"{counters['VECTOR_BUSY'] / outcome.cycles:.1%}",
-        **{
             name.lower().replace("_", " "): f"{count:,}"
-            for name, count in counters.items()
+            for name, count in result.engine.counters.items()
             if name.startswith("STALL_") and count
-        },
-        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
-    }
+        }
+    return rows | (_machine(result) if result.counters or result.host_cycles else {})
 
 
-def _vault_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
-    shared = {"engines": str(outcome.pes), "message updates": f"{outcome.updates:,}"}
-    if not result.counters:
-        return shared
-    return {
-        **shared,
-        "cycles": f"{outcome.cycles:,}",
-        "cycles per update per engine": f"{outcome.cycles_per_update:.2f}",
-        **{
-            f"engine {pe.slot}: vector unit busy": (
-                f"{pe.counters['VECTOR_BUSY'] / outcome.cycles:.1%}"
-            )
-            for pe in result.engines
-        },
-        **_vault(result),
-    }
-
-
-def _vault(result: RunResult) -> dict[str, str]:
-    """Rows common to all runs of a vault; none without counters."""
-    if not result.vaults:
-        return {}
-    return {
-        "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
-        "row hits": f"{result.row_hits:.1%}",
-        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / result.cycles:.1%}",
-        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
-    }
-
-
-def _chip_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
-    return {
-        "engines": str(outcome.pes),
-        "message updates": f"{outcome.updates:,}",
-        "cycles per update per engine": f"{outcome.cycles_per_update:.2f}",
-        "bytes moved to another vault": f"{outcome.job.remote_bytes:.2%}",
-        **_chip(result),
-    }
-
-
-def _chip(result: RunResult) -> dict[str, str]:
-    """Rows common to all runs of a chip."""
-    return {
-        "cycles": f"{result.cycles:,}",
-        "requests to another vault": f"{result.remote_share:.2%}",
-        "flits on links": f"{result.flits:,}",
-        "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
-        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
-    }
+def _machine(result: RunResult) -> dict[str, str]:
+    """Rows of network, memory and simulation, as far as the machine has them."""
+    rows = {}
+    if result.host_cycles:
+        rows["requests to another vault"] = f"{result.remote_share:.2%}"
+        rows["flits on links"] = f"{result.flits:,}"
+    if result.vaults:
+        rows["DRAM bandwidth, GB/s"] = f"{result.gbs:.2f}"
+    if result.vaults and not result.host_cycles:
+        rows["row hits"] = f"{result.row_hits:.1%}"
+        rows["data bus busy"] = f"{result.vaults[0]['BUS_BUSY'] / result.cycles:.1%}"
+    return {**rows, "simulated cycles per second": f"{result.cycles_per_second:,.0f}"}
 
 
 def show_program(name: str, run: CosimRun) -> None:
@@ -224,8 +182,10 @@ def _show_engines(name: str, on: On, result: RunResult) -> None:
         if values:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
+    if result.host_cycles:
+        rows["cycles"] = f"{result.cycles:,}"
     count = len(result.faults)
     ended = f"{counted(count, 'engine')} faulted" if count else "halted"
     show_values(
-        f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
+        f"{name}: {ended}", rows | (_machine(result) if result.vaults or result.host_cycles else {})
     )
