@@ -1,10 +1,11 @@
 """The verb ``sweep``: measure configurations on kernels, and find the best ones."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,7 @@ def sweep(
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
         results = partial(_results, executor, code_version(), counts, progress)
         for batch in searched:
-            groups = _rows(specification, batch, len(rows), results, counts)
-            new = [row for group in groups for row in group]
+            new = list(_rows(specification, batch, len(rows), results, counts))
             rows += new
             learned = summaries(new, tuple(specification.vary))
             searched.learn([_objectives(one, specification) for one in learned])
@@ -201,8 +201,8 @@ def _rows(
     first: int,
     results: Callable[[Sequence[Task]], list[dict[str, Any]]],
     counts: Counter[str],
-) -> Iterator[list[Row]]:
-    """The rows of each choice of a batch.
+) -> Iterator[Row]:
+    """The rows of a batch: one per choice and kernel.
 
     Parameters:
         first: number of rows before it. results: of tasks. counts: the number of all tasks, if
@@ -211,45 +211,36 @@ def _rows(
     Area, clock and power, which take far longer than the cycles, are measured only for
     configurations on which all kernels have run.
     """
-    plans: list[list[Task] | str] = []
-    for choice in batch:
+    choices = dict(enumerate(batch, first // len(spec.kernels)))
+    configs: dict[int, dict[str, Any]] = {}
+    refused: dict[int, dict[str, Any]] = {}
+    for number, choice in choices.items():
         try:
-            config = configuration_json(configuration(spec.base, choice))
+            configs[number] = configuration_json(configuration(spec.base, choice))
         except ConfigurationError as error:
-            plans.append(str(error))
-        else:
-            plans.append(_tasks(spec, choice, config))
-    running = [plan for plan in plans if not isinstance(plan, str)]
-    cycles = _parted(results([task for plan in running for task in plan]), len(spec.kernels))
-    sound = [plan for plan, result in zip(running, cycles, strict=True) if not _problem(result)]
-    hardware_tasks = [_hardware(spec, plan[0]["configuration"]) for plan in sound]
-    extra = _hardware_tasks(spec)
+            refused[number] = {"error": str(error)}
+    runs = {number: _runs(spec, choices[number], config) for number, config in configs.items()}
+    cycles = _measured(runs, results)
+    sound = {number: configs[number] for number in cycles if not _problem(cycles[number])}
     if "all" in counts:
-        counts["all"] -= (len(running) - len(sound)) * extra
-    shared = results([task for plan in hardware_tasks for task in plan])
-    hardware = iter(_parted(shared, extra) if extra else [[] for _ in hardware_tasks])
-    measurements = iter(cycles)
-    start = first // len(spec.kernels)
-    for number, (choice, plan) in enumerate(zip(batch, plans, strict=True), start):
-        if isinstance(plan, str):
-            refused = {"status": "refused", "message": plan}
-            yield [
-                {"number": number, **choice, "kernel": name, "on": "", **refused}
-                for name in spec.names
-            ]
-        else:
-            measured = next(measurements)
-            if not _problem(measured):
-                measured = [*measured, *next(hardware)]
-            yield [_row(spec, number, choice, name, plan, measured) for name in spec.names]
+        counts["all"] -= (len(configs) - len(sound)) * _hardware_tasks(spec)
+    hardware = _measured({n: _hardware(spec, config) for n, config in sound.items()}, results)
+    for number, choice in choices.items():
+        on = "" if number in refused else spec.on(choice)
+        shared, powers = hardware.get(number, []), []
+        if spec.power and shared:
+            powers = shared[-len(spec.kernels) :]
+            shared = shared[: -len(spec.kernels)]
+        for place, name in enumerate(spec.names):
+            own = [refused[number]] if number in refused else cycles[number][place : place + 1]
+            head = {"number": number, **choice, "kernel": name, "on": on}
+            yield _row(spec, head, [*own, *shared, *powers[place : place + 1]])
 
 
-def _tasks(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[Task]:
-    shared: dict[str, Any] = {"configuration": config}
+def _runs(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[Task]:
     on = spec.on(choice)
-    return [
-        {"kind": "cycles", "kernel": dict(kernel), "on": on, **shared} for kernel in spec.kernels
-    ]
+    shared: dict[str, Any] = {"on": on, "configuration": config}
+    return [{"kind": "cycles", "kernel": dict(kernel), **shared} for kernel in spec.kernels]
 
 
 def _hardware(spec: Specification, config: dict[str, Any]) -> list[Task]:
@@ -263,9 +254,13 @@ def _hardware(spec: Specification, config: dict[str, Any]) -> list[Task]:
     return tasks
 
 
-def _parted(results: Sequence[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
-    """Results in groups of ``size``; no groups if that is 0."""
-    return [list(results[at : at + size]) for at in range(0, len(results), size)] if size else []
+def _measured(
+    tasks: Mapping[int, Sequence[Task]],
+    results: Callable[[Sequence[Task]], list[dict[str, Any]]],
+) -> dict[int, list[dict[str, Any]]]:
+    """The results of the tasks of each configuration, which are measured together."""
+    measured = iter(results([task for group in tasks.values() for task in group]))
+    return {number: list(islice(measured, len(group))) for number, group in tasks.items()}
 
 
 def _problem(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -273,35 +268,28 @@ def _problem(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return next((part for part in parts if "error" in part or "lost" in part), None)
 
 
-def _row(
-    spec: Specification,
-    number: int,
-    choice: Choice,
-    name: str,
-    plan: Sequence[Task],
-    measured: Sequence[dict[str, Any]],
-) -> Row:
-    """The row of a kernel, from the results of the tasks of its configuration."""
-    place, kernels = spec.names.index(name), len(spec.kernels)
-    areas = measured[kernels : kernels + len(spec.targets)]
-    shared = measured[kernels + len(spec.targets) :]
-    clock, powers = shared[: int(spec.clock)], shared[int(spec.clock) :]
-    parts = [measured[place], *areas, *clock, *powers[place : place + 1]]
+def _row(spec: Specification, head: Row, parts: Sequence[dict[str, Any]]) -> Row:
+    """The row of a kernel.
+
+    Parameters:
+        head: its first columns.
+        parts: results of the kernel's run, then, if they were measured, the areas, the clock, and
+            the power of the kernel.
+    """
     problem = _problem(parts)
-    row: Row = {"number": number, **choice, "kernel": name, "on": plan[place]["on"]}
     if problem is not None:
         message = problem.get("error") or problem["lost"]
-        return {**row, "status": "refused" if "error" in problem else "failed", "message": message}
-    row |= {"status": "ok", "message": ""}
-    row |= measured[place]
-    for target, part in zip(spec.targets, areas, strict=False):
+        status = "refused" if "error" in problem else "failed"
+        return {**head, "status": status, "message": message}
+    cycles, *hardware = parts
+    row: Row = {**head, "status": "ok", "message": "", **cycles}
+    for target, part in zip(spec.targets, hardware, strict=False):
         row |= {_area_column(spec, target, key): value for key, value in part.items()}
-    for part in clock:
+    for part in hardware[len(spec.targets) :]:
         row |= part
     mhz = row.get("fmax_mhz", spec.mhz)
     row["time_us"] = row["cycles"] / mhz
-    if powers:
-        row |= powers[place]
+    if "pj_per_cycle" in row:
         row["power_mw"] = row["pj_per_cycle"] * mhz * 1e-3 + row["leakage_mw"]
         row["energy_nj"] = row["power_mw"] * row["time_us"]
     return row
