@@ -300,12 +300,12 @@ def _area_bars(report: Report) -> str:
     for label, (present, points) in report.scaling.items():
         rows = []
         for value, logic, memories in points:
-            chosen = ", as chosen" if value == present else ""
+            title = f"{value:,}, as chosen" if value == present else f"{value:,}"
             parts = {
-                name: (um2, f"{label} {value:,}{chosen}, {name}: {um2:,.0f} µm²")
+                name: (um2, f"{um2:,.0f} µm²")
                 for name, um2 in (("memories", memories), ("logic", logic))
             }
-            rows.append(Bar(f"{value:,}{chosen}", parts))
+            rows.append(Bar(f"{label} {title}", parts, title))
         body += f"<h3>{escape(label)}</h3>" + bars(rows, colours, max(every))
     return body
 

@@ -22,11 +22,16 @@ _ROUNDED = 1000
 
 
 class Bar(NamedTuple):
-    """A bar: its name, for each series its part and the text of that part, and a place that is
-    marked, with its text."""
+    """A bar.
+
+    Attributes:
+        name: of what it shows. parts: series -> its part, and that in words.
+        title: beside the bar; "": the name. mark: a place that is marked, and what it is.
+    """
 
     name: str
     parts: Mapping[str, tuple[float, str]]
+    title: str = ""
     mark: tuple[float, str] | None = None
 
 
@@ -61,7 +66,8 @@ def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str
     lines = []
     for row in rows:
         parts = "".join(
-            f'<b tabindex="0" data-series="{escape(name)}" data-tip="{escape(text)}" '
+            f'<b tabindex="0" data-series="{escape(name)}" '
+            f'data-tip="{escape(f"{row.name}, {name}: {text}")}" '
             f'style="width:{100 * value / largest:.4f}%;background:{colours[name]}"></b>'
             for name, (value, text) in row.parts.items()
             if value > 0
@@ -69,11 +75,30 @@ def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str
         if row.mark is not None:
             place, text = row.mark
             parts += (
-                f'<u tabindex="0" data-tip="{escape(text)}" '
+                f'<u tabindex="0" data-tip="{escape(f"{row.name}: {text}")}" '
                 f'style="left:{100 * place / largest:.4f}%"></u>'
             )
-        lines.append(f"<span>{escape(row.name)}</span><div>{parts}</div>")
+        lines.append(f"<span>{escape(row.title or row.name)}</span><div>{parts}</div>")
     return f'<div class="bars{thin}">{"".join(lines)}</div>'
+
+
+def stacked(
+    title: str, rows: Sequence[Bar], colours: Mapping[str, str], note: str = "", largest: float = 0
+) -> str:
+    """A section with stacked bars below the legend of the series that they have; "": no bar has a
+    part.
+
+    Parameters:
+        largest: takes the full width; 0: the longest bar does.
+    """
+    used = {
+        name: colour
+        for name, colour in colours.items()
+        if any(row.parts[name][0] > 0 for row in rows)
+    }
+    longest = max((sum(value for value, _ in row.parts.values()) for row in rows), default=0)
+    body = legend(used) + bars(rows, colours, largest or longest)
+    return figure(title, body, note) if used else ""
 
 
 def polyline(
@@ -189,11 +214,11 @@ def _worst(row: Sequence[float], side: float) -> float:
     return max(max(depth * depth / area, area / (depth * depth)) for area in row)
 
 
-def treemap(sizes: dict[str, float], unit: str, all_sizes: float | None = None) -> str:
+def treemap(sizes: Mapping[str, float], unit: str, whole: float) -> str:
     """A map of ``sizes`` by name.
 
     Parameters:
-        unit: of the sizes. all_sizes: the size that the full width stands for; None: their sum.
+        unit: of the sizes. whole: the size that the full width stands for.
     """
     chosen = sorted(
         ((name, size) for name, size in sizes.items() if size > 0), key=lambda entry: -entry[1]
@@ -209,7 +234,7 @@ def treemap(sizes: dict[str, float], unit: str, all_sizes: float | None = None) 
             f'background:{colours[name]}"><span>{escape(name)}</span></b>'
         )
     # Areas of two maps compare: both sides shrink alike.
-    share = 100.0 if all_sizes is None else 100 * (total / all_sizes) ** 0.5
+    share = 100 * (total / whole) ** 0.5
     return f'<div class="treemap" style="width:{share:.2f}%">{"".join(cells)}</div>'
 
 

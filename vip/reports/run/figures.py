@@ -9,7 +9,18 @@ from typing import Any
 from pe.interface import PeCounter
 from support.errors import clipped
 
-from .charts import COLOURS, Bar, bars, figure, legend, number, polyline, roofline, table, treemap
+from .charts import (
+    COLOURS,
+    Bar,
+    figure,
+    legend,
+    number,
+    polyline,
+    roofline,
+    stacked,
+    table,
+    treemap,
+)
 
 _Content = Mapping[str, Any]
 
@@ -67,11 +78,13 @@ def picture(content: _Content) -> str:
 
 def engines(content: _Content) -> list[Mapping[str, int]]:
     """Counters of each engine; empty if the result has none."""
-    counters = content.get("counters")
-    every = (
-        [counters] if isinstance(counters, dict) else counters if isinstance(counters, list) else []
-    )
-    return [engine for engine in every if isinstance(engine, dict) and engine.get("CYCLES")]
+    return _counted(content.get("counters"))
+
+
+def _counted(counters: object) -> list[Mapping[str, int]]:
+    """Those of ``counters``, of one unit or of a list, that have counted."""
+    every = counters if isinstance(counters, list) else [counters]
+    return [unit for unit in every if isinstance(unit, dict) and unit.get("CYCLES")]
 
 
 def cycles(content: _Content) -> str:
@@ -82,25 +95,20 @@ def cycles(content: _Content) -> str:
     longest = max(counters["CYCLES"] for counters in every)
     rows = []
     for slot, counters in enumerate(every):
-        parts = {}
-        for counter, name in CAUSES.items():
-            value = counters.get(counter, 0)
-            share = f"{value / counters['CYCLES']:.1%}"
-            parts[name] = (float(value), f"engine {slot}, {name}: {value:,} cycles, {share}")
+        values = {name: counters.get(counter, 0) for counter, name in CAUSES.items()}
+        parts = {
+            name: (value, f"{value:,} cycles, {value / counters['CYCLES']:.1%}")
+            for name, value in values.items()
+        }
         rows.append(Bar(f"engine {slot}", parts))
     total = sum(counters["CYCLES"] for counters in every)
     busy = sum(counters.get("VECTOR_BUSY", 0) for counters in every) / total
-    colours = {
-        name: _CAUSE_COLOURS[name]
-        for counter, name in CAUSES.items()
-        if any(counters.get(counter) for counters in every)
-    }
     units = "vector unit is" if len(every) == 1 else "vector units are"
     note = (
         f"The full width is {longest:,} cycles; each is counted once. The {units} busy in "
         f"{busy:.1%} of them; stall vector: an instruction waits until the unit is free."
     )
-    return figure("Where the cycles went", legend(colours) + bars(rows, colours, longest), note)
+    return stacked("Where the cycles went", rows, _CAUSE_COLOURS, note, longest)
 
 
 def _of_layers(content: _Content) -> list[Mapping[str, Any]]:
@@ -120,31 +128,22 @@ def layers(content: _Content) -> str:
     rows = []
     for layer in every:
         engine_cycles = sum(layer["causes"].values())
-        parts = {
-            name: (
-                layer["taken"] * layer["causes"].get(cause, 0) / engine_cycles,
-                f"{layer['name']}, {name}: {layer['causes'].get(cause, 0) / engine_cycles:.1%}",
-            )
-            for cause, name in names.items()
+        shares = {
+            name: layer["causes"].get(cause, 0) / engine_cycles for cause, name in names.items()
         }
-        fewest = f"{layer['name']}: at least {layer['bound']:,.0f} cycles"
+        parts = {name: (layer["taken"] * share, f"{share:.1%}") for name, share in shares.items()}
+        fewest = f"at least {layer['bound']:,.0f} cycles"
         title = f"{layer['name']} {layer['kind']} {layer['taken']:,} ({layer['use']:.0%})"
-        rows.append(Bar(title, parts, (layer["bound"], fewest)))
+        rows.append(Bar(layer["name"], parts, title, (layer["bound"], fewest)))
     cycles = sum(layer["taken"] for layer in every)
     use = sum(layer["computing"] for layer in every) / cycles
-    used = {name: colours[name] for name in names.values() if _any_part(rows, name)}
     longest = max(max(layer["taken"], layer["bound"]) for layer in every)
     note = (
         f"Cycles of each layer with the moves before it, {cycles:,} in all, and in brackets the "
         f"share of the lanes' cycles that multiply and add usefully, {use:.0%} in all. The black "
         "mark is the bound: the fewest cycles by lanes and memory."
     )
-    body = legend(used) + bars(rows, colours, longest)
-    return figure("Layers beside their bounds", body, note)
-
-
-def _any_part(rows: Sequence[Bar], name: str) -> bool:
-    return any(row.parts[name][0] for row in rows)
+    return stacked("Layers beside their bounds", rows, colours, note, longest)
 
 
 def energy(content: _Content) -> str:
@@ -160,15 +159,12 @@ def energy(content: _Content) -> str:
     rows = []
     for layer, total in zip(every, sums, strict=True):
         parts = {
-            names[kind]: (
-                layer["costs"][kind],
-                f"{layer['name']}, {names[kind]}: {layer['costs'][kind] / scale:.4g} {unit}",
-            )
-            for kind in kinds
+            name: (layer["costs"][kind], f"{layer['costs'][kind] / scale:.4g} {unit}")
+            for kind, name in names.items()
         }
-        rows.append(Bar(f"{layer['name']} {total / scale:.3g} {unit}", parts))
+        rows.append(Bar(layer["name"], parts, f"{layer['name']} {total / scale:.3g} {unit}"))
     note = f"{sum(sums) / scale:.4g} {unit} in all, at 28 nm and 0.9 V."
-    return figure("Energy by layer", legend(colours) + bars(rows, colours, max(sums)), note)
+    return stacked("Energy by layer", rows, colours, note)
 
 
 def over_time(content: _Content) -> str:
@@ -227,34 +223,23 @@ def bandwidth(content: _Content) -> str:
 
 def vaults(content: _Content) -> str:
     """Requests of each vault by how they found their row, and the share of busy cycles."""
-    counters = content.get("vault_counters")
-    every = (
-        [counters] if isinstance(counters, dict) else counters if isinstance(counters, list) else []
-    )
-    every = [vault for vault in every if isinstance(vault, dict) and vault.get("CYCLES")]
+    every = _counted(content.get("vault_counters"))
     if not every:
         return ""
     kinds = {"ROW_HITS": "row hit", "ROW_MISSES": "closed row", "ROW_CONFLICTS": "other row open"}
     colours = dict(zip(kinds.values(), (COLOURS[1], COLOURS[4], COLOURS[5]), strict=True))
     rows = []
     for place, vault in enumerate(every):
-        parts = {
-            name: (
-                float(vault.get(kind, 0)),
-                f"vault {place}, {name}: {vault.get(kind, 0):,} requests",
-            )
-            for kind, name in kinds.items()
-        }
+        requests = {name: vault.get(kind, 0) for kind, name in kinds.items()}
+        parts = {name: (count, f"{count:,} requests") for name, count in requests.items()}
         rows.append(Bar(f"vault {place}", parts))
-    longest = max(sum(value for value, _ in row.parts.values()) for row in rows)
     busy = [vault.get("BUS_BUSY", 0) / vault["CYCLES"] for vault in every]
     note = (
         f"The data bus is busy in {min(busy):.1%} of the cycles."
         if len(busy) == 1
         else f"The data buses are busy in {min(busy):.1%} to {max(busy):.1%} of the cycles."
     )
-    body = legend(colours) + bars(rows, colours, longest or 1)
-    return figure("Rows of the DRAM", body, note) if longest else ""
+    return stacked("Rows of the DRAM", rows, colours, note)
 
 
 def links(content: _Content) -> str:
@@ -305,30 +290,27 @@ def _sizes(area: _Content) -> tuple[dict[str, float], str]:
 
 def area(content: _Content) -> str:
     """Area by unit; of a trimmed engine before and after."""
+    compared, targets = content.get("areas"), content.get("targets")
     maps = []
-    compared = content.get("areas")
     if isinstance(compared, dict):
         for target, both in compared.items():
-            if not isinstance(both, dict) or "full" not in both:
-                continue
-            full, unit = _sizes(both["full"])
-            less, _ = _sizes(both["trimmed"])
-            if not full:
-                continue
-            total = sum(full.values())
-            maps += [
-                f"<h3>{escape(target)}: full, {number(round(total))} {unit}</h3>",
-                treemap(full, unit),
-                f"<h3>{escape(target)}: trimmed, {number(round(sum(less.values())))} {unit}</h3>",
-                treemap(less, unit, total),
-            ]
-    elif isinstance(content.get("targets"), dict):
-        for target, areas in content["targets"].items():
+            full, unit = (
+                _sizes(both["full"]) if isinstance(both, dict) and "full" in both else ({}, "")
+            )
+            if full:
+                maps.append((f"{target}: full, ", full, unit, full))
+                maps.append((f"{target}: trimmed, ", _sizes(both["trimmed"])[0], unit, full))
+    elif isinstance(targets, dict):
+        for target, areas in targets.items():
             sizes, unit = _sizes(areas)
             if sizes:
-                title = f"{target}: {number(round(sum(sizes.values())))} {unit}"
-                maps += [f"<h3>{escape(title)}</h3>", treemap(sizes, unit)]
-    return figure("Area by unit", "".join(maps)) if maps else ""
+                maps.append((f"{target}: ", sizes, unit, sizes))
+    drawn = [
+        f"<h3>{escape(title)}{number(round(sum(sizes.values())))} {unit}</h3>"
+        + treemap(sizes, unit, sum(whole.values()))
+        for title, sizes, unit, whole in maps
+    ]
+    return figure("Area by unit", "".join(drawn)) if drawn else ""
 
 
 def power(content: _Content) -> str:
@@ -339,22 +321,13 @@ def power(content: _Content) -> str:
         isinstance(row, dict) and set(_milliwatts(row, parts)) == set(parts) for row in units
     ):
         return ""
-    colours = dict(zip(parts, COLOURS, strict=False))
-    rows = [
-        Bar(
-            str(row["unit"]),
-            {
-                part: (value, f"{row['unit']}, {part}: {value:.3g} mW")
-                for part, value in _milliwatts(row, parts).items()
-            },
-        )
-        for row in units
-    ]
-    longest = max((sum(value for value, _ in row.parts.values()) for row in rows), default=0)
-    if not longest:
-        return ""
+    rows = []
+    for row in units:
+        shares = _milliwatts(row, parts)
+        milliwatts = {part: (value, f"{value:.3g} mW") for part, value in shares.items()}
+        rows.append(Bar(str(row["unit"]), milliwatts))
     note = f"At {content.get('mhz')} MHz." if content.get("mhz") else ""
-    return figure("Power by unit", legend(colours) + bars(rows, colours, longest), note)
+    return stacked("Power by unit", rows, dict(zip(parts, COLOURS, strict=False)), note)
 
 
 def _milliwatts(row: _Content, parts: Sequence[str]) -> dict[str, float]:
