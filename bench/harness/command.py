@@ -12,7 +12,7 @@ from support.extras import need, together
 from support.picture import check_picture
 from vip.cli.commands.options import JsonOption
 from vip.cli.console import console, table
-from vip.cli.lazy import CommandEntry, LazyGroup
+from vip.cli.lazy import LazyGroup
 from vip.output import write_json
 
 from .experiment import (
@@ -205,8 +205,8 @@ def _command(name: str) -> Callable[..., None]:
 class Experiments(LazyGroup):
     """All experiments; a module is imported when its experiment is called."""
 
-    entries: ClassVar[dict[str, CommandEntry]] = {
-        name: CommandEntry(one.module, name, one.summary) for name, one in listed().items()
+    panels: ClassVar[dict[str | None, dict[str, str]]] = {
+        None: {name: one.summary for name, one in listed().items()}
     }
 
     def function(self, name: str) -> Callable[..., None]:

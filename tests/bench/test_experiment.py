@@ -40,12 +40,8 @@ def dummy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     (folder / "dummy.py").write_text(SOURCE)
     monkeypatch.setattr(bench, "__path__", [*bench.__path__, str(folder)])
-    entries = {name: (one.module, name, one.summary) for name, one in listed().items()}
-    monkeypatch.setattr(
-        command.Experiments,
-        "entries",
-        {name: command.CommandEntry(*entry) for name, entry in entries.items()},
-    )
+    summaries = {name: one.summary for name, one in listed().items()}
+    monkeypatch.setattr(command.Experiments, "panels", {None: summaries})
     results = tmp_path / "results"
     for function, place in (("read_record", "folder"), ("write_record", "folder")):
         real = getattr(record, function)

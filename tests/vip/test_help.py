@@ -21,10 +21,10 @@ _LIMIT = 0.4
 @pytest.mark.parametrize("group", [Commands, Benches])
 def test_listed_summaries_are_those_of_the_commands(group):
     loader = group(name="vip")
-    for name, entry in group.entries.items():
+    for name, summary in group.entries.items():
         command = loader.load(name)
         assert command.name == name
-        assert " ".join(command.help.split("\n\n")[0].split()) == entry.summary
+        assert " ".join(command.help.split("\n\n")[0].split()) == summary
 
 
 def test_every_command_is_listed_by_name(vip):

@@ -9,129 +9,64 @@ import typer
 from support.command import USER_ERROR, run_command
 
 from .errors import UsageError, UserError, usage_message
-from .lazy import CommandEntry, LazyGroup
+from .lazy import LazyGroup
 
 
 class Commands(LazyGroup):
     """All commands. Most need few of the packages, and help needs none."""
 
-    panels: ClassVar[dict[str | None, dict[str, CommandEntry]]] = {
+    panels: ClassVar[dict[str | None, dict[str, str]]] = {
         "Start here": {
-            "demo": CommandEntry(
-                "demo",
-                "demo",
-                "Compute depth from stereo on one engine, with picture, Verilog, area and "
-                "trimming.",
-            ),
-            "run": CommandEntry(
-                "assembly",
-                "run",
-                "Run a program on the instruction set simulator and check its timing rules.",
-            ),
-            "cosim": CommandEntry(
-                "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
-            ),
-            "generate": CommandEntry(
-                "generate",
-                "generate",
-                "Write Verilog, one file per module, with its configuration and lint waivers.",
-            ),
+            "demo": "Compute depth from stereo on one engine, with picture, Verilog, area and "
+            "trimming.",
+            "run": "Run a program on the instruction set simulator and check its timing rules.",
+            "cosim": "Run programs on the Verilog of an engine, a vault or a chip.",
+            "generate": "Write Verilog, one file per module, with its configuration and lint "
+            "waivers.",
         },
         "Programs": {
-            "asm": CommandEntry("assembly", "asm", "Assemble a program."),
-            "disasm": CommandEntry(
-                "assembly",
-                "disasm",
-                "Disassemble a program into source that assembles to the same words.",
-            ),
-            "debug": CommandEntry(
-                "debug",
-                "debug",
-                "Step through a program on the instruction set simulator, forwards and backwards.",
-            ),
-            "browser": CommandEntry(
-                "browser",
-                "browser",
-                "Write a static page that runs the assembler, simulator, manual and examples in a "
-                "browser.",
-            ),
+            "asm": "Assemble a program.",
+            "disasm": "Disassemble a program into source that assembles to the same words.",
+            "debug": "Step through a program on the instruction set simulator, forwards and "
+            "backwards.",
+            "browser": "Write a static page that runs the assembler, simulator, manual and "
+            "examples in a browser.",
         },
         "Simulation": {
-            "model": CommandEntry("model", "app", "Compare the timing model with the Verilog."),
-            "sweep": CommandEntry(
-                "sweep",
-                "sweep",
-                "Measure configurations on kernels and write all points, the Pareto front and the "
-                "best one.",
-            ),
+            "model": "Compare the timing model with the Verilog.",
+            "sweep": "Measure configurations on kernels and write all points, the Pareto front "
+            "and the best one.",
         },
         "Hardware": {
-            "presets": CommandEntry(
-                "presets",
-                "presets",
-                "List the presets with engines, ports, memory, area and the FPGAs they fit.",
-            ),
-            "diagram": CommandEntry(
-                "generate",
-                "diagram",
-                "Draw the units of a module and the bits that pass between them.",
-            ),
-            "synth": CommandEntry(
-                "synth",
-                "synth",
-                "Synthesise with Yosys and report the area of each unit, or place and route on an "
-                "FPGA.",
-            ),
-            "fit": CommandEntry(
-                "fit",
-                "fit",
-                "Report how many engines, trimmed to programs, fit an FPGA and how fast they run.",
-            ),
-            "timing": CommandEntry(
-                "timing",
-                "timing",
-                "Time the mapped engine at several corners.",
-            ),
-            "layout": CommandEntry(
-                "timing",
-                "layout",
-                "Place the mapped engine, and time it with its wires.",
-            ),
-            "power": CommandEntry(
-                "power", "power", "Estimate the power of an engine that runs a kernel."
-            ),
-            "trim": CommandEntry(
-                "trim",
-                "trim",
-                "Rebuild the engine with only what programs need and compare it with the full one.",
-            ),
-            "board": CommandEntry(
-                "board", "app", "Build, simulate and run an engine on an FPGA board."
-            ),
-            "prove": CommandEntry(
-                "prove",
-                "prove_command",
-                "Prove that engines trimmed to programs behave as the full one does.",
-            ),
+            "presets": "List the presets with engines, ports, memory, area and the FPGAs they fit.",
+            "diagram": "Draw the units of a module and the bits that pass between them.",
+            "synth": "Synthesise with Yosys and report the area of each unit, or place and route "
+            "on an FPGA.",
+            "fit": "Report how many engines, trimmed to programs, fit an FPGA and how fast they "
+            "run.",
+            "timing": "Time the mapped engine at several corners.",
+            "layout": "Place the mapped engine, and time it with its wires.",
+            "power": "Estimate the power of an engine that runs a kernel.",
+            "trim": "Rebuild the engine with only what programs need and compare it with the full "
+            "one.",
+            "board": "Build, simulate and run an engine on an FPGA board.",
+            "prove": "Prove that engines trimmed to programs behave as the full one does.",
         },
         "Applications": {
-            "mrf": CommandEntry(
-                "mrf", "app", "Solve your Markov random fields by belief propagation."
-            ),
-            "nn": CommandEntry("nn", "app", "Check, compile, run and evaluate ONNX models."),
+            "mrf": "Solve your Markov random fields by belief propagation.",
+            "nn": "Check, compile, run and evaluate ONNX models.",
         },
         "Measurement": {
-            "report": CommandEntry(
-                "report",
-                "report",
-                "Write an interactive page about the result of any command, or about an engine.",
-            ),
-            "bench": CommandEntry(
-                "bench.harness.command",
-                "app",
-                "Run experiments and compare their figures with those in bench/results.",
-            ),
+            "report": "Write an interactive page about the result of any command, or about an "
+            "engine.",
+            "bench": "Run experiments and compare their figures with those in bench/results.",
         },
+    }
+    modules: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("asm", "disasm", "run"), "vip.cli.commands.assembly"),
+        "diagram": "vip.cli.commands.generate",
+        "layout": "vip.cli.commands.timing",
+        "bench": "bench.harness.command",
     }
 
 

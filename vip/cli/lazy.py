@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, get_args
 
 import typer
 from rich.markup import escape
@@ -12,21 +12,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from .errors import UserError, no_command, words
 from .groups import grouped
-
-
-class CommandEntry(NamedTuple):
-    """Location of a command, and its line in the help of its group.
-
-    Attributes:
-        module: of :mod:`vip.cli.commands`, or the full name of another.
-        name: of the function or the Typer group in it.
-        summary: the first line of its help; a test compares it with the command's.
-    """
-
-    module: str
-    name: str
-    summary: str
-
 
 #: What the help calls a value whose option has no metavar.
 _METAVARS = {int: "N", float: "X", Path: "FILE"}
@@ -82,24 +67,24 @@ class CommandGroup(TyperGroup):
 class LazyGroup(CommandGroup):
     """A group that knows its commands' names and summaries, and imports only the one called.
 
-    A subclass sets ``panels`` (commands by heading of the help) or, without headings, ``entries``.
+    A subclass sets ``panels``: heading in the help -> command -> the first line of its help, which
+    a test compares with the command's. A command is the function of its name, or the group ``app``,
+    in the module of its name among :mod:`vip.cli.commands`, unless ``modules`` names another.
     """
 
-    entries: ClassVar[dict[str, CommandEntry]]
-    panels: ClassVar[dict[str | None, dict[str, CommandEntry]]] = {}
+    panels: ClassVar[dict[str | None, dict[str, str]]]
+    modules: ClassVar[dict[str, str]] = {}
+    entries: ClassVar[dict[str, str]]
 
     def __init_subclass__(cls) -> None:
-        if cls.panels:
-            cls.entries = {
-                name: one for below in cls.panels.values() for name, one in below.items()
-            }
+        cls.entries = {name: line for below in cls.panels.values() for name, line in below.items()}
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for panel, entries in (self.panels or {None: self.entries}).items():
-            for name, entry in entries.items():
-                summary = escape(entry.summary)
-                self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
+        for panel, entries in self.panels.items():
+            for name, summary in entries.items():
+                command = TyperCommand(name, help=escape(summary), rich_help_panel=panel)
+                self.add_command(command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
@@ -119,9 +104,8 @@ class LazyGroup(CommandGroup):
     def function(self, name: str) -> Any:
         """The function, or the Typer group, of the command ``name``; groups of options are replaced
         by their options."""
-        entry = self.entries[name]
-        module = entry.module if "." in entry.module else f"vip.cli.commands.{entry.module}"
-        function = getattr(import_module(module), entry.name)
+        module = import_module(self.modules.get(name, f"vip.cli.commands.{name}"))
+        function = getattr(module, name, None) or module.app
         if not isinstance(function, typer.Typer):
             return grouped(function)
         for command in function.registered_commands:

@@ -72,11 +72,6 @@ _ESTIMATE = (
 _BEYOND = "outside the range of the calibration data"
 
 
-@app.callback()
-def _nn() -> None:
-    """Check, compile, run and evaluate ONNX models."""
-
-
 @app.command()
 def check(
     model: ModelArgument,

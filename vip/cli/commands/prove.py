@@ -15,7 +15,7 @@ from .option_groups.design import DesignOption
 from .options import JsonOption, reading
 
 
-def prove_command(
+def prove(
     design: DesignOption,
     what: Annotated[
         list[str] | None,
