@@ -4,17 +4,16 @@ import json
 import math
 import random
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hdl.config import ConfigurationError
 from soc.generate.designs import Configuration
 from soc.generate.presets import configuration_json, configuration_of, design
-from support.extras import need
 from support.files import read_bytes
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, default_targets, find_target
@@ -24,8 +23,9 @@ from .tasks import engine_or_vault
 
 #: The target by default, the first whose memories all configurations can have, and its objective.
 _USUAL = {"xc7": "luts", "generic": "logic_ge"}
-#: How configurations are chosen.
-METHODS = ("grid", "random", "tpe", "nsga2")
+#: How configurations are chosen, the last by learning from the results of earlier ones.
+LEARNING = ("tpe", "nsga2")
+METHODS = ("grid", "random", *LEARNING)
 _SPECIFICATION_BYTES = 1 << 20
 #: Combinations of values to try when looking for one that a configuration allows.
 _TRIED = 2000
@@ -253,82 +253,53 @@ def _with(specification: Specification, path: str, value: Any) -> Configuration:
     raise SweepError(f"vary.{path}: no configuration allows {value!r}: {problem}")
 
 
-class Search(Protocol):
-    """Batches of choices; :meth:`learn` follows each."""
-
-    def __iter__(self) -> Iterator[list[Choice]]: ...
-
-    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
-        """Take the objectives of the last batch, in its order; None: the configuration failed."""
+#: Measures configurations; the objectives of each, in their order; None: it failed.
+Measure = Callable[[Sequence[Choice]], Sequence[Sequence[float] | None]]
 
 
-class _Listed:
-    """Choices that are known in advance, as one batch."""
-
-    def __init__(self, choices: list[Choice]) -> None:
-        self._choices = choices
-
-    def __iter__(self) -> Iterator[list[Choice]]:
-        yield self._choices
-
-    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
-        """Do nothing: the choices are fixed."""
-
-
-class _Sampled:
-    """Choices of one of Optuna's samplers, which learn from the objectives."""
-
-    def __init__(self, specification: Specification) -> None:
-        need("optuna", "searches other than grid and random")
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._spec = specification
-        samplers = {"tpe": optuna.samplers.TPESampler, "nsga2": optuna.samplers.NSGAIISampler}
-        self._study = optuna.create_study(
-            directions=["minimize"] * len(specification.objectives),
-            sampler=samplers[specification.method](seed=specification.seed),
-        )
-        self._failed = optuna.trial.TrialState.FAIL
-        self._trials: list[optuna.trial.Trial] = []
-
-    def __iter__(self) -> Iterator[list[Choice]]:
-        left = self._spec.configurations
-        while left > 0:
-            self._trials = [self._study.ask() for _ in range(min(left, self._spec.batch))]
-            left -= len(self._trials)
-            yield [self._choice(trial) for trial in self._trials]
-
-    def _choice(self, trial: Any) -> Choice:
-        # By index, as values may be lists, which Optuna does not take. Indices of numbers have an
-        # order.
-        return {
-            path: values[
-                trial.suggest_int(path, 0, len(values) - 1)
-                if all(type(value) in (int, float) for value in values)
-                else trial.suggest_categorical(path, range(len(values)))
-            ]
-            for path, values in self._spec.vary.items()
-        }
-
-    def learn(self, objectives: Sequence[Sequence[float] | None]) -> None:
-        for trial, values in zip(self._trials, objectives, strict=True):
-            if values is None:
-                self._study.tell(trial, state=self._failed)
-            else:
-                self._study.tell(trial, list(values))
-
-
-def search(specification: Specification) -> Search:
-    """The search of a specification.
-
-    Raises:
-        MissingExtraError: Optuna is needed but not installed.
-    """
-    if specification.method in ("tpe", "nsga2"):
-        return _Sampled(specification)
+def explore(specification: Specification, measure: Measure) -> None:
+    """Measure the configurations that a specification asks for: all at once or, where its method
+    learns from their objectives, batch by batch."""
+    if specification.method in LEARNING:
+        _sample(specification, measure)
+        return
     choices = specification.choices()
     if specification.method == "random":
         count = min(specification.configurations, len(choices))
         choices = random.Random(specification.seed).sample(choices, count)
-    return _Listed(choices)
+    measure(choices)
+
+
+def _sample(specification: Specification, measure: Measure) -> None:
+    """Measure what one of Optuna's samplers chooses, which learns from the objectives."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    samplers = {"tpe": optuna.samplers.TPESampler, "nsga2": optuna.samplers.NSGAIISampler}
+    study = optuna.create_study(
+        directions=["minimize"] * len(specification.objectives),
+        sampler=samplers[specification.method](seed=specification.seed),
+    )
+    left = specification.configurations
+    while left > 0:
+        trials = [study.ask() for _ in range(min(left, specification.batch))]
+        left -= len(trials)
+        objectives = measure([_choice(specification, trial) for trial in trials])
+        for trial, values in zip(trials, objectives, strict=True):
+            if values is None:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, list(values))
+
+
+def _choice(specification: Specification, trial: Any) -> Choice:
+    # By index, as values may be lists, which Optuna does not take. Indices of numbers have an
+    # order.
+    return {
+        path: values[
+            trial.suggest_int(path, 0, len(values) - 1)
+            if all(type(value) in (int, float) for value in values)
+            else trial.suggest_categorical(path, range(len(values)))
+        ]
+        for path, values in specification.vary.items()
+    }

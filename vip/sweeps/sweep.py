@@ -23,7 +23,14 @@ from vip.executor.work import Task
 from vip.progress import Progress, silent
 
 from .kernels import SweepError
-from .specification import Choice, Specification, configuration, read_specification, search
+from .specification import (
+    LEARNING,
+    Choice,
+    Specification,
+    configuration,
+    explore,
+    read_specification,
+)
 from .table import Row, Summary, pareto, summaries, winner, write_page, write_parquet
 from .tasks import WORK, code_version, task_key
 
@@ -100,7 +107,6 @@ def sweep(
         specification = read_specification(Path(specification))
     _check_objectives(specification)
     _need_tools(specification, local=scheduler is None)
-    searched = search(specification)
     rows: list[Row] = []
     counts = Counter(measured=0, kept=0)
     if specification.method == "grid":
@@ -109,11 +115,14 @@ def sweep(
         counts["all"] = specification.size * tasks
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
         results = partial(_results, executor, code_version(), counts, progress)
-        for batch in searched:
+
+        def measure(batch: Sequence[Choice]) -> list[tuple[float, ...] | None]:
             new = list(_rows(specification, batch, len(rows), results, counts))
-            rows += new
+            rows.extend(new)
             learned = summaries(new, tuple(specification.vary))
-            searched.learn([_objectives(one, specification) for one in learned])
+            return [_objectives(one, specification) for one in learned]
+
+        explore(specification, measure)
     summarised = summaries(rows, tuple(specification.vary))
     best = winner(summarised, specification.objectives)
     if best is None:
@@ -155,6 +164,8 @@ def _need_tools(spec: Specification, *, local: bool) -> None:
     with together():
         for package in ("pyarrow", "plotly"):
             need(package, "sweeps")
+        if spec.method in LEARNING:
+            need("optuna", "searches other than grid and random")
         if not local:
             return
         if spec.rtl or spec.power:

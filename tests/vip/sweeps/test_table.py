@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vip.sweeps.specification import Specification, search
+from vip.sweeps.specification import Choice, Specification, explore
 from vip.sweeps.table import Summary, pareto, summaries, winner, write_parquet
 
 NAMES = ("time_us", "luts")
@@ -84,18 +84,16 @@ def test_searches_choose_alike_and_learn(method: str) -> None:
     """The least cycles are at x = 3, y = [2]; what is chosen follows from seed and results."""
 
     def chosen() -> list[tuple[int, list[int]]]:
-        searched = search(specification(method, 32))
         found = []
-        for batch in searched:
-            found += [(choice["x"], choice["y"]) for choice in batch]
-            searched.learn(
-                [
-                    None
-                    if choice["x"] == 11
-                    else (1 + abs(choice["x"] - 3) + (choice["y"] != [2]),)
-                    for choice in batch
-                ]
-            )
+
+        def measure(batch: Sequence[Choice]) -> list[tuple[float] | None]:
+            found.extend((choice["x"], choice["y"]) for choice in batch)
+            return [
+                None if choice["x"] == 11 else (1 + abs(choice["x"] - 3) + (choice["y"] != [2]),)
+                for choice in batch
+            ]
+
+        explore(specification(method, 32), measure)
         return found
 
     first = chosen()
