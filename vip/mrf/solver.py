@@ -29,36 +29,29 @@ _CYCLES = "machine (cycles)"
 _SIMULATOR = "instruction set simulator (instructions)"
 
 
-class Cancel(threading.Event):
-    """Set when the result is no longer needed."""
-
-
-class _CancelledError(VipError):
+class _UnneededError(VipError):
     """The work ended early, as its result is no longer needed."""
 
 
-def cancellable(progress: Progress, cancel: Cancel) -> Progress:
-    """``progress`` for work that ends at its next report once ``cancel`` is set."""
+@contextmanager
+def beside(
+    work: Callable[[Progress], ResultT], progress: Progress
+) -> Iterator[Callable[[], ResultT]]:
+    """Run ``work`` in another thread. The context's value returns the result, or raises the
+    exception, when called; after the context, the work ends at its next report of ``progress``."""
+    unneeded = threading.Event()
 
     def show(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
-        if cancel.is_set():
-            raise _CancelledError
+        if unneeded.is_set():
+            raise _UnneededError
         progress(stage, done, total, part)
 
-    return show
-
-
-@contextmanager
-def run_in_background(work: Callable[[Cancel], ResultT]) -> Iterator[Callable[[], ResultT]]:
-    """Run ``work`` in another thread. The context's value returns the result, or raises the
-    exception, when called; leaving the context asks the work to stop."""
-    cancel = Cancel()
     with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(work, cancel)
+        future = pool.submit(work, show)
         try:
             yield future.result
         finally:
-            cancel.set()
+            unneeded.set()
 
 
 #: Energy of the labels, and the bound below all energies; None: the method has none.
@@ -133,9 +126,7 @@ class Solver(ABC):
             jobs = {level: self.job(level, None) for level in (0, *range(2, len(self.levels)))}
             job = jobs[0]
             # The golden model runs on another processor, beside the machine.
-            with run_in_background(
-                lambda cancel: self._golden(cancellable(progress, cancel))
-            ) as golden:
+            with beside(self._golden, progress) as golden:
                 runs, cycles = self._run_levels(jobs, on, progress)
                 expected, states, saturated = golden()
             pairs = zip(runs, expected, strict=True)
