@@ -175,12 +175,10 @@ def assemble(
         raise ProgramError(f"{source!r} is not assembly; to read a file: Path({source!r})")
     if isinstance(source, Path):
         program = assemble_file(source, constants=constants, max_words=max_words)
-    else:
+    elif isinstance(source, str):
         program = assemble_text(source, constants=constants, max_words=max_words)
-    if not isinstance(program, Program):
-        raise ProgramError(
-            f"a program is a Program or a file, not of type {type(program).__name__}"
-        )
+    else:
+        raise ProgramError(f"assembly is text or a Path, not of type {type(source).__name__}")
     if not program.words:
         where = source if isinstance(source, Path) else "<assembly>"
         raise ProgramError(f"{where}: there is no instruction in it")

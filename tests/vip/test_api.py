@@ -196,6 +196,8 @@ def test_programs_and_memories_have_any_usual_form(
             vip.run("count.s", memory=array)
     with pytest.raises(VipError, match=r"a\.npy: a memory image is bytes alone"):
         vip.run("count.s", memory="a.npy")
+    with pytest.raises(VipError, match="text or a Path, not of type list"):
+        vip.assemble([1, 2])  # type: ignore[arg-type]
     with pytest.raises(VipError, match="a Program or a file, not of type list"):
         vip.run([1, 2])  # type: ignore[arg-type]
     with pytest.raises(VipError, match="a photograph is a file, not of type ndarray"):
