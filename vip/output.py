@@ -102,7 +102,9 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return process.stdout.strip()
 
 
-def write_json(path: Path | None, payload: dict[str, object], picture: Path | None = None) -> None:
+def write_json(
+    path: Path | None, payload: Mapping[str, object], picture: Path | None = None
+) -> None:
     """Write ``payload`` and its provenance; nothing if ``path`` is None.
 
     Parameters:

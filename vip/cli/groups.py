@@ -1,22 +1,53 @@
-"""Groups of options: each group becomes one parameter of the command, when it is loaded."""
+"""What all commands have in common: groups of options, each of which becomes one parameter when the
+command is loaded, and an answer, which ``--json`` writes."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import typer
+
+from vip.output import write_json
+
+from .commands.options import JsonOption
+from .errors import UserError
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` for Typer, each group replaced by its options. A group is a parameter that is
-    annotated with the function that makes its value from options or other groups. The names of all
-    options must differ."""
+class Answer(NamedTuple):
+    """The end of a command that has printed its results.
+
+    Attributes:
+        data: the results, for ``--json``.
+        code: exit code.
+        failure: one line of the error with which the command ends; "": none.
+        picture: that was drawn, for the page on the result.
+    """
+
+    data: Mapping[str, object]
+    code: int = 0
+    failure: str = ""
+    picture: Path | None = None
+
+
+def grouped(command: Callable[..., Answer]) -> Callable[..., None]:
+    """``command`` for Typer, with ``--json``, and each group replaced by its options. A group is a
+    parameter that is annotated with the function that makes its value from options or other groups.
+    The names of all options must differ."""
 
     @wraps(command)
-    def run(**values: Any) -> None:
-        _filled(command, values)
+    def run(json: Path | None, **values: Any) -> None:
+        data, code, failure, picture = _filled(command, values)
+        write_json(json, data, picture)
+        if failure:
+            raise UserError(failure)
+        if code:
+            raise typer.Exit(code)
 
     options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in _options(command)]
+    options.append(Parameter("json", Parameter.KEYWORD_ONLY, default=None, annotation=JsonOption))
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in options}
     return run

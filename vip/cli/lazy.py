@@ -102,14 +102,15 @@ class LazyGroup(CommandGroup):
         return _verbatim(group)
 
     def function(self, name: str) -> Any:
-        """The function, or the Typer group, of the command ``name``; groups of options are replaced
-        by their options."""
+        """The function, or the Typer group, of the command ``name``, as for :func:`grouped`."""
         module = import_module(self.modules.get(name, f"vip.cli.commands.{name}"))
         function = getattr(module, name, None) or module.app
         if not isinstance(function, typer.Typer):
             return grouped(function)
         for command in function.registered_commands:
-            command.callback = command.callback and grouped(command.callback)
+            # A group may be loaded twice.
+            if command.callback is not None and not hasattr(command.callback, "__wrapped__"):
+                command.callback = grouped(command.callback)
         return function
 
 

@@ -16,6 +16,7 @@ from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
+from vip.cli.groups import Answer
 from vip.cli.tables.machine import (
     show_dump,
     show_hazards,
@@ -23,7 +24,6 @@ from vip.cli.tables.machine import (
     show_saturated,
     show_unset_length,
 )
-from vip.output import write_json
 from vip.programs import ENDINGS, LIMIT
 
 from .option_groups.design import (
@@ -35,7 +35,6 @@ from .option_groups.design import (
     naming_dump,
 )
 from .options import (
-    JsonOption,
     ParametersOption,
     file_arguments,
     file_option,
@@ -106,8 +105,7 @@ def asm(
     max_words: Annotated[
         int, typer.Option(help="Reject longer programs.", min=1, max=8192, metavar="WORDS")
     ] = PeConfig().instruction_words,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Assemble a program.
 
     Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
@@ -124,8 +122,8 @@ def asm(
     _write(program, target, form)
     if listing_file is not None:
         write_atomically(listing_file, listing(program).encode())
-    write_json(json, {"words": len(program.words), "program": str(target)})
     console.print(f"{target}: {counted(len(program.words), 'word')}")
+    return Answer({"words": len(program.words), "program": str(target)})
 
 
 def _write(program: Program, target: Path, form: ProgramFormat) -> None:
@@ -143,8 +141,7 @@ def disasm(
         Path | None,
         output_option("Assembly file (default: standard output).", writing()),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Disassemble a program into source that assembles to the same words.
 
     Example: vip disasm kernel.vip -o kernel.s
@@ -153,11 +150,11 @@ def disasm(
         raise UserError(f"{program}: is assembly already; vip asm {program} assembles it")
     loaded = Program.load(program)
     text = disassemble(loaded)
-    write_json(json, {"words": len(loaded.words), "assembly": text})
     if output is not None:
         write_atomically(output, text.encode())
     else:
         console.out(text, end="", highlight=False)
+    return Answer({"words": len(loaded.words), "assembly": text})
 
 
 def run(
@@ -180,8 +177,7 @@ def run(
             help="Use the C++ simulator: about a hundred times faster, compiled on first use.",
         ),
     ] = False,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run a program on the instruction set simulator and check its timing rules.
 
     A program that breaks a timing rule (see the ISA manual) still gives the expected results in
@@ -203,7 +199,6 @@ def run(
             compiled=compiled,
             progress=progress,
         )
-    write_json(json, result.to_json())
     if profile is not None and result.profile is not None:
         result.profile.save(profile)
     outcome = result.outcome
@@ -214,10 +209,8 @@ def run(
     _show(program.name, result)
     if written is not None:
         show_dump(result.program, written)
-    if outcome.state != "halted":
-        raise typer.Exit(USER_ERROR)
-    if result.hazards:
-        raise typer.Exit(1)
+    code = USER_ERROR if outcome.state != "halted" else 1 if result.hazards else 0
+    return Answer(result.to_json(), code)
 
 
 def _show(name: str, result: "vip.ProgramRun") -> None:

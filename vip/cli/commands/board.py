@@ -13,12 +13,12 @@ from support.files import write_atomically
 from vip.board.design import CLOCK_MHZ, BoardDesign, board_design, build_board
 from vip.board.run import BoardRun, load_board, run_board, simulate_board
 from vip.cli.console import console, shown, table
+from vip.cli.groups import Answer
 from vip.cli.lazy import CommandGroup
-from vip.output import write_json
 from vip.trimming.models import find_work, is_model, is_onnx, work_files
 
 from .option_groups.models import ModelOption, refuse
-from .options import JsonOption, PlacementsOption, output_option, reading, writing
+from .options import PlacementsOption, output_option, reading, writing
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -51,7 +51,7 @@ WorkArgument = Annotated[
 
 
 @app.command("list")
-def list_boards(json: JsonOption = None) -> None:
+def list_boards() -> Answer:
     """List the boards, with their devices and pins.
 
     Example: vip board list
@@ -65,13 +65,8 @@ def list_boards(json: JsonOption = None) -> None:
         rows.add_row(board.name, device, memory, f"{board.clock_mhz:g}", *board.pins.values())
     console.print(rows)
     console.print("KiB: of block RAM; MHz: of the oscillator, at pin clk", style="dim")
-    write_json(
-        json,
-        {
-            "boards": {name: dict(vars(board)) for name, board in BOARDS.items()},
-            "devices": [*FAMILIES],
-        },
-    )
+    boards = {name: dict(vars(board)) for name, board in BOARDS.items()}
+    return Answer({"boards": boards, "devices": [*FAMILIES]})
 
 
 def _design(
@@ -145,8 +140,7 @@ def build(
         ),
     ] = None,
     placements: PlacementsOption = 1,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Make a board's bit file with an engine that is trimmed to its work.
 
     The engine, its memory on the chip and the serial line are mapped with Yosys, placed with
@@ -162,13 +156,13 @@ def build(
     with shown() as progress:
         built = build_board(design, seeds=placements, progress=progress)
     write_atomically(file, built.content)
-    write_json(json, built.to_json())
     used = ", ".join(f"{number:,g} {name}" for name, number in built.used.items())
     console.print(f"{file}: {len(built.content):,} bytes; {used}")
     console.print(
         f"{built.seeds[built.seed]:.1f} MHz (seed {built.seed} of {placements}) where the clock is "
         f"{design.mhz:g}: a margin of {built.margin:.0%}"
     )
+    return Answer(built.to_json())
 
 
 @app.command()
@@ -178,8 +172,7 @@ def sim(
         bool,
         typer.Option("--netlist", help="Simulate the cells of the bit file, which takes minutes."),
     ] = False,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run work on a board's Verilog at its pins, and compare with the golden model.
 
     The serial line is a pseudo-terminal, and the program that talks to it is that of vip board run.
@@ -189,7 +182,7 @@ def sim(
     """
     with shown() as progress:
         result = simulate_board(design, netlist=netlist, progress=progress)
-    _show(result, json)
+    return _answer(result)
 
 
 @app.command("run")
@@ -198,8 +191,7 @@ def run_on_board(
     port: Annotated[
         str, typer.Option(help="Serial port of the board, such as /dev/ttyUSB0.", metavar="TTY")
     ],
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run work on a board and compare with the golden model.
 
     The board is loaded with the bit file of the same design; another one is refused by name.
@@ -208,7 +200,7 @@ def run_on_board(
     """
     with shown() as progress:
         result = run_board(design, port, progress=progress)
-    _show(result, json)
+    return _answer(result)
 
 
 @app.command("test")
@@ -220,8 +212,7 @@ def check_board(
             help="Serial port of the board (default: simulate it at its pins).", metavar="TTY"
         ),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Test a board: its memory, an application, and the counters of the engine.
 
     All words of the memory are written and read twice each, then the application runs, as in vip
@@ -235,7 +226,7 @@ def check_board(
             result = simulate_board(design, test=True, progress=progress)
         else:
             result = run_board(design, port, test=True, progress=progress)
-    _show(result, json, tested=True)
+    return _answer(result, tested=True)
 
 
 @app.command("load")
@@ -245,8 +236,7 @@ def load(
         Path,
         typer.Argument(help="Bit file, of vip board build.", metavar="FILE", callback=reading()),
     ],
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Load a bit file into a board over USB, with openFPGALoader.
 
     The board forgets it without power.
@@ -254,12 +244,11 @@ def load(
     Example: vip board load ulx3s-85f ulx3s-85f-bp.bit
     """
     load_board(board, file)
-    write_json(json, {"board": board, "file": str(file)})
     console.print(f"{file}: loaded into {board}")
+    return Answer({"board": board, "file": str(file)})
 
 
-def _show(result: BoardRun, json: Path | None, *, tested: bool = False) -> None:
-    write_json(json, result.to_json())
+def _answer(result: BoardRun, *, tested: bool = False) -> Answer:
     design = result.design
     cycles = "" if result.cycles is None else f", {result.cycles:,} cycles"
     console.print(
@@ -271,5 +260,4 @@ def _show(result: BoardRun, json: Path | None, *, tested: bool = False) -> None:
     if result.counters:
         console.print(f"{result.counters['cycles']:,} cycles counted by the engine's last launch")
     console.print(f"{result.seconds:.1f} s{cycles}, {result.resent} requests sent again")
-    if not result.match:
-        raise SystemExit(USER_ERROR)
+    return Answer(result.to_json(), code=0 if result.match else USER_ERROR)

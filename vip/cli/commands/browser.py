@@ -9,9 +9,9 @@ import vip
 from vip.browser.build import PAGE_FILES
 from vip.browser.runtime import FILES, RELEASE
 from vip.cli.console import console
-from vip.output import write_json
+from vip.cli.groups import Answer
 
-from .options import JsonOption, filling, output_option, reading
+from .options import filling, output_option, reading
 
 
 def _files(folder: Path | None) -> list[Path]:
@@ -31,8 +31,7 @@ def browser(
             callback=reading(_files),
         ),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Write a static page that runs the assembler, simulator, manual and examples in a browser.
 
     The examples are belief propagation on 32 x 24 pixels and trimming. Any web server can serve the
@@ -41,8 +40,8 @@ def browser(
     Example: vip browser -o build/browser && python -m http.server -d build/browser
     """
     page = vip.browser_page(output, pyodide=pyodide)
-    write_json(json, page.to_json())
     console.print(
         f"{page.path}: {page.files} files, {page.bytes:,} bytes; to open it, run "
         f"python -m http.server -d {output}"
     )
+    return Answer(page.to_json())

@@ -20,10 +20,10 @@ from support.extras import together
 from support.picture import check_picture
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
+from vip.cli.groups import Answer
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.cosimulation.runs import need_machine
-from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import (
@@ -37,7 +37,6 @@ from .option_groups.design import (
 from .option_groups.machine import BehaviourOption, OnOption, TargetOption
 from .options import (
     CyclesOption,
-    JsonOption,
     ParametersOption,
     PresetOption,
     drawing,
@@ -163,8 +162,7 @@ def bp(
     ] = None,
     trace: TraceOption = None,
     pipeline: PipelineOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
     On a vault, the engines divide the grid and the DRAM has its real timing. On a chip, all engines
@@ -209,10 +207,8 @@ def bp(
         run.plot(traffic)
     if picture is not None:
         run.draw(picture)
-    write_json(json, run.to_json(), picture=picture or traffic)
     show_bp(run)
-    if not run.match:
-        raise typer.Exit(1)
+    return Answer(run.to_json(), code=0 if run.match else 1, picture=picture or traffic)
 
 
 @app.command("program")
@@ -256,8 +252,7 @@ def run_program(
     ] = COMMITS,
     trace: TraceOption = None,
     pipeline: PipelineOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run a program and report how it ended, its counters and its registers.
 
     On one engine, the final state, registers, scratchpad and memory are compared with the
@@ -295,14 +290,10 @@ def run_program(
             commits=commits,
             progress=progress,
         )
-    write_json(json, run.to_json())
     compared = run.comparison
     differs = compared is not None and not compared.match
     if compared is not None and differs:
         subject = "" if run.unknown else "the engine differs from the simulator: "
         warn(f"{program}: {subject}{compared.differences[0]}")
     show_program(program.name, run)
-    if differs:
-        raise typer.Exit(1)
-    if run.result.faults:
-        raise typer.Exit(USER_ERROR)
+    return Answer(run.to_json(), code=1 if differs else USER_ERROR if run.result.faults else 0)

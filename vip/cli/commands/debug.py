@@ -11,6 +11,7 @@ from rich.table import Column, Table
 import vip
 from support.errors import counted
 from vip.cli.console import console, warn
+from vip.cli.groups import Answer
 from vip.cli.tables.machine import show_unset_length
 from vip.debugging.commands import COMMANDS, DebugSession, Reply, reply_json
 from vip.debugging.views import (
@@ -22,7 +23,6 @@ from vip.debugging.views import (
     Point,
     Stop,
 )
-from vip.output import write_json
 from vip.programs import LIMIT
 
 from .option_groups.design import (
@@ -30,7 +30,7 @@ from .option_groups.design import (
     MemoryOption,
     ProgramArgument,
 )
-from .options import JsonOption, ParametersOption, file_option, reading
+from .options import ParametersOption, file_option, reading
 
 
 class _Prompt(cmd.Cmd):
@@ -98,8 +98,7 @@ def debug(
         Path | None,
         file_option("Read commands from a file, one per line; # starts a comment.", reading()),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Step through a program on the instruction set simulator, forwards and backwards.
 
     Set breakpoints on labels and addresses, and watchpoints on the scratchpad, memory and
@@ -129,9 +128,7 @@ def debug(
             _Prompt(session, note).cmdloop()
         else:
             failed = not _run_script(session, script, note)
-    write_json(json, {"replies": replies, "failed": failed})
-    if failed:
-        raise typer.Exit(1)
+    return Answer({"replies": replies, "failed": failed}, code=1 if failed else 0)
 
 
 def _run_script(session: DebugSession, script: Path, note: Callable[[str, object], None]) -> bool:

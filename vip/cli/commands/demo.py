@@ -16,12 +16,13 @@ from support.extras import need, together
 from support.files import write_atomically
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
+from vip.cli.groups import Answer
 from vip.cli.tables.area import show_area
 from vip.cli.tables.cosim import show_bp
 from vip.cli.tables.trim import show_trim
 from vip.output import write_json
 
-from .options import JsonOption, filling, output_option
+from .options import filling, output_option
 
 #: What is written into the folder: files, and directories of Verilog.
 _PICTURE = "motorcycle.png"
@@ -44,8 +45,7 @@ def demo(
         Path,
         output_option("Folder for the results.", filling(_FILES, check=_check_designs), "DIR"),
     ] = Path("build/demo"),
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Compute depth from stereo on one engine, with picture, Verilog, area and trimming.
 
     Example: vip demo -o build/demo
@@ -73,15 +73,16 @@ def demo(
     show_trim(cut, "this program")
     write_json(output / "area.json", area.to_json())
     write_json(output / "trim.json", cut.to_json())
-    write_json(json, {"bp": bp.to_json(), "area": area.to_json(), "trim": cut.to_json()})
+    data = {"bp": bp.to_json(), "area": area.to_json(), "trim": cut.to_json()}
     if cut.failure:
-        raise UserError(cut.failure)
+        return Answer(data, failure=cut.failure)
     console.rule("4  Verilog of the engine, full and trimmed to this program")
     for name, chosen in zip(_DESIGNS, (cut.cut.full, cut.cut.trimmed), strict=True):
         written = vip.generate(chosen, output / name)
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
     console.rule(f"done in {time.perf_counter() - started:.0f} s")
     console.print(f"Look at {output / _PICTURE}; everything is in {output}.")
+    return Answer(data)
 
 
 def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.MemoryBehaviour]:

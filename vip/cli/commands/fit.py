@@ -7,12 +7,11 @@ import typer
 from synth.physical.devices import DEVICES, FILL, find_device
 from vip.cli.console import console, shown, table
 from vip.cli.errors import UserError
-from vip.output import write_json
+from vip.cli.groups import Answer
 from vip.trimming.devices import DeviceFit, fit_devices
 from vip.trimming.models import work_files
 
 from .options import (
-    JsonOption,
     PlacementsOption,
     PresetOption,
     ToolsOption,
@@ -56,8 +55,7 @@ def fit(
     ] = True,
     placements: PlacementsOption = 1,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Report how many engines, trimmed to programs, fit an FPGA and how fast they run.
 
     The engine is the one that vip trim builds (vip trim also writes its Verilog). Its cells are
@@ -94,7 +92,7 @@ def fit(
         )
     _show(", ".join(programs), fits)
     report = {one.device.name: one.to_json() for one in fits}
-    write_json(json, {"devices": report, "trimmed": trimmed.to_json()})
+    return Answer({"devices": report, "trimmed": trimmed.to_json()})
 
 
 def _show(work: str, fits: tuple[DeviceFit, ...]) -> None:

@@ -9,10 +9,10 @@ import vip
 from hdl.config import SramKind
 from soc.generate.generate import ExportTool
 from vip.cli.console import console, shown
-from vip.output import write_json
+from vip.cli.groups import Answer
 
 from .option_groups.design import DesignOption
-from .options import JsonOption, OutputDirectory, drawing, output_option
+from .options import OutputDirectory, drawing, output_option
 
 
 def generate(
@@ -26,8 +26,7 @@ def generate(
         ExportTool | None,
         typer.Option("--for", help="Write files for this tool, too.", show_default=False),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Write Verilog, one file per module, with its configuration and lint waivers.
 
     With --for fusesoc a core file; with litex a module, with vivado a wrapper, a script and
@@ -39,11 +38,11 @@ def generate(
     with shown() as progress:
         progress("generate", part=str(design))
         generated = vip.generate(design, output, memories=memories, tool=tool)
-    write_json(json, generated.to_json())
     console.print(
         f"{generated.directory}: {len(generated.modules)} modules, {generated.lines:,} lines of "
         f"Verilog, top module {generated.top}"
     )
+    return Answer(generated.to_json())
 
 
 def diagram(
@@ -59,8 +58,7 @@ def diagram(
     least_bits: Annotated[
         int, typer.Option(help="Omit links with fewer bits.", min=1, max=10_000)
     ] = 8,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Draw the units of a module and the bits that pass between them.
 
     The drawing is derived from the module's Verilog.
@@ -69,8 +67,8 @@ def diagram(
     """
     with shown() as progress:
         drawn = vip.diagram(design, output, module=module, least_bits=least_bits, progress=progress)
-    write_json(json, drawn.to_json())
     units = sum(drawn.numbers.get(name, 1) for name, module in drawn.blocks.items() if module)
     console.print(
         f"{output}: {drawn.module}, {units} units, {len(drawn.drawn)} of {len(drawn.links)} links"
     )
+    return Answer(drawn.to_json())

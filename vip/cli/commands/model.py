@@ -9,10 +9,8 @@ import typer
 import vip
 from sim_tb.workloads.certificate import KINDS, Certified
 from vip.cli.console import console, shown, table
+from vip.cli.groups import Answer
 from vip.cli.lazy import CommandGroup
-from vip.output import write_json
-
-from .options import JsonOption
 
 app = typer.Typer(
     cls=CommandGroup, help="Compare the timing model with the Verilog.", no_args_is_help=True
@@ -50,8 +48,7 @@ def certify(
             help=f"Only this part: {', '.join(KINDS)}; may be repeated (default: all).",
         ),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run programs on the timing model and on the Verilog, and compare cycles and counters.
 
     The runs are: traffic on all variants of a vault's memory, the application suite on one engine,
@@ -70,6 +67,4 @@ def certify(
         f"{len(report.rows)} runs are equal in every counter; difference of cycles: "
         f"median {median:.2f} %, largest {worst:.2f} %"
     )
-    write_json(json, report.to_json())
-    if not report.holds:
-        raise typer.Exit(1)
+    return Answer(report.to_json(), code=0 if report.holds else 1)

@@ -1,5 +1,6 @@
 """``vip mrf``: Markov random fields of the user."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from io import BytesIO
 from itertools import zip_longest
@@ -31,6 +32,7 @@ from support.extras import need, together
 from support.files import write_atomically
 from support.picture import check_picture
 from vip.cli.console import show_values, shown
+from vip.cli.groups import Answer
 from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import MACHINES, show_model_saturated
 from vip.mrf.graph import GraphRun, solve_graph
@@ -41,7 +43,6 @@ from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
 from .options import (
-    JsonOption,
     PresetOption,
     drawing,
     file_option,
@@ -219,8 +220,7 @@ def stereo(
             "Picture for the errors, white where both photographs show the point.", reading()
         ),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Compute the disparities of two photographs, and their errors against the truth.
 
     The photographs may have any size. Costs are integers: data costs are grey levels (ad, bt) or
@@ -246,13 +246,12 @@ def stereo(
     if output is not None:
         result.save(output)
     _write_energies(result, energies)
-    write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
         rows[f"bad 1.0, {name} pixels"] = f"{errors['bad_1']:.2f} %"
         rows[f"bad 2.0, {name} pixels"] = f"{errors['bad_2']:.2f} %"
         rows[f"mean error, {name} pixels"] = f"{errors['mean']:.2f}"
-    _show(result, rows)
+    return _answer(result, output, rows)
 
 
 @app.command()
@@ -266,8 +265,7 @@ def denoise(
     smooth: SmoothOption = "linear:8",
     weight: WeightOption = 2,
     bits: BitsOption = 16,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Remove noise from a grey image.
 
     The data cost is the absolute difference from the label's grey level. With 256 labels, each
@@ -279,7 +277,8 @@ def denoise(
     (photograph,) = read_photographs(noisy)
     costs = denoising_costs(photograph, labels, cut)
     levels = grey_levels(labels)
-    _solve(costs, smooth, weight, bits, solve, energies, output, json, levels=levels)
+    run = _solve(costs, smooth, weight, bits, solve, energies, output, levels=levels)
+    return _answer(run, output)
 
 
 @app.command()
@@ -300,8 +299,7 @@ def segment(
     smooth: SmoothOption = "potts",
     weight: WeightOption = 40,
     bits: BitsOption = 16,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Divide an image into two or more parts, each with seeds.
 
     The data cost is the difference from the mean colour of a part's seeds.
@@ -311,7 +309,8 @@ def segment(
     _check_extras(solve, energies, output, picture, seeds)
     (photograph,) = read_photographs(picture)
     costs = segmentation_costs(photograph, read_seeds(seeds), cut)
-    _solve(costs, smooth, weight, bits, solve, energies, output, json)
+    run = _solve(costs, smooth, weight, bits, solve, energies, output)
+    return _answer(run, output)
 
 
 @app.command()
@@ -334,8 +333,7 @@ def flow(
     smooth: SmoothOption = "linear:3",
     weight: WeightOption = 20,
     bits: BitsOption = 16,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Compute the motion of each pixel from one image to the next (optical flow).
 
     A label is a motion of whole pixels; smoothness costs are of the distance across plus that down.
@@ -346,9 +344,10 @@ def flow(
     motions = displacements(window)
     photographs = read_photographs(first, second)
     costs = flow_costs(*photographs, window=window, cost=cost, truncation=cut)
-    run = _solve(costs, smooth, weight, bits, solve, energies, None, json, window=window)
+    run = _solve(costs, smooth, weight, bits, solve, energies, None, window=window)
     if output is not None:
         write_atomically(output, encoded_flow(motions[run.labels], output.suffix.lower()))
+    return _answer(run, None)
 
 
 @app.command("solve")
@@ -373,8 +372,7 @@ def solve_costs(
         ),
     ] = None,
     bits: BitsOption = 16,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Solve a Markov random field whose data costs are in a file.
 
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
@@ -382,7 +380,8 @@ def solve_costs(
     _check_extras(solve, energies, output)
     data_costs = read_costs(costs)
     weights = None if edges is None else read_edges(edges)
-    _solve(data_costs, smooth, weight, bits, solve, energies, output, json, edges=weights)
+    run = _solve(data_costs, smooth, weight, bits, solve, energies, output, edges=weights)
+    return _answer(run, output)
 
 
 @app.command()
@@ -411,8 +410,7 @@ def graph(
             "Write the labels, or a row of probabilities per variable, as .npy.", writing(".npy")
         ),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Solve a graph of any shape, on one engine. Variables may have any numbers of labels.
 
     Example: vip mrf graph graph.npz --iterations 10 --on model -o labels.npy
@@ -432,7 +430,6 @@ def graph(
     if output is not None:
         np.save(target := BytesIO(), _array(run))
         write_atomically(output, target.getvalue())
-    write_json(json, asdict(run))
     values = {"solved on": MACHINES[on], "energy": f"{run.energy:,}"}
     if run.cycles is not None:
         values["cycles"] = f"{run.cycles:,}"
@@ -440,8 +437,7 @@ def graph(
     if on != "golden":
         values["beliefs and messages"] = f"{run.differing:,} DIFFER" if run.differing else "exact"
     show_values(f"{len(field.costs):,} variables, {len(field.edges):,} edges", values)
-    if run.differing:
-        raise typer.Exit(1)
+    return Answer(asdict(run), code=1 if run.differing else 0)
 
 
 def _array(run: GraphRun) -> NDArray[np.generic]:
@@ -480,7 +476,6 @@ def _solve(
     solve: MrfOptions,
     energies: Path | None,
     output: Path | None,
-    json: Path | None,
     *,
     window: int | None = None,
     edges: EdgeWeights | None = None,
@@ -494,8 +489,6 @@ def _solve(
     if output is not None:
         run.save(output, levels)
     _write_energies(run, energies)
-    write_json(json, run.to_json(), picture=output)
-    _show(run, {})
     return run
 
 
@@ -508,8 +501,9 @@ def _write_energies(run: MrfRun, energies: Path | None) -> None:
         run.plot(energies)
 
 
-def _show(run: MrfRun, rows: dict[str, str]) -> None:
-    """Print a solution, and exit with code 1 if it differs from the golden model's."""
+def _answer(run: MrfRun, output: Path | None, rows: Mapping[str, str] | None = None) -> Answer:
+    """Print a solution, which is in ``output`` if that is a picture, with ``rows`` of its own; the
+    code is 1 if it differs from the golden model's."""
     values = {
         "solved on": MACHINES[run.on],
         "energy before": f"{run.energies[0]:,}",
@@ -517,7 +511,7 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
     }
     if run.bounds:
         values["lower bound"] = f"{run.bounds[-1]:,}"
-    values |= rows
+    values |= rows or {}
     for name, cycles in run.cycles.items():
         values[f"cycles of {name}" if name else "cycles"] = f"{cycles:,}"
     if run.cycles_per_update is not None:
@@ -532,5 +526,4 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
     size = f"{problem.width} x {problem.height} pixels, {problem.labels} labels"
     show_values(f"{size} of {problem.bits} bits", values)
     show_model_saturated(run.saturated)
-    if not run.match:
-        raise typer.Exit(1)
+    return Answer(run.to_json(), code=0 if run.match else 1, picture=output)

@@ -13,15 +13,15 @@ from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
+from vip.cli.groups import Answer
 from vip.cli.lazy import CommandGroup
 from vip.models.folder import check_new, manifest_of
 from vip.models.layers import MOST_OFF, LayerFigures, worth_changing
 from vip.models.run import ModelRun
-from vip.output import write_json
 
 from .option_groups.machine import PlaceOption
 from .option_groups.models import CompilingOption, PartOption
-from .options import JsonOption, PresetOption, filling, output_option, reading, writing
+from .options import PresetOption, filling, output_option, reading, writing
 
 if TYPE_CHECKING:
     from vip.models.compile import CompileReport
@@ -77,8 +77,7 @@ def check(
     model: ModelArgument,
     part: PartOption,
     preset_name: PresetOption = "vault",
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Report which nodes of a model are supported, and predict its cycles and memory.
 
     Nothing is built. Each unsupported node is listed with the reason. If there is one, or if the
@@ -104,9 +103,7 @@ def check(
             f"{report.vault_bytes:,} bytes of {report.room_bytes / 2**20:.0f} MiB per vault"
         )
         console.print(_ESTIMATE, style="dim")
-    write_json(json, report.to_json())
-    if not report.supported:
-        raise typer.Exit(1)
+    return Answer(report.to_json(), code=0 if report.supported else 1)
 
 
 @app.command("compile")
@@ -126,8 +123,7 @@ def compile_command(
     ],
     compiling: CompilingOption,
     preset_name: PresetOption = "vault",
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Compile a model into programs, memory image, launch table, manifest and listing.
 
     The compiler chooses the fraction bits of all maps and weights from the calibration data. It
@@ -146,7 +142,7 @@ def compile_command(
             **compiling,
         )
     _show(report, f"{model.name} on {preset_name}, calibration")
-    write_json(json, report.to_json())
+    return Answer(report.to_json())
 
 
 def _show(report: "CompileReport", title: str) -> None:
@@ -235,8 +231,7 @@ def run(
         Path | None,
         output_option("Write the outputs by name (.npz).", writing(".npz")),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Run a compiled model and compare every output with the golden model's.
 
     Example: vip nn run build/digits --input digit.npy --on rtl
@@ -261,7 +256,7 @@ def run(
     _warn_beyond(result.beyond)
     if output is not None:
         write_atomically(output, _packed(result.outputs))
-    write_json(json, result.to_json())
+    return Answer(result.to_json())
 
 
 def _packed(arrays: Mapping[str, Reals]) -> bytes:
@@ -284,8 +279,7 @@ def evaluate(
             help="Images in an array per input, and labels in y (.npz).",
         ),
     ],
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Compare a compiled model with onnxruntime in floating point.
 
     A label is the index of the highest output. For a model with a single output, label 1 means an
@@ -309,7 +303,7 @@ def evaluate(
     )
     _warn(result.saturated, _BEYOND)
     _warn_beyond(result.beyond)
-    write_json(json, result.to_json())
+    return Answer(result.to_json())
 
 
 def show_predicted(layers: Sequence[LayerFigures], batch: int) -> None:

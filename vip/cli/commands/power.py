@@ -9,13 +9,12 @@ from rich.table import Table
 import vip
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.cli.console import console, shown, table
-from vip.output import write_json
+from vip.cli.groups import Answer
 from vip.synthesis.power import KERNELS
 
 from .option_groups.design import DesignOption, MemoryOption
 from .options import (
     CellsOption,
-    JsonOption,
     ParametersOption,
     ToolsOption,
     files_beside,
@@ -66,8 +65,7 @@ def power(
         typer.Option(help="Stop after this many cycles.", min=1, max=1_000_000, metavar="N"),
     ] = 50_000,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Estimate the power of an engine that runs a kernel.
 
     The kernel runs on the Verilog. The mapped netlist is then simulated with the same inputs,
@@ -90,7 +88,6 @@ def power(
             jobs=jobs,
             progress=progress,
         )
-    write_json(json, result.to_json())
     thesis = result.at_thesis_node()
     title = f"{design} runs {kernel}: mW at {mhz:g} MHz, {result.library}"
     console.print(_table(title, result, mhz))
@@ -101,3 +98,4 @@ def power(
         f" netlist's highest clock; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
         f" {thesis.node_nm:g} nm, {thesis.volts:g} V and {THESIS_MHZ:g} MHz"
     )
+    return Answer(result.to_json())

@@ -6,9 +6,7 @@ import vip
 from soc.generate.presets import PRESETS
 from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, table
-from vip.output import write_json
-
-from .options import JsonOption
+from vip.cli.groups import Answer
 
 
 def _text(cell: str | float) -> str:
@@ -20,9 +18,7 @@ def _table(*heads: str) -> Table:
     return table(*heads, left=text)
 
 
-def presets(
-    json: JsonOption = None,
-) -> None:
+def presets() -> Answer:
     """List the presets with engines, ports, memory, area and the FPGAs they fit.
 
     Areas come from the record of vip bench presets; "?" means that none is recorded.
@@ -47,4 +43,4 @@ def presets(
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: uses at most {parts} of the device", soft_wrap=True)
     console.print("other sizes: vip generate --config FILE, an edited vip.json of vip generate")
-    write_json(json, listed.to_json())
+    return Answer(listed.to_json())

@@ -6,13 +6,13 @@ import typer
 
 import vip
 from vip.cli.console import shown
+from vip.cli.groups import Answer
 from vip.cli.tables.area import show_proofs
-from vip.output import write_json
 from vip.proofs import DEFAULT
 from vip.trimming.models import work_files
 
 from .option_groups.design import DesignOption
-from .options import JsonOption, reading
+from .options import reading
 
 
 def prove(
@@ -25,8 +25,7 @@ def prove(
             callback=reading(work_files),
         ),
     ] = None,
-    json_path: JsonOption = None,
-) -> None:
+) -> Answer:
     """Prove that engines trimmed to programs behave as the full one does.
 
     docs/proofs.md describes the proof and its assumptions. If a proof fails, the command prints the
@@ -37,6 +36,4 @@ def prove(
     with shown() as progress:
         report = vip.prove(what or DEFAULT, design, progress=progress)
     show_proofs(report.proofs)
-    write_json(json_path, report.to_json())
-    if not report.holds:
-        raise typer.Exit(1)
+    return Answer(report.to_json(), code=0 if report.holds else 1)

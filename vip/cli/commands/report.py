@@ -9,11 +9,10 @@ import vip
 from synth.physical.devices import PLACED
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
-from vip.output import write_json
+from vip.cli.groups import Answer
 from vip.reports.page import FILES
 
 from .options import (
-    JsonOption,
     PlacementsOption,
     PresetOption,
     ToolsOption,
@@ -78,8 +77,7 @@ def report(
     ] = None,
     placements: PlacementsOption = 5,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Write an interactive page about the result of any command, or about an engine.
 
     A page about a result shows what its JSON has: where the cycles of each engine went, roofline,
@@ -94,8 +92,7 @@ def report(
     Example: vip report --device ecp5-85k -o build/report
     """
     if result is not None:
-        _on_result(context, result, output, json)
-        return
+        return _on_result(context, result, output)
     folder = output
     if folder is None:
         folder = _FOLDER
@@ -114,12 +111,10 @@ def report(
             progress=progress,
         )
     console.print(f"written to {written.page}")
-    write_json(json, {"page": str(written.page)})
+    return Answer({"page": str(written.page)})
 
 
-def _on_result(
-    context: typer.Context, result: Path, output: Path | None, json: Path | None
-) -> None:
+def _on_result(context: typer.Context, result: Path, output: Path | None) -> Answer:
     for name in _OF_ENGINES:
         if is_given(context, name):
             flag = name.removesuffix("_name")
@@ -130,6 +125,6 @@ def _on_result(
         file_arguments(context).writes(page, "the page")
     elif page.suffix.lower() != _PAGE:
         raise UserError(f"{page}: --output must end in {_PAGE}")
-    page_written = vip.report_run(result, page)
-    write_json(json, page_written.to_json())
-    console.print(f"{page}: {page_written.bytes:,} bytes, {len(page_written.figures)} figures")
+    written = vip.report_run(result, page)
+    console.print(f"{page}: {written.bytes:,} bytes, {len(written.figures)} figures")
+    return Answer(written.to_json())

@@ -7,11 +7,11 @@ import typer
 
 from support.errors import counted
 from vip.cli.console import console, shown, table
-from vip.output import write_json
+from vip.cli.groups import Answer
 from vip.sweeps.sweep import FILES, SweepResult
 from vip.sweeps.sweep import sweep as run_sweep
 
-from .options import JobsOption, JsonOption, SchedulerOption, filling, output_option, reading
+from .options import JobsOption, SchedulerOption, filling, output_option, reading
 
 
 def _show(result: SweepResult, folder: Path) -> None:
@@ -45,8 +45,7 @@ def sweep(
     ] = Path("build/sweep"),
     scheduler: SchedulerOption = None,
     jobs: JobsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Measure configurations on kernels and write all points, the Pareto front and the best one.
 
     Cycles come from the timing model, or from the Verilog where the specification says so. Finished
@@ -56,5 +55,5 @@ def sweep(
     """
     with shown() as progress:
         result = run_sweep(specification, output, scheduler=scheduler, jobs=jobs, progress=progress)
-    write_json(json, result.to_json())
     _show(result, output)
+    return Answer(result.to_json())

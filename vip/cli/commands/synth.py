@@ -10,12 +10,11 @@ from synth.physical.devices import DEVICES, GRADES, PLACED, find_placed, is_plac
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS, check_target
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
+from vip.cli.groups import Answer
 from vip.cli.tables.area import SHOWN, show_area, show_placed
-from vip.output import write_json
 
 from .option_groups.design import DesignOption
 from .options import (
-    JsonOption,
     PlacementsOption,
     SchedulerOption,
     ToolsOption,
@@ -54,8 +53,7 @@ def synth(
     ] = False,
     scheduler: SchedulerOption = None,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Synthesise with Yosys and report the area of each unit, or place and route on an FPGA.
 
     Finished units and placements are cached, so an interrupted run continues. With --device, the
@@ -89,12 +87,11 @@ def synth(
             jobs=jobs,
             progress=progress,
         )
-    write_json(json, result.to_json())
     if result.placed:
         show_placed(str(design), result.placed)
-    if not result.areas:
-        return
-    show_area(str(design), result.areas)
+    if result.areas:
+        show_area(str(design), result.areas)
     for name in SHOWN:
         if any(name in area.total.values for area in result.areas.values()):
             console.print(f"{name}: {MEASURES[name]}", style="dim")
+    return Answer(result.to_json())

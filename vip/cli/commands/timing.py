@@ -10,13 +10,12 @@ import vip
 from synth.physical.corners import CornerTiming
 from synth.physical.targets import AIM_MHZ
 from vip.cli.console import console, shown, table
-from vip.output import write_json
+from vip.cli.groups import Answer
 from vip.synthesis.layout import MOST_WIRE_FF, ROUTED_FILES, Layout
 
 from .option_groups.design import DesignOption
 from .options import (
     CellsOption,
-    JsonOption,
     ToolsOption,
     drawing,
     file_option,
@@ -58,8 +57,7 @@ def timing(
         ),
     ] = AIM_MHZ,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Time the mapped engine at several corners.
 
     The report gives the clock in MHz with pin loads only and with the library's default wire load,
@@ -71,9 +69,9 @@ def timing(
     with shown() as progress:
         netlist = vip.timing(design, target, corner or (), mhz=mhz, jobs=jobs, progress=progress)
     corners = netlist.corners
-    write_json(json, netlist.to_json())
     logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
     console.print(_table(f"{design} in {netlist.library}, {logic}: MHz before layout", corners))
+    return Answer(netlist.to_json())
 
 
 def _steps(title: str, result: Layout) -> Table:
@@ -128,8 +126,7 @@ def layout(
         ),
     ] = None,
     jobs: ToolsOption = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Place the mapped engine, and time it with its wires.
 
     Memories are blocks at the edges, cells stand in rows between them. Buffers and sizes of cells
@@ -154,7 +151,6 @@ def layout(
             jobs=jobs,
             progress=progress,
         )
-    write_json(json, result.to_json())
     wires = f"{result.wire.ff:.3f} fF and {result.wire.ohm:.2f} ohm per um"
     console.print(_steps(f"{design} in {target}, {result.mm2:.3f} mm2", result))
     console.print(f"MHz with the loads of wires of {wires}, and with their delays, too")
@@ -168,3 +164,4 @@ def layout(
         )
     if "peak_mb" in last:
         console.print(f"{last['peak_mb']:,.0f} MB of memory at most")
+    return Answer(result.to_json())

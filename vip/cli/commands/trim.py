@@ -24,8 +24,8 @@ from synth.physical.devices import find_device
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
+from vip.cli.groups import Answer
 from vip.cli.tables.trim import show_trim
-from vip.output import write_json
 from vip.programs import LIMIT
 from vip.trimming.models import is_model, is_onnx, work_files
 from vip.trimming.runs import subjects_of
@@ -36,7 +36,6 @@ from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOption, refuse
 from .options import (
     CyclesOption,
-    JsonOption,
     OutputDirectory,
     ParametersOption,
     drawing,
@@ -326,8 +325,7 @@ def trim(
         Path | None,
         file_option("Draw a histogram of instructions by unit and type.", drawing()),
     ] = None,
-    json: JsonOption = None,
-) -> None:
+) -> Answer:
     """Rebuild the engine with only what programs need and compare it with the full one.
 
     Memory declared with --constant or --range belongs to the application, as --parameters does;
@@ -374,14 +372,14 @@ def trim(
     show_trim(result, kind, why or [])
     if picture is not None and not result.failure:
         draw_types(result.cut, picture, name=Path(programs[0]).name)
-    write_json(json, result.to_json(), picture=None if result.failure else picture)
     if result.failure:
         advice = "; --slower PERCENT allows more" if result.too_slow else ""
-        raise UserError(result.failure + advice)
+        return Answer(result.to_json(), failure=result.failure + advice)
     if result.verilog is not None:
         built = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
         console.print(f"{output}: Verilog of the trimmed {built}, {modules} modules")
+    return Answer(result.to_json(), picture=picture)
 
 
 def trimmed_to(
