@@ -34,7 +34,7 @@ def to_def(routes: Routes, top: str) -> Iterator[str]:
     """The lines of DEF 5.6: cells, and the wires of nets."""
     placed, lattice = routes.placed, routes.lattice
     plan = placed.floorplan
-    site, step = plan.lef.site_nm, plan.lef.row_nm // plan.lef.row
+    site, step = plan.lef.grid_nm
     netlist = placed.netlist
     yield 'VERSION 5.6 ;\nDIVIDERCHAR "/" ;\nBUSBITCHARS "[]" ;'
     yield f"DESIGN {top} ;\nUNITS DISTANCE MICRONS 1000 ;"
@@ -82,14 +82,10 @@ def _def_wires(routes: Routes) -> defaultdict[int, list[str]]:
     """Of each net, its wires and vias as DEF has them."""
     lattice = routes.lattice
     wires: defaultdict[int, list[str]] = defaultdict(list)
-    for net, place, track, start, end in routes.tracks().tolist():
-        ends = [lattice.nm(*((at, track) if place % 2 else (track, at))) for at in (start, end)]
-        (x, y), (to_x, to_y) = ends
-        if start != end:
+    for net, place, *nodes in [*routes.tracks().tolist(), *routes.jogs().tolist()]:
+        (x, y), (to_x, to_y) = lattice.nm(*nodes[:2]), lattice.nm(*nodes[2:])
+        if (x, y) != (to_x, to_y):
             wires[net].append(f"{lattice.layers[place]} ( {x} {y} ) ( {to_x} {to_y} )")
-    for net, place, x, start, end in routes.jogs().tolist():
-        (x, y), (to_x, to_y) = lattice.nm(x, start), lattice.nm(x, end)
-        wires[net].append(f"{lattice.layers[place]} ( {x} {y} ) ( {to_x} {to_y} )")
     for net, place, x, y in routes.vias().tolist():
         (at_x, at_y), name = lattice.nm(x, y), lattice.vias[place + 1][0]
         wires[net].append(f"{lattice.layers[place]} ( {at_x} {at_y} ) {name}")
@@ -164,14 +160,14 @@ def write_gds(routes: Routes, top: str, path: Path, library: Path | None = None)
     # Raw cells keep the unit of their file.
     unit, precision = (1e-6, 1e-9) if library is None else gdstk.gds_units(library)
     layout, um = gdstk.Cell(top), 1e-9 / unit
-    site, step = plan.lef.site_nm, plan.lef.row_nm // plan.lef.row
     used: set[str] = set()
     for gate in placed.netlist.gates:
         if gate.name in plan.blocks:
             continue
         used.add(gate.kind)
         cell, turn = plan.lef.cells[gate.kind], placed.turns[gate.name]
-        x, y = (at * size for at, size in zip(placed.places[gate.name], (site, step), strict=True))
+        at = zip(placed.places[gate.name], plan.lef.grid_nm, strict=True)
+        x, y = (place * nm for place, nm in at)
         # A cell is mirrored at the x axis, and then turned by half.
         half_turn, mirrored = turn in ("FN", "S"), turn in ("FN", "FS")
         origin = (x + half_turn * cell.width) * um, (y + (turn in ("FS", "S")) * cell.height) * um

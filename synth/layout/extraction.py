@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .routing import Array, Routes, moved, turned
+from .routing import Array, Routes, moved
 
 #: Side in nm of the squares in which shapes are compared with each other.
 _SQUARE = 1000
@@ -90,7 +90,6 @@ def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
     """The shapes of pins, each with a pin's number instead of a net, and the net of each."""
     placed, lattice = routes.placed, routes.lattice
     lef = placed.floorplan.lef
-    site, step = lef.site_nm, lef.row_nm // lef.row
     nets: dict[int, int] = {}
     shapes = []
     wired = {terminal: net for net, terminals in routes.nets.items() for terminal in terminals}
@@ -98,14 +97,10 @@ def _pins(routes: Routes) -> tuple[Array, dict[int, int]]:
     for number, gate in enumerate(gates):
         if gate.name in placed.floorplan.blocks:
             continue
-        cell, turn = lef.cells[gate.kind], placed.turns[gate.name]
-        x, y = placed.places[gate.name]
-        for pin, drawn in cell.shapes.items():
-            for layer, left, low, right, top in drawn:
-                if layer == lattice.metal:
-                    box = turned((left, low, right, top), cell, turn)
-                    at = moved(box, x * site, y * step)
-                    shapes.append((len(nets), 0, *at))
+        for pin, of_pin in lef.cells[gate.kind].shapes.items():
+            for shape in of_pin:
+                if shape[0] == lattice.metal:
+                    shapes.append((len(nets), 0, *placed.drawn(gate, shape[1:])))
             nets[len(nets)] = wired.get((number, pin, 0), _NO_WIRE)
     for terminal, net in wired.items():
         if terminal[0] < 0 or gates[terminal[0]].name in placed.floorplan.blocks:

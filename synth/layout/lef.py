@@ -23,7 +23,9 @@ _NM = 1000
 _BLOCKS = ("VIARULE", "NONDEFAULTRULE", "SITE")
 
 
-#: A layer, and the left, lower, right and upper edge of a rectangle on it.
+#: A box in nm: its left, lower, right and upper edge.
+Rectangle = tuple[int, int, int, int]
+#: A layer, and a box on it.
 Shape = tuple[str, int, int, int, int]
 
 
@@ -102,6 +104,11 @@ class Lef:
         while self.row_nm % steps:
             steps -= 1
         return steps
+
+    @cached_property
+    def grid_nm(self) -> tuple[int, int]:
+        """A site and a step in nm."""
+        return self.site_nm, self.row_nm // self.row
 
     @cached_property
     def um(self) -> tuple[float, float]:

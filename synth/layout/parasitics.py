@@ -164,11 +164,13 @@ def _pieces(routes: Routes) -> Mapping[int, list[tuple[Point, Point, int, float]
         point(net, place, x, y)
         point(net, place + 1, x, y)
         pieces[net].append(((place, x, y), (place + 1, x, y), place, 0.0))
-    for net, place, x, *ends in routes.jogs().tolist():
-        for y in ends:
-            point(net, place, x, y)
-        pieces[net].append(((place, x, ends[0]), (place, x, ends[1]), place, 0.0))
-    for net, place, track, start, end in routes.tracks().tolist():
+    for net, place, *nodes in routes.jogs().tolist():
+        one, other = nodes[:2], nodes[2:]
+        for end in (one, other):
+            point(net, place, *end)
+        pieces[net].append(((place, *one), (place, *other), place, 0.0))
+    for net, place, x, y, to_x, to_y in routes.tracks().tolist():
+        track, start, end = (y, x, to_x) if place % 2 else (x, y, to_y)
         inner = sorted({start, end, *(v for v in points[net, place, track] if start <= v <= end)})
         pitch = lattice.pitch(place, along=True) / 1000
         for a, b in pairwise(inner):

@@ -22,6 +22,7 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 
 from .floorplan import Box, Floorplan, Place
+from .lef import Rectangle
 
 _PLACER = "coloquinte"
 _WORKER = Path(__file__).with_name("placer.py")
@@ -59,6 +60,17 @@ class PlacedCells:
             return self.floorplan.blocks[gate.name]
         width = lef.cells[gate.kind].width // lef.site_nm
         return Box(*self.places[gate.name], width, lef.row)
+
+    def drawn(self, gate: Gate, box: Rectangle) -> Rectangle:
+        """Where ``box`` of a cell of orientation N is in the layout."""
+        lef, turn = self.floorplan.lef, self.turns[gate.name]
+        cell, (left, low, right, top) = lef.cells[gate.kind], box
+        if turn in ("FN", "S"):
+            left, right = cell.width - right, cell.width - left
+        if turn in ("FS", "S"):
+            low, top = cell.height - top, cell.height - low
+        x, y = (at * nm for at, nm in zip(self.places[gate.name], lef.grid_nm, strict=True))
+        return left + x, low + y, right + x, top + y
 
     def faults(self) -> Iterator[str]:
         """What is not legal: cells off the rows, or over each other; a line for each."""
@@ -225,13 +237,12 @@ def _nets(
 ) -> Iterator[list[tuple[int, int, int]]]:
     """The pins of each net: number of the box, and place from its corner."""
     nets: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    lef = plan.lef
-    step = lef.row_nm // lef.row
+    site, step = plan.lef.grid_nm
     for number, gate in enumerate(cells):
         for pin, bits in gate.pins.items():
-            x, y = lef.cells[gate.kind].pins[pin]
+            x, y = plan.lef.cells[gate.kind].pins[pin]
             for bit in bits:
-                nets[bit].append((number, x // lef.site_nm, y // step))
+                nets[bit].append((number, x // site, y // step))
     for number, gate in enumerate(memories, len(cells)):
         for pin, bits in gate.pins.items():
             for bit, (x, y) in zip(bits, plan.pins[gate.name][pin], strict=True):

@@ -22,7 +22,7 @@ from support.native import compile_library
 from synth.errors import SynthesisError
 
 from .floorplan import Box
-from .lef import Lef, LefCell, Shape
+from .lef import Lef, LefCell, Rectangle, Shape
 from .placement import PlacedCells, What
 
 _SOURCE = Path(__file__).with_name("router.cpp")
@@ -44,8 +44,6 @@ _VIA = 2.5
 _PARTS = 3
 
 Array = npt.NDArray[Any]
-#: A box in nm.
-Rectangle = tuple[int, int, int, int]
 
 
 class Lattice:
@@ -254,16 +252,6 @@ def touches(box: Rectangle, obstacles: Sequence[Rectangle]) -> bool:
     )
 
 
-def turned(box: Rectangle, cell: LefCell, turn: str) -> Rectangle:
-    """``box`` of a cell of orientation N in one of another orientation."""
-    left, low, right, top = box
-    if turn in ("FN", "S"):
-        left, right = cell.width - right, cell.width - left
-    if turn in ("FS", "S"):
-        low, top = cell.height - top, cell.height - low
-    return left, low, right, top
-
-
 def moved(box: Sequence[int], x: int, y: int) -> Rectangle:
     """``box`` to the right by ``x`` and up by ``y``."""
     left, low, right, top = box
@@ -333,9 +321,9 @@ class Routes:
 
     def __init__(self, placed: PlacedCells, rounds: int = _ROUNDS) -> None:
         self.placed, self.lattice = placed, Lattice(placed.floorplan.lef)
-        lef = placed.floorplan.lef
-        self.width = placed.floorplan.die.width * lef.site_nm // self.lattice.x_nm
-        self.height = placed.floorplan.die.height * lef.row_nm // lef.row // self.lattice.y_nm
+        die, (site, step) = placed.floorplan.die, placed.floorplan.lef.grid_nm
+        self.width = die.width * site // self.lattice.x_nm
+        self.height = die.height * step // self.lattice.y_nm
         self.pads: defaultdict[tuple[int, ...], list[Rectangle]] = defaultdict(list)
         self.places = dict(self._terminals())
         nets: defaultdict[int, list[What]] = defaultdict(list)
@@ -407,17 +395,17 @@ class Routes:
     def _covered(self) -> Iterator[tuple[int, int, int, int, int]]:
         """Nodes that memories cover: layer of wires, and corners of a box."""
         plan, lattice = self.placed.floorplan, self.lattice
-        step_nm = plan.lef.row_nm // plan.lef.row
+        site, step = plan.lef.grid_nm
         for box in plan.blocks.values():
-            left, right = (v * plan.lef.site_nm // lattice.x_nm for v in (box.x, box.x + box.width))
-            low, top = (v * step_nm // lattice.y_nm for v in (box.y, box.y + box.height))
+            left, right = (v * site // lattice.x_nm for v in (box.x, box.x + box.width))
+            low, top = (v * step // lattice.y_nm for v in (box.y, box.y + box.height))
             for place in range(_COVERED - 1):
                 yield place, left - 1, low - 1, right, top
 
     def _terminals(self) -> Iterator[tuple[What, Sequence[tuple[int, int, int]]]]:
         """The nodes of each pin of a wire."""
         netlist, plan, lattice = self.placed.netlist, self.placed.floorplan, self.lattice
-        step_nm = plan.lef.row_nm // plan.lef.row
+        site, step = plan.lef.grid_nm
         access = cache(lattice.access)
         used: set[tuple[int, int]] = set()
         for net, (x_um, y_um), terminal, _ in self.placed.pins():
@@ -430,15 +418,14 @@ class Routes:
             turn, (x, y) = self.placed.turns[gate.name], self.placed.places[gate.name]
             cell = plan.lef.cells[gate.kind]
             wide, high = cell.width // lattice.x_nm - 1, cell.height // lattice.y_nm - 1
-            x, y = x * plan.lef.site_nm, y * step_nm
             nodes = []
             for column, row, pads in access(gate.kind)[pin]:
                 node = (
-                    x // lattice.x_nm + (wide - column if turn in ("FN", "S") else column),
-                    y // lattice.y_nm + (high - row if turn in ("FS", "S") else row),
+                    x * site // lattice.x_nm + (wide - column if turn in ("FN", "S") else column),
+                    y * step // lattice.y_nm + (high - row if turn in ("FS", "S") else row),
                 )
                 nodes.append((0, *node))
-                self.pads[net, *node] += [moved(turned(pad, cell, turn), x, y) for pad in pads]
+                self.pads[net, *node] += [self.placed.drawn(gate, pad) for pad in pads]
             if not nodes:
                 raise SynthesisError(
                     f"LEF: no via fits on pin {pin} of cell {gate.kind}, e.g. {gate.name}"
@@ -479,8 +466,7 @@ class Routes:
     def shapes(self) -> Array:
         """Net, layer (twice its place among routing layers, odd: the cut above it), left, lower,
         right and upper edge in nm of each shape of the wires."""
-        parts = self._pin_shapes(), self._cut_shapes(), self._jog_shapes(), *self._wire_shapes()
-        return np.concatenate(parts)
+        return np.concatenate([self._pin_shapes(), self._cut_shapes(), self._wire_shapes()])
 
     def pin_vias(self) -> Array:
         """Net, x and y of each via on a pin."""
@@ -493,8 +479,9 @@ class Routes:
         return self._vias_and_jogs()[0]
 
     def jogs(self) -> Array:
-        """Net, horizontal layer, x and both y where a wire joins two of its tracks: instead of a
-        via whose cut would be too close to another one of the net on the same vertical wire."""
+        """Net, horizontal layer, x and y of both ends where a wire joins two of its tracks: instead
+        of a via whose cut would be too close to another one of the net on the same vertical
+        wire."""
         return self._vias_and_jogs()[1]
 
     def _vias_and_jogs(self) -> tuple[Array, Array]:
@@ -506,10 +493,10 @@ class Routes:
             net, place, x, y = row
             gap = self.lattice.gaps[place + 1]
             if cuts[-1][:3] == row[:3] and y - cuts[-1][3] <= gap:
-                jogs.append((net, place + 1 - place % 2, x, cuts[-1][3], y))
+                jogs.append((net, place + 1 - place % 2, x, cuts[-1][3], x, y))
             else:
                 cuts.append(row)
-        return np.array(cuts).reshape(-1, 4), np.array(jogs, np.int64).reshape(-1, 5)
+        return np.array(cuts).reshape(-1, 4), np.array(jogs, np.int64).reshape(-1, 6)
 
     def _pin_shapes(self) -> Array:
         """Cuts on pins, and what they and wires to them add to the lowest layer."""
@@ -533,17 +520,9 @@ class Routes:
         at = np.column_stack([x, y, x, y]) + sizes[vias[:, 1]]
         return np.column_stack([vias[:, 0], 2 * vias[:, 1] + 3, at])
 
-    def _jog_shapes(self) -> Array:
-        net, place, x, start, end = self.jogs().T
-        half = np.array([self.lattice.half(layer)[1] for layer in range(len(self.lattice.layers))])
-        (left, low), (right, top) = self.lattice.nm(x, start), self.lattice.nm(x, end)
-        size = half[place]
-        sides = left - size, low - size, right + size, top + size
-        return np.column_stack([net, 2 * place + 2, *sides])
-
     def tracks(self) -> Array:
-        """Net, layer of wires, track, first and last node of each wire, joined where wires of a
-        net leave too little space."""
+        """Net, layer of wires, x and y of both ends of each wire in the direction of its layer,
+        joined where wires of a net leave too little space."""
         straight = self.pieces[self.pieces[:, 1] == self.pieces[:, 4]]
         via = self.pieces[self.pieces[:, 1] != self.pieces[:, 4]]
         points = np.concatenate([self.ends, via[:, :4], via[:, [0, 4, 5, 6]]])
@@ -562,31 +541,26 @@ class Routes:
         begins[1:] = (rows[:, 3] + far)[1:] > reach[:-1] + room[rows[1:, 1]]
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(rows)) - 1
-        return np.column_stack([rows[first, :4], reach[last] - far[last]])
+        layer, track, start, end = *rows[first, 1:4].T, reach[last] - far[last]
+        ends = np.where(layer % 2, (start, track, end, track), (track, start, track, end))
+        return np.column_stack([rows[first, :2], ends.T])
 
     def lengths(self) -> dict[int, float]:
         """Net -> um of its wires."""
         lengths = dict.fromkeys(self.nets, 0.0)
-        for net, place, _, start, end in self.tracks().tolist():
-            lengths[net] += (end - start) * self.lattice.pitch(place, along=True) / 1000
+        for net, place, x, y, to_x, to_y in self.tracks().tolist():
+            steps = to_x - x + to_y - y
+            lengths[net] += steps * self.lattice.pitch(place, along=True) / 1000
         return lengths
 
-    def _wire_shapes(self) -> Iterator[Array]:
-        tracks = self.tracks()
-        for place in range(len(self.lattice.layers)):
-            net, _, track, start, end = tracks[tracks[:, 1] == place].T
-            along, across = self.lattice.half(place)
-            layer = np.full(len(net), 2 * place + 2)
-            if place % 2:
-                (left, low), (right, top) = (
-                    self.lattice.nm(start, track),
-                    self.lattice.nm(end, track),
-                )
-                sides = left - along, low - across, right + along, top + across
-            else:
-                (left, low), (right, top) = (
-                    self.lattice.nm(track, start),
-                    self.lattice.nm(track, end),
-                )
-                sides = left - across, low - along, right + across, top + along
-            yield np.column_stack([net, layer, *sides])
+    def _wire_shapes(self) -> Array:
+        tracks, jogs = self.tracks(), self.jogs()
+        net, place, x, y, to_x, to_y = np.concatenate([jogs, tracks]).T
+        halves = [self.lattice.half(layer) for layer in range(len(self.lattice.layers))]
+        along, across = np.array(halves)[place].T
+        # No via's pad is along a jog.
+        along[: len(jogs)] = across[: len(jogs)]
+        wide, high = np.where(place % 2, (along, across), (across, along))
+        (left, low), (right, top) = self.lattice.nm(x, y), self.lattice.nm(to_x, to_y)
+        sides = left - wide, low - high, right + wide, top + high
+        return np.column_stack([net, 2 * place + 2, *sides])

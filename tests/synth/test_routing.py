@@ -58,8 +58,8 @@ def planted(routes: Routes, change: str) -> tuple[Routes, str]:
     broken.__dict__.update(routes.__dict__)
     pieces, tracks = routes.pieces, routes.tracks()
     metal3 = tracks[tracks[:, 1] == 1]
-    track = Counter(metal3[:, 2].tolist()).most_common(1)[0][0]
-    net, _, _, _, end = metal3[metal3[:, 2] == track][0]
+    track = Counter(metal3[:, 3].tolist()).most_common(1)[0][0]
+    net, _, _, _, end, _ = metal3[metal3[:, 3] == track][0]
     if change == "open":
         via = np.flatnonzero(pieces[:, 1] != pieces[:, 4])[0]
         broken.pieces = np.delete(pieces, via, axis=0)
@@ -230,7 +230,7 @@ def test_def_has_each_cell_pin_and_wire(routes: Routes) -> None:
         for words in (line.split() for line in text.split("\n"))
         if words and words[-1] == ")" and "metal" in words[-9] and "metal1" not in words
     )
-    jogs = sum((end - start) * 140 for *_, start, end in routes.jogs().tolist())
+    jogs = sum((end - start) * 140 for *_, start, _, end in routes.jogs().tolist())
     assert um == pytest.approx(1000 * sum(routes.lengths().values()) + jogs)
 
 

@@ -147,11 +147,14 @@ def _over(image: Image, routes: Routes) -> Image:
     tracks = routes.tracks().tolist()
     for layer in range(len(lattice.layers)):
         mask = np.zeros(drawn.shape[:2], bool)
-        for _, of, track, start, end in tracks:
+        for _, of, x, y, to_x, to_y in tracks:
             if of == layer:
-                along = slice(scale * start, scale * end + (scale + 1) // 2)
-                across = slice(scale * track, scale * track + (scale + 1) // 2)
-                mask[(across, along) if layer % 2 else (along, across)] = True
+                mask[
+                    tuple(
+                        slice(scale * start, scale * end + (scale + 1) // 2)
+                        for start, end in ((y, to_y), (x, to_x))
+                    )
+                ] = True
         colour = tint(COLOURS[layer % len(COLOURS)], 1.0)
         drawn[mask] = (1 - _WIRE_SHARE) * drawn[mask] + _WIRE_SHARE * np.array(colour)
     return drawn
