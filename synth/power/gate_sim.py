@@ -3,7 +3,6 @@
 There are no delays, so a net changes at most once per cycle and glitches are not counted.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from support.schema import C, Record, declarations
 from synth.errors import SynthesisError
 from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
-from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
-from synth.timing.registers import is_constant
-from synth.timing.timer import evaluation_order
+from synth.timing.gate_function import MAX_INPUTS, needed_inputs, substituted, truth_table
+from synth.timing.registers import is_never
+from synth.timing.timer import evaluation_order, gated_clocks
 
 _SOURCE = Path(__file__).with_name("gate_sim.cpp")
 #: Weight of one edge of an output in ``Counts.causes``.
@@ -234,26 +233,18 @@ class GateSimulation:
         order = evaluation_order([gates[place] for place in logic], library)
         #: Indices of the cells among the gates, in the order of evaluation.
         self._order = [*state, *(logic[place] for place in order)]
-        self._gated = self._enables(state)
+        self._gated = self._enables()
         self._models = [self._model(gates[place]) for place in self._order]
 
-    def _enables(self, places: Sequence[int]) -> dict[int, int]:
+    def _enables(self) -> dict[int, int]:
         """Gated clock net -> net that enables it."""
         enables = {}
-        for place in places:
-            gate = self.netlist.gates[place]
+        for clock, number in gated_clocks(self.netlist, self.library).items():
+            gate = self.netlist.gates[number]
             cell = self.library.cells[gate.kind]
-            if cell.gates_clock:
-                (enable,) = (
-                    pin
-                    for pin in cell.inputs
-                    if not cell.pins[pin].clock
-                    and gate.pins.get(pin)
-                    and gate.pins[pin][0] not in self.netlist.constants
-                )
-                for output in cell.outputs:
-                    if gate.pins.get(output):
-                        enables[gate.pins[output][0]] = gate.pins[enable][0]
+            data = [pin for pin in cell.inputs if not cell.pins[pin].clock and gate.pins.get(pin)]
+            nets = (gate.pins[pin][0] for pin in data)
+            (enables[clock],) = (net for net in nets if net not in self.netlist.constants)
         return enables
 
     def _model(self, gate: Gate) -> _Model:
@@ -275,11 +266,11 @@ class GateSimulation:
     def _flip_flop(self, gate: Gate, cell: Cell) -> _Model:
         state = cell.state
         assert state is not None
-        held_at = {
-            pin: self.netlist.constants.get(gate.pins[pin][0]) if gate.pins.get(pin) else None
-            for pin in cell.inputs
-        }
-        if not all(is_constant(text, held_at, 0) for text in (state.clear, state.preset)):
+        nets = {pin: gate.pins[pin][0] for pin in cell.inputs if gate.pins.get(pin)}
+        known = self.netlist.constants
+        constants = {pin: known[net] for pin, net in nets.items() if net in known}
+        asynchronous = (state.clear, state.preset)
+        if not all(is_never(text, cell.inputs, constants) for text in asynchronous):
             raise SynthesisError(
                 f"cell {gate.name}: a {gate.kind} that is set or cleared without a clock can't be"
                 " simulated"
@@ -290,10 +281,7 @@ class GateSimulation:
         self._states += 1
 
         def table(function: str) -> int:
-            text = function
-            if state.inverse:
-                text = re.sub(rf"\b{re.escape(state.inverse)}\b", f"(!{state.name})", function)
-            return truth_table(text, inputs)
+            return truth_table(substituted(function, state.opposite), inputs)
 
         (clock,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
         return _Model(

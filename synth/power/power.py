@@ -1,7 +1,6 @@
 """Power of a mapped engine by unit, from the activity of its gates and memories and the energy
 tables of its library."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,9 +17,9 @@ from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
 from synth.sram import SramTimes, access_fj, leakage_nw
 from synth.timing.cell_library import Cell, CellLibrary, PowerArc
-from synth.timing.gate_function import FunctionError, truth_table
+from synth.timing.gate_function import FunctionError, substituted, truth_table
 from synth.timing.sta import NetState, net_states
-from synth.timing.timer import CLOCK_SLEW_NS
+from synth.timing.timer import CLOCK_SLEW_NS, gated_clocks
 
 from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Recording
 
@@ -30,17 +29,9 @@ FANOUT = 16
 
 def _buffer(library: CellLibrary, load: float) -> Cell:
     """The smallest buffer that drives ``load`` fF."""
-    candidates = []
-    for cell in library.cells.values():
-        if cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1 or not cell.area:
-            continue
-        pin = cell.pins[cell.outputs[0]]
-        try:
-            buffers = truth_table(pin.function, cell.inputs) == 0b10
-        except FunctionError:
-            continue
-        if buffers and (not pin.max_load or pin.max_load >= load):
-            candidates.append(cell)
+    buffers = (cell for cell in library.cells.values() if cell.area and cell.is_gate(1, 0b10))
+    most = ((cell, cell.pins[cell.outputs[0]].max_load) for cell in buffers)
+    candidates = [cell for cell, ff in most if not ff or ff >= load]
     if not candidates:
         raise SynthesisError(f"library {library.name} has no buffer that drives {load:.0f} fF")
     return min(candidates, key=lambda cell: (cell.area, cell.name))
@@ -318,12 +309,10 @@ class _Sums:
         ]
 
     def _find_clocks(self) -> None:
-        for gate, activity in zip(self.netlist.gates, self.activity.cells, strict=True):
-            cell = self.library.cells.get(gate.kind)
-            if cell is not None and cell.gates_clock and activity is not None:
-                for pin in cell.outputs:
-                    for bit in gate.pins.get(pin, ()):
-                        self.clocked[bit] = _clocked_cycles(activity)
+        for bit, number in gated_clocks(self.netlist, self.library).items():
+            activity = self.activity.cells[number]
+            assert activity is not None
+            self.clocked[bit] = _clocked_cycles(activity)
 
     def _part(self, unit: str) -> defaultdict[str, float]:
         return self.parts.setdefault(unit, defaultdict(float))
@@ -398,21 +387,15 @@ _LOW, _HIGH = 0, 1
 def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> Array | None:
     """Masks of ``when`` over the values of ``inputs`` (outputs replaced by their functions), for a
     low and a high clock; None if ``when`` can't be evaluated."""
-    text = when or "1"
-    for pin in cell.outputs:
-        function = cell.pins[pin].function
-        if cell.state is not None and cell.state.inverse:
-            inverse = rf"\b{re.escape(cell.state.inverse)}\b"
-            function = re.sub(inverse, f"(!{cell.state.name})", function)
-        text = re.sub(rf"\b{re.escape(pin)}\b", f"({function})" if function else pin, text)
+    functions = {pin: cell.pins[pin].function for pin in cell.outputs}
+    opposite = {} if cell.state is None else cell.state.opposite
+    outputs = {pin: f"({substituted(of, opposite)})" for pin, of in functions.items() if of}
+    text = substituted(when or "1", outputs)
+    clocks = [pin for pin in cell.inputs if cell.pins[pin].clock]
     masks = []
     for level in "01":
-        rest = text
-        for pin in cell.inputs:
-            if cell.pins[pin].clock:
-                rest = re.sub(rf"\b{re.escape(pin)}\b", level, rest)
         try:
-            table = truth_table(rest, inputs)
+            table = truth_table(substituted(text, dict.fromkeys(clocks, level)), inputs)
         except FunctionError:
             return None
         rows = 1 << len(inputs)

@@ -136,6 +136,11 @@ class CellState:
     clear: str = "0"
     preset: str = "0"
 
+    @property
+    def opposite(self) -> Mapping[str, str]:
+        """The name of the inverse -> its function of the state."""
+        return {self.inverse: f"(!{self.name})"}
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -172,6 +177,21 @@ class Cell:
     def outputs(self) -> tuple[str, ...]:
         """Names of its outputs, in the file's order."""
         return tuple(name for name, pin in self.pins.items() if pin.direction == "output")
+
+    def is_gate(self, inputs: int, *tables: int) -> bool:
+        """Whether it is a gate with so many inputs and one output, and one of these truth tables
+        (:func:`.gate_function.truth_table`)."""
+        if self.sequential or len(self.inputs) != inputs or len(self.outputs) != 1:
+            return False
+        try:
+            return truth_table(self.pins[self.outputs[0]].function, self.inputs) in tables
+        except FunctionError:
+            return False
+
+    @property
+    def buffers(self) -> bool:
+        """Whether tools may use it as a buffer."""
+        return self.usable and self.is_gate(1, 0b10)
 
 
 @dataclass(frozen=True)
@@ -263,7 +283,8 @@ class CellLibrary:
         Raises:
             LibertyError: the library has no such gate.
         """
-        areas = [cell.area for cell in self.cells.values() if _is_nand2(cell) and cell.area > 0]
+        gates = (cell for cell in self.cells.values() if cell.is_gate(2, 0b0111))
+        areas = [cell.area for cell in gates if cell.area > 0]
         if not areas:
             raise LibertyError(f"library {self.name} has no NAND gate with two inputs")
         return min(areas)
@@ -282,15 +303,6 @@ class CellLibrary:
         return frozenset(
             name for name, cell in self.cells.items() if cell.sequential and not cell.gates_clock
         )
-
-
-def _is_nand2(cell: Cell) -> bool:
-    if cell.sequential or len(cell.inputs) != 2 or len(cell.outputs) != 1:
-        return False
-    try:
-        return truth_table(cell.pins[cell.outputs[0]].function, cell.inputs) == 0b0111
-    except FunctionError:
-        return False
 
 
 def parse_library(text: str) -> CellLibrary:

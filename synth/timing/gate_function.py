@@ -1,5 +1,6 @@
 """Boolean functions in the syntax of Liberty files, as truth tables and in that of Verilog."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -76,6 +77,11 @@ class _Verilog(Transformer[Token, str]):
 
     def constant(self, digits: list[Token]) -> str:
         return f"1'b{digits[0]}"
+
+
+def substituted(function: str, values: Mapping[str, object]) -> str:
+    """``function`` with names replaced by constants, or by functions in parentheses."""
+    return re.sub(r"[A-Za-z_][\w\[\]]*", lambda name: str(values.get(name[0], name[0])), function)
 
 
 def verilog_expression(function: str) -> str:

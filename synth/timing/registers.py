@@ -1,12 +1,11 @@
 """A library's flip-flop for a plain register, with its other inputs tied to constants."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 from .cell_library import Cell, CellLibrary, LibertyError
-from .gate_function import MAX_INPUTS, FunctionError, truth_table
+from .gate_function import MAX_INPUTS, FunctionError, substituted, truth_table
 
 
 @dataclass(frozen=True)
@@ -54,27 +53,17 @@ def port_register(library: CellLibrary) -> RegisterCell:
     )
 
 
-def is_constant(function: str, inputs: Mapping[str, int | None], value: int) -> bool:
-    """Whether a function is always ``value`` (0 or 1).
+def is_never(function: str, inputs: Iterable[str], constants: Mapping[str, int]) -> bool:
+    """Whether a function is always 0.
 
     Parameters:
-        inputs: names that it may use -> their constant value, None if not constant.
+        inputs: names that it may use. constants: those of them that are constant -> 0 or 1.
 
     Raises:
         FunctionError: the function can't be read, uses other names, or has too many inputs.
     """
-    free = tuple(name for name, fixed in inputs.items() if fixed is None)
-    rows = 1 << len(free)
-    return truth_table(_with(function, inputs), free) == ((1 << rows) - 1) * value
-
-
-def _with(function: str, values: Mapping[str, int | None]) -> str:
-    """``function`` with names replaced by their ``values``."""
-    return re.sub(
-        r"[A-Za-z_][\w\[\]]*",
-        lambda name: name[0] if values.get(name[0]) is None else str(values[name[0]]),
-        function,
-    )
+    free = tuple(name for name in inputs if name not in constants)
+    return not truth_table(substituted(function, constants), free)
 
 
 def _registers(cell: Cell) -> Iterator[RegisterCell]:
@@ -100,7 +89,7 @@ def _registers(cell: Cell) -> Iterator[RegisterCell]:
                     output=name,
                     tied=tied,
                     inverted=stored != opposite,
-                    plain=not any(_reads(state.next_state, pin) for pin in tied),
+                    plain=substituted(state.next_state, tied) == state.next_state,
                 )
 
 
@@ -108,15 +97,12 @@ def _stored(cell: Cell, data: str, tied: Mapping[str, int]) -> bool | None:
     """Whether the inverse of ``data`` is stored; None: neither is, or not at each edge alone."""
     state = cell.state
     assert state is not None
-    inputs: dict[str, int | None] = {**tied, data: None}
-    names = (data, state.name, state.inverse)
+    names = tuple(filter(None, (data, state.name, state.inverse)))
     try:
-        for function in (state.clear, state.preset):
-            if not is_constant(function, inputs, 0):
-                return None
-        table = truth_table(_with(state.next_state, inputs), tuple(filter(None, names)))
-        plain = truth_table(data, tuple(filter(None, names)))
-        opposite = truth_table(f"!{data}", tuple(filter(None, names)))
+        if not all(is_never(text, (*tied, data), tied) for text in (state.clear, state.preset)):
+            return None
+        table = truth_table(substituted(state.next_state, tied), names)
+        plain, opposite = truth_table(data, names), truth_table(f"!{data}", names)
     except FunctionError:
         return None
     return {plain: False, opposite: True}.get(table)
@@ -131,7 +117,3 @@ def _output(cell: Cell) -> tuple[str, bool] | None:
             if function and cell.pins[name].function.strip("() ") == function:
                 return name, opposite
     return None
-
-
-def _reads(function: str, pin: str) -> bool:
-    return re.search(rf"(?<![\w\[]){re.escape(pin)}(?![\w\[])", function) is not None

@@ -18,7 +18,7 @@ from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
 from .cell_library import CellLibrary, Parasitics, WireLoad
-from .timer import Timer
+from .timer import Timer, gated_clocks
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,11 @@ def domain_paths(
     }
     clocks = dict(trees)
     # A gated clock is that of its gate.
-    for gate in netlist.gates:
-        cell = library.cells.get(gate.kind)
-        if cell is not None and cell.gates_clock:
-            (before,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
-            bits = [bit for pin in cell.outputs for bit in gate.pins.get(pin, ())]
-            clocks |= dict.fromkeys(bits, trees.get(before, ""))
+    for bit, number in gated_clocks(netlist, library).items():
+        gate = netlist.gates[number]
+        pins = library.cells[gate.kind].pins
+        (before,) = (gate.pins[pin][0] for pin in pins if pins[pin].clock)
+        clocks[bit] = trees.get(before, "")
 
     def clock(gate: Gate) -> str:
         if gate.unit in ("input", "output"):

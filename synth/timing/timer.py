@@ -49,6 +49,17 @@ def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, 
         raise SynthesisError(f"gates form a combinational loop: {names}") from None
 
 
+def gated_clocks(netlist: Netlist, library: CellLibrary) -> Mapping[int, int]:
+    """Net of each gated clock -> number of its clock gate."""
+    return {
+        bit: number
+        for number, gate in enumerate(netlist.gates)
+        if gate.kind in library.cells and library.cells[gate.kind].gates_clock
+        for pin in library.cells[gate.kind].outputs
+        for bit in gate.pins.get(pin, ())
+    }
+
+
 def port_gates(netlist: Netlist, library: CellLibrary) -> list[Gate]:
     """The register of each bit of a port, of the unit ``input`` or ``output``."""
     register = port_register(library)

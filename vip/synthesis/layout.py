@@ -39,6 +39,7 @@ from synth.physical.units import check_units
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Wires
 from synth.timing.sta import longest_path, shortest_path
+from synth.timing.timer import gated_clocks
 from vip.progress import Progress, by_part, silent
 
 from .clocks import logic_ge
@@ -269,14 +270,8 @@ def _wire(lef: Lef, ff: float | None) -> Wires:
 def _with_clock_ports(netlist: Netlist, library: CellLibrary) -> Netlist:
     """``netlist`` whose gated clocks are trees, as the clock is, and with ports of the clock and of
     the reset, which is a wire as others are."""
-    gated = [
-        bit
-        for gate in netlist.gates
-        if gate.kind in library.cells and library.cells[gate.kind].gates_clock
-        for pin in library.cells[gate.kind].outputs
-        for bit in gate.pins.get(pin, ())
-    ]
-    trees = {CLOCK: netlist.trees.get(CLOCK, ()), "gated clocks": tuple(gated)}
+    gated = tuple(gated_clocks(netlist, library))
+    trees = {CLOCK: netlist.trees.get(CLOCK, ()), "gated clocks": gated}
     return replace(netlist, inputs={**netlist.inputs, **netlist.trees}, trees=trees)
 
 
