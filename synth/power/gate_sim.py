@@ -8,7 +8,7 @@ from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ _SOURCE = Path(__file__).with_name("gate_sim.cpp")
 WHOLE_EDGE = 60
 
 Array = npt.NDArray[Any]
+_Record = TypeVar("_Record", bound=Record)
 
 
 _Integers = Annotated[Any, C(POINTER(c_int32))]
@@ -113,17 +114,20 @@ class Counts(Record):
     accesses: _Words
 
 
-class Arrays:
-    """Keeps the arrays that a structure points to alive."""
-
-    def __init__(self) -> None:
-        self._kept: list[Array] = []
-
-    def __call__(self, values: Any, kind: Any) -> Any:
-        array = np.ascontiguousarray(values, dtype=np.dtype(kind))
-        # There is nothing to point to in an empty array.
-        self._kept.append(array if array.size else np.zeros(1, dtype=np.dtype(kind)))
-        return self._kept[-1].ctypes.data_as(POINTER(kind))
+def _filled(record: _Record, **values: Any) -> _Record:
+    """``record`` with numbers, and with pointers to arrays, which live as long as it does; those of
+    the right type are not copied."""
+    arrays, members = [], cast(Any, record)._fields_
+    for name, kind in members:
+        value = values[name]
+        if kind is not c_int32:
+            array = np.ascontiguousarray(value, np.dtype(kind._type_))
+            # There is nothing to point to in an empty array.
+            arrays.append(array if array.size else np.zeros(1, array.dtype))
+            value = arrays[-1].ctypes.data_as(kind)
+        setattr(record, name, value)
+    record.arrays = arrays
+    return record
 
 
 @cache
@@ -329,34 +333,29 @@ class GateSimulation:
         values = np.zeros(self.nets + self._states, dtype=np.uint8)
         for net, bit in self.netlist.constants.items():
             values[net] = bit
-        models, keep = self._models, Arrays()
-        bins = self._bins()
-        pins = [len(model.outputs) for model in models]
-        toggles = np.zeros(values.size, dtype=np.uint64)
-        states = np.zeros(int(bins[-1]), dtype=np.uint64)
-        causes = np.zeros((sum(pins), MAX_INPUTS), dtype=np.uint64)
         shapes, ports, accesses = self._macros()
-        used = np.zeros(max(1, sum(accesses)), dtype=np.uint64)
-        cells = self._cells(keep, bins, pins)
-        macros = Macros(len(shapes), keep(shapes, c_int32), keep(ports, c_int32))
-        stimulus = Stimulus(
-            values.size,
-            end,
-            start,
-            start,
-            end,
-            len(inputs[0]),
-            len(outputs[0]),
-            keep(inputs[0], c_int32),
-            keep(outputs[0], c_int32),
-            keep(inputs[1], c_uint8),
-            keep(outputs[1], c_uint8),
-            keep(values, c_uint8),
+        pins = sum(len(model.outputs) for model in self._models)
+        sizes = values.size, int(self._bins()[-1]), (pins, MAX_INPUTS), max(1, sum(accesses))
+        toggles, states, causes, used = (np.zeros(size, np.uint64) for size in sizes)
+        stimulus = _filled(
+            Stimulus(),
+            nets=values.size,
+            cycles=end,
+            checked_from=start,
+            counted_from=start,
+            counted_to=end,
+            inputs=len(inputs[0]),
+            outputs=len(outputs[0]),
+            input_nets=inputs[0],
+            output_nets=outputs[0],
+            input_values=inputs[1],
+            output_values=outputs[1],
+            values=values,
         )
-        counts = Counts(
-            *(array.ctypes.data_as(POINTER(c_uint64)) for array in (toggles, states, causes, used))
-        )
-        wrong = simulator()(byref(cells), byref(macros), byref(stimulus), byref(counts))
+        macros = _filled(Macros(), count=len(shapes), shape=shapes, pins=ports)
+        counts = _filled(Counts(), toggles=toggles, states=states, causes=causes, accesses=used)
+        records = self._cells(), macros, stimulus, counts
+        wrong = simulator()(*map(byref, records))
         if wrong >= 0:
             cycle, place = divmod(wrong, len(outputs[0]))
             raise SynthesisError(
@@ -367,36 +366,25 @@ class GateSimulation:
 
     def _bins(self) -> Array:
         """Index of each cell's first counter of states, and their number."""
-        sizes = [1 << len(model.nets) for model in self._models]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return np.cumsum([0, *(1 << len(model.nets) for model in self._models)])
 
-    def _cells(self, keep: Arrays, bins: Array, pins: list[int]) -> Cells:
-        """All cells in the simulator's format.
-
-        Parameters:
-            keep: keeps the arrays alive. bins: index of each cell's first counter. pins: number of
-                outputs of each cell.
-        """
+    def _cells(self) -> Cells:
+        """All cells in the simulator's format."""
         models = self._models
-        return Cells(
-            len(models),
-            keep(np.concatenate([[0], np.cumsum([len(m.nets) for m in models])]), c_int32),
-            keep([net for model in models for net in model.nets], c_int32),
-            keep(np.concatenate([[0], np.cumsum(pins)]), c_int32),
-            keep([net for model in models for _, net, _ in model.outputs], c_int32),
-            keep([table for model in models for _, _, table in model.outputs], c_uint64),
-            keep(
-                [
-                    needed_inputs(table, len(model.inputs))
-                    for model in models
-                    for _, _, table in model.outputs
-                ],
-                c_int32,
-            ),
-            keep([model.state for model in models], c_int32),
-            keep([model.enable for model in models], c_int32),
-            keep([model.next for model in models], c_uint64),
-            keep(bins, c_int32),
+        outputs = [(len(model.inputs), *output) for model in models for output in model.outputs]
+        return _filled(
+            Cells(),
+            count=len(models),
+            input_start=np.cumsum([0, *(len(model.nets) for model in models)]),
+            inputs=[net for model in models for net in model.nets],
+            output_start=np.cumsum([0, *(len(model.outputs) for model in models)]),
+            outputs=[net for _, _, net, _ in outputs],
+            truth=np.array([table for *_, table in outputs], np.uint64),
+            needed=[needed_inputs(table, inputs) for inputs, *_, table in outputs],
+            state=[model.state for model in models],
+            enable=[model.enable for model in models],
+            next=np.array([model.next for model in models], np.uint64),
+            bins=self._bins(),
         )
 
     def _macros(self) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
