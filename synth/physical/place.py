@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from statistics import median
 
 from hdl.emission import Emission
@@ -17,7 +16,7 @@ from synth.netlist import CLOCK
 
 from .area import TOTAL
 from .devices import Device, find_placed
-from .nextpnr import Placement, keep_placement, kept_placement, need_nextpnr, place_netlist
+from .nextpnr import Placement, Placer, need_nextpnr
 from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
@@ -82,47 +81,20 @@ class MappedDesign:
 
     Attributes:
         emission: with the module. module: its name.
-        device: the FPGA.
-        aims: clock -> target rate in MHz for placements.
         used: measure -> amount, without the shell's flip-flops.
-        netlist: file with the gzipped Yosys JSON of module and shell.
+        placer: of module and shell on the FPGA.
     """
 
     emission: Emission
     module: str
-    device: Device
-    aims: Mapping[str, float]
     used: dict[str, float]
-    netlist: Path
-
-    @property
-    def what(self) -> str:
-        """Names the design in messages."""
-        return f"{self.module} on {self.device.name}"
-
-    def place(self, seed: int) -> Placement:
-        """Place and route, or take the cached result; an engine takes minutes.
-
-        Raises:
-            SynthesisError: nextpnr refuses the design, or a clock has no path.
-            MissingExtraError: it is not installed.
-        """
-        label = f"{self.what}, seed {seed}"
-        return place_netlist(self.netlist, self.device, seed, self.aims, what=label)
-
-    def kept(self, seed: int) -> Placement | None:
-        """The cached result of :meth:`place`, with the same errors."""
-        return kept_placement(self.netlist, self.device, seed, self.aims)
-
-    def keep(self, placement: Placement) -> None:
-        """Cache a result of :meth:`place`, perhaps from another machine."""
-        keep_placement(placement, self.netlist, self.device, self.aims)
+    placer: Placer
 
     def report(self, placements: Sequence[Placement]) -> PlaceReport:
         """The report of at least one placement, in the order of their seeds."""
         unit = TOTAL if self.module == self.emission.top else self.module
         path = self._path(placements)
-        return PlaceReport(unit, self.device, self.used, tuple(placements), path)
+        return PlaceReport(unit, self.placer.device, self.used, tuple(placements), path)
 
     def _path(self, placements: Sequence[Placement]) -> tuple[tuple[str, float], ...]:
         middle = sorted(placements, key=lambda p: p.fmax_mhz)[(len(placements) - 1) // 2]
@@ -203,10 +175,8 @@ def map_in_shell(
     return MappedDesign(
         emission=emission,
         module=module,
-        device=device,
-        aims=aims,
         used=used,
-        netlist=mapped.netlist,
+        placer=Placer(mapped.netlist, device, aims, label),
     )
 
 

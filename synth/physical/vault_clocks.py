@@ -86,15 +86,15 @@ def place_vault(
     chosen = find_placed(device)
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
     mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port))
-    placements = [mapped.place(seed) for seed in range(1, seeds + 1)]
-    resets = reset_synchronisers(mapped.netlist)
+    placements = [mapped.placer.place(seed) for seed in range(1, seeds + 1)]
+    resets = reset_synchronisers(mapped.placer.netlist)
     for crossing in (crossing for placement in placements for crossing in placement.crossings):
         unit = mapped.unit_of_cell(crossing.first)
         is_reset = crossing.pin == SET_PIN and crossing.last in resets
         if unit not in CROSSINGS and not is_reset:
             raise SynthesisError(
-                f"{mapped.what}: the longest path from {crossing.source} to {crossing.target} must"
-                f" begin in {' or '.join(CROSSINGS)}, or set a reset synchroniser, not lead from"
-                f" {crossing.first} to {crossing.last}"
+                f"{mapped.placer.what}: the longest path from {crossing.source} to"
+                f" {crossing.target} must begin in {' or '.join(CROSSINGS)}, or set a reset"
+                f" synchroniser, not lead from {crossing.first} to {crossing.last}"
             )
     return mapped.report(placements)

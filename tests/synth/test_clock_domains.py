@@ -24,7 +24,7 @@ from synth.physical.devices import DEVICES
 from synth.physical.nextpnr import (
     PlacedCrossing,
     Placement,
-    place_netlist,
+    Placer,
     reset_synchronisers,
 )
 from synth.physical.shell import SHELL, ports_of, shell_ffs, shell_verilog
@@ -195,18 +195,20 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
     module = synth.physical.nextpnr
     monkeypatch.setattr(module, "nextpnr_version", lambda: "1")
     monkeypatch.setattr(module, "_WORKER", _FAKE)
-    placed = place_netlist(netlist, device, 3, aims, what="it")
+    placer = Placer(netlist, device, aims, "it")
+    placed = placer.place(3)
     crossing = PlacedCrossing("clk", "clk_mem", 1.5, "unit.x", "unit.y", "DI")
     assert placed == Placement(
         3, {"clk": 91.5, "clk_mem": 203.0}, {"LUT": 3}, (("unit.x", 1.5),), (crossing,)
     )
     monkeypatch.setattr(module, "_WORKER", "import sys; sys.exit('ERROR: no more')")
-    assert place_netlist(netlist, device, 3, aims, what="it") == placed
-    with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
-        place_netlist(netlist, device, 4, aims, what="it")
+    assert placer.place(3) == placed
+    with pytest.raises(SynthesisError, match=r"^it, seed 4: nextpnr: no more$"):
+        placer.place(4)
     monkeypatch.setattr(module, "_WORKER", _FAKE)
-    with pytest.raises(SynthesisError, match=r"^it: no path between registers of clk_bus$"):
-        place_netlist(netlist, device, 5, {**aims, "clk_bus": 9.0}, what="it")
+    third = Placer(netlist, device, {**aims, "clk_bus": 9.0}, "it")
+    with pytest.raises(SynthesisError, match=r"^it, seed 5: no path between registers of clk_bus$"):
+        third.place(5)
 
 
 def register(
@@ -255,7 +257,7 @@ def test_a_placed_path_crosses_where_it_may(
     monkeypatch.setattr(mapping, "find_target", lambda _: counts)
     device = SimpleNamespace(name="it", shortage=lambda _: "")
     monkeypatch.setattr(module, "find_placed", lambda _: device)
-    monkeypatch.setattr(mapping, "place_netlist", lambda *_, **__: placed)
+    monkeypatch.setattr(mapping.Placer, "place", lambda *_: placed)
     monkeypatch.setattr(module, "reset_synchronisers", lambda _: {"first", "second"})
 
     def place() -> float:

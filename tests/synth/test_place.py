@@ -15,12 +15,7 @@ from hdl.yosys import run_yosys
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
 from synth.physical.devices import DEVICES, PLACED, find_device, find_placed
-from synth.physical.nextpnr import (
-    Placement,
-    keep_placement,
-    kept_placement,
-    place_netlist,
-)
+from synth.physical.nextpnr import Placement, Placer
 from synth.physical.place import map_design
 from synth.physical.shell import SHELL, ports_of, shell_ffs, shell_verilog
 
@@ -128,18 +123,18 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
         "  'critical_paths': [{'from': 'posedge clk', 'to': 'posedge clk', 'path': path}]}\n"
         "json.dump(found, open('report.json', 'w'))\n",
     )
-    device, aims = DEVICES["ecp5-45k"], {"clk": 100.0}
-    placed = place_netlist(netlist, device, 3, aims, what="it")
+    placer = Placer(netlist, DEVICES["ecp5-45k"], {"clk": 100.0}, "it")
+    placed = placer.place(3)
     assert placed == Placement(3, {"clk": 91.5}, {"LUT": 3}, (("unit.a", 2.5),))
     monkeypatch.setattr(synth.physical.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
-    assert place_netlist(netlist, device, 3, aims, what="it") == placed
-    with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
-        place_netlist(netlist, device, 4, aims, what="it")
+    assert placer.place(3) == placed
+    with pytest.raises(SynthesisError, match=r"^it, seed 4: nextpnr: no more$"):
+        placer.place(4)
     # One of another machine is as good.
-    assert kept_placement(netlist, device, 4, aims) is None
+    assert placer.known(4) is None
     other = replace(Placement.from_json(json.loads(json.dumps(placed.to_json()))), seed=4)
-    keep_placement(other, netlist, device, aims)
-    assert place_netlist(netlist, device, 4, aims, what="it") == other
+    placer.keep(other)
+    assert placer.place(4) == other
     for kept in (no_results / "synthesis").glob("*.placed.json"):
         kept.write_text('{"seed": 4}')
-    assert kept_placement(netlist, device, 4, aims) is None
+    assert placer.known(4) is None

@@ -170,7 +170,7 @@ def run_seed(task: Task) -> dict[str, Any]:
     """The ``placement`` of ``unit`` (None: all) of the engine ``configuration`` on ``device`` with
     ``seed``, as plain data."""
     config = configuration_as(PeConfig, task["configuration"])
-    placed = map_design(config, task["device"], task["unit"]).place(task["seed"])
+    placed = map_design(config, task["device"], task["unit"]).placer.place(task["seed"])
     return {"placement": placed.to_json()}
 
 
@@ -204,7 +204,8 @@ def place(
     stage = f"place and route on {device}"
     progress(stage, 0, seeds)
     mapped = map_design(config, device, unit)
-    by_seed = {seed: mapped.kept(seed) for seed in range(1, seeds + 1)}
+    placer = mapped.placer
+    by_seed = {seed: placer.known(seed) for seed in range(1, seeds + 1)}
     missing = [seed for seed, placement in by_seed.items() if placement is None]
     shared = {"configuration": configuration_json(config), "device": device, "unit": unit}
     if missing:
@@ -212,10 +213,10 @@ def place(
             for number, result in executor([{"seed": seed, **shared} for seed in missing]):
                 seed = missing[number]
                 if "placement" not in result:
-                    lost = f"{mapped.what}, seed {seed}: {result.get('lost')}"
+                    lost = f"{placer.what}, seed {seed}: {result.get('lost')}"
                     raise SynthesisError(result.get("error") or lost)
                 by_seed[seed] = placement = Placement.from_json(result["placement"])
-                mapped.keep(placement)
+                placer.keep(placement)
                 done = seeds - sum(one is None for one in by_seed.values())
                 progress(stage, done, seeds, f"seed {seed}")
     return mapped.report([placement for placement in by_seed.values() if placement is not None])

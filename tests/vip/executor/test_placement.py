@@ -26,6 +26,7 @@ class Mapped:
     def __init__(self) -> None:
         self.done: list[int] = []
         self.placed = {2: self.result(2)}
+        self.placer = self
 
     def result(self, seed: int) -> Placement:
         return Placement(seed, {"clk": 50.0 + seed}, {"LUT": 3}, (("unit.a", 2.5),))
@@ -36,7 +37,7 @@ class Mapped:
         self.done.append(seed)
         return self.result(seed)
 
-    def kept(self, seed: int) -> Placement | None:
+    def known(self, seed: int) -> Placement | None:
         return self.placed.get(seed)
 
     def keep(self, placement: Placement) -> None:
