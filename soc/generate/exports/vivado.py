@@ -4,8 +4,8 @@ of it, and the same as IP-XACT. No Vivado has read them.
 Attributes: UG994, "List of Supported X_ Attributes"; IP-XACT: IEEE 1685-2009.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from hdl.axi import Axi4
@@ -16,6 +16,9 @@ from .exported import AxiPort, ExportedDesign
 _ADDRESS_BITS = 64
 _SPIRIT = "http://www.spiritconsortium.org/XMLSchema/SPIRIT/1685-2009"
 _AXI = ("interface", "aximm", "1.0")
+
+#: Elements of XML: tag -> text, elements, or a list of such; after an ``@`` an attribute.
+_Tree = Mapping[str, Any]
 
 
 class _WrapperPort(NamedTuple):
@@ -182,83 +185,71 @@ close_project
 
     def ip_xact(self) -> str:
         ElementTree.register_namespace("spirit", _SPIRIT)
-        component = _element(None, "component")
-        for tag, text in (
-            ("vendor", "vip"),
-            ("library", "inference"),
-            ("name", self.name),
-            ("version", self._design.version),
-        ):
-            _element(component, tag, text)
-        ports = list(self._ports())
-        self._interfaces(component, ports)
-        model = _element(component, "model")
-        view = _element(_element(model, "views"), "view")
-        _element(view, "name", "verilog")
-        _element(view, "envIdentifier", "verilog:synthesis")
-        _element(view, "language", "verilog")
-        _element(view, "modelName", self.name)
-        _element(_element(view, "fileSetRef"), "localName", "rtl")
-        listed = _element(model, "ports")
-        for port in ports:
-            entry = _element(listed, "port")
-            _element(entry, "name", port.name)
-            wire = _element(entry, "wire")
-            _element(wire, "direction", "in" if port.is_input else "out")
-            vector = _element(wire, "vector")
-            _element(vector, "left", str(port.bits - 1))
-            _element(vector, "right", "0")
-        values = _element(model, "modelParameters")
-        for name, base in self._bases.values():
-            parameter = _element(values, "modelParameter")
-            _element(parameter, "name", name)
-            _element(parameter, "value", f"0x{base:x}")
-        files = _element(_element(component, "fileSets"), "fileSet")
-        _element(files, "name", "rtl")
-        for name in self._sources:
-            entry = _element(files, "file")
-            _element(entry, "name", name)
-            _element(entry, "fileType", "verilogSource")
-        _element(component, "description", f"VIP {self._design.title}")
+        view = {
+            "name": "verilog",
+            "envIdentifier": "verilog:synthesis",
+            "language": "verilog",
+            "modelName": self.name,
+            "fileSetRef": {"localName": "rtl"},
+        }
+        parameters = [{"name": name, "value": f"0x{base:x}"} for name, base in self._bases.values()]
+        files = [{"name": name, "fileType": "verilogSource"} for name in self._sources]
+        component = ElementTree.Element(f"{{{_SPIRIT}}}component")
+        _add(
+            component,
+            {
+                "vendor": "vip",
+                "library": "inference",
+                "name": self.name,
+                "version": self._design.version,
+                "busInterfaces": {"busInterface": [*map(self._interface, self._buses())]},
+                "model": {
+                    "views": {"view": view},
+                    "ports": {"port": [*map(_port, self._ports())]},
+                    "modelParameters": {"modelParameter": parameters},
+                },
+                "fileSets": {"fileSet": {"name": "rtl", "file": files}},
+                "description": f"VIP {self._design.title}",
+            },
+        )
         ElementTree.indent(component)
         return ElementTree.tostring(component, "unicode", xml_declaration=True) + "\n"
 
-    def _interfaces(self, component: ElementTree.Element, ports: Sequence[_WrapperPort]) -> None:
-        """Add the bus interfaces to IP-XACT."""
-        buses = _element(component, "busInterfaces")
-        for bus in self._buses():
-            library, name, version = bus.kind
-            interface = _element(buses, "busInterface")
-            _element(interface, "name", bus.name)
-            for tag, kind in (("busType", name), ("abstractionType", f"{name}_rtl")):
-                vlnv = zip(
-                    ("vendor", "library", "name", "version"),
-                    ("xilinx.com", library, kind, version),
-                    strict=True,
-                )
-                _element(interface, tag, **dict(vlnv))
-            _element(interface, bus.mode)
-            maps = _element(interface, "portMaps")
-            for port in ports:
-                if port.bus == bus.name:
-                    pair = _element(maps, "portMap")
-                    _element(_element(pair, "logicalPort"), "name", port.logical)
-                    _element(_element(pair, "physicalPort"), "name", port.name)
-            parameters = _element(interface, "parameters")
-            for key, value in bus.parameters.items():
-                parameter = _element(parameters, "parameter")
-                _element(parameter, "name", key)
-                _element(parameter, "value", value)
+    def _interface(self, bus: _Bus) -> _Tree:
+        """A bus interface in IP-XACT."""
+        library, name, version = bus.kind
+        names = {"@vendor": "xilinx.com", "@library": library, "@name": name, "@version": version}
+        joined = [
+            {"logicalPort": {"name": port.logical}, "physicalPort": {"name": port.name}}
+            for port in self._ports()
+            if port.bus == bus.name
+        ]
+        parameters = [{"name": key, "value": value} for key, value in bus.parameters.items()]
+        return {
+            "name": bus.name,
+            "busType": names,
+            "abstractionType": names | {"@name": f"{name}_rtl"},
+            bus.mode: {},
+            "portMaps": {"portMap": joined},
+            "parameters": {"parameter": parameters},
+        }
 
 
-def _element(
-    parent: ElementTree.Element | None, tag: str, text: str | None = None, **attributes: str
-) -> ElementTree.Element:
-    """A new element of IP-XACT, the last within ``parent``."""
-    named = {f"{{{_SPIRIT}}}{name}": value for name, value in attributes.items()}
-    if parent is None:
-        element = ElementTree.Element(f"{{{_SPIRIT}}}{tag}", named)
-    else:
-        element = ElementTree.SubElement(parent, f"{{{_SPIRIT}}}{tag}", named)
-    element.text = text
-    return element
+def _port(port: _WrapperPort) -> _Tree:
+    """A port of the wrapper in IP-XACT."""
+    direction, vector = "in" if port.is_input else "out", {"left": f"{port.bits - 1}", "right": "0"}
+    return {"name": port.name, "wire": {"direction": direction, "vector": vector}}
+
+
+def _add(parent: ElementTree.Element, tree: _Tree) -> None:
+    """Add elements and attributes of IP-XACT to ``parent``."""
+    for tag, content in tree.items():
+        if tag.startswith("@"):
+            parent.set(f"{{{_SPIRIT}}}{tag[1:]}", content)
+            continue
+        for part in content if isinstance(content, list) else [content]:
+            element = ElementTree.SubElement(parent, f"{{{_SPIRIT}}}{tag}")
+            if isinstance(part, str):
+                element.text = part
+            else:
+                _add(element, part)
