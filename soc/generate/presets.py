@@ -98,17 +98,8 @@ PRESETS: dict[str, Configuration] = {
     ),
     "vault-int8": VaultTileConfig(pe=_INT8_ENGINE),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
-    "vault-small": VaultTileConfig(
-        pe=PeConfig(
-            instruction_words=512,
-            scratchpad_bytes=2048,
-            arc_entries=8,
-            load_store_queue=16,
-            address_bits=20,
-        ),
-        vault=VaultConfig(banks=4, rows=1024, transaction_queue=8, command_queue=4, tag_bits=5),
-        pes=2,
-        extra_ports=0,
+    "vault-small": replace(
+        _SMALL_TILE, vault=replace(_SMALL_TILE.vault, tag_bits=5), extra_ports=0
     ),
     "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
@@ -149,13 +140,7 @@ def engine(config: Design) -> PeConfig:
         ConfigurationError: as for :func:`design`, or it is not an engine.
         OSError: the file can't be read.
     """
-    if isinstance(config, str):
-        return preset(config)
-    configuration = design(config)
-    with naming(config):
-        if not isinstance(configuration, PeConfig):
-            raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
-    return configuration
+    return _of_kind(config, PeConfig)
 
 
 @contextmanager
@@ -210,20 +195,17 @@ def chip_preset(name: str) -> ChipConfig:
     return _of_kind(name, ChipConfig)
 
 
-def _of_kind(name: str, kind: type[_Config]) -> _Config:
-    config = design(name)
-    if not isinstance(config, kind):
-        raise _another(name, kind)
-    return config
-
-
-def _another(name: str, kind_needed: type) -> ConfigurationError:
-    """Message for a preset that is not a ``kind_needed``."""
-    fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, kind_needed))
-    kind = _KINDS[type(PRESETS[name])]
-    return ConfigurationError(
-        f"preset {name!r} is {kind}; {_KINDS[kind_needed]} is needed here: {fitting}"
-    )
+def _of_kind(config: Design, kind: type[_Config]) -> _Config:
+    """The configuration of this kind that ``config`` is or names."""
+    configuration, needed = design(config), f"{_KINDS[kind]} is needed here"
+    if isinstance(configuration, kind):
+        return configuration
+    if isinstance(config, str):
+        fitting = (name for name, other in PRESETS.items() if isinstance(other, kind))
+        needed = f"preset {config!r} is {_KINDS[type(configuration)]}; {needed}"
+        raise ConfigurationError(f"{needed}: {', '.join(fitting)}")
+    with naming(config):
+        raise ConfigurationError(f"{needed}, not a {configuration.title}")
 
 
 def configuration_json(config: Configuration) -> dict[str, object]:
@@ -319,10 +301,7 @@ def configuration_as(kind: type[_Config], raw: object) -> _Config:
     Raises:
         ConfigurationError: as there, or it is of another kind.
     """
-    config = configuration_of(raw)
-    if not isinstance(config, kind):
-        raise ConfigurationError(f"a configuration of another kind is needed, not a {config.title}")
-    return config
+    return _of_kind(configuration_of(raw), kind)
 
 
 def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
