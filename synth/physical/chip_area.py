@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from hdl.component import Component
-from hdl.config import SramKind
 from hdl.emission import emit
 from noc.node.node import Node
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.host.chain import HostChain
@@ -27,7 +27,9 @@ VAULT_PARTS = ("control", "memory", "network")
 HOST_PARTS = ("host",)
 
 
-def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaReport:
+def chip_area(
+    config: VaultTileConfig | ChipConfig, target: str, progress: Progress | None = None
+) -> AreaReport:
     """Area of ``config`` by part, the first of which is :data:`ENGINE`. Parts are synthesised
     separately, engines unit by unit (:func:`synth.physical.area.synthesise`), and results cached by
     content.
@@ -47,34 +49,24 @@ def chip_area(config: ChipConfig, target: str, progress: Progress | None = None)
 def design_area(config: Configuration, target: str, progress: Progress | None = None) -> AreaRow:
     """Area of an engine, of a vault with its engines, or of a chip; parameters and errors as for
     :func:`chip_area`."""
-    if isinstance(config, ChipConfig):
-        return chip_area(config, target, progress).total
-    one = synthesise(config.pe, target, progress=progress).total
-    if not isinstance(config, VaultTileConfig):
-        return one
-    return sum_rows([_engines(one, config.pes), _memory_area(config, target)])
+    if isinstance(config, PeConfig):
+        return synthesise(config, target, progress=progress).total
+    return chip_area(config, target, progress).total
 
 
 def _engines(one: AreaRow, number: int) -> AreaRow:
     return AreaRow(ENGINE, {name: value * number for name, value in one.values.items()}, {})
 
 
-def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
-    """The parts of a vault besides its engines."""
-    chosen = find_target(target)
-    kinds: tuple[SramKind, ...] = (chosen.sram, "macro")
-    emissions = [emit(VaultMemory.of_tile(config.with_sram(kind)), "part") for kind in kinds]
-    unit = EngineUnit("memory", ((emissions[0].top, 1),))
-    return measure_unit(unit, chosen, *emissions)
-
-
 def parts_area(
-    config: ChipConfig, target: str, names: tuple[str, ...] = (*VAULT_PARTS, *HOST_PARTS)
+    config: VaultTileConfig | ChipConfig,
+    target: str,
+    names: tuple[str, ...] = (*VAULT_PARTS, *HOST_PARTS),
 ) -> tuple[AreaRow, ...]:
-    """Area of the parts ``names`` of a chip; errors as for :func:`chip_area`.
+    """Area of the parts ``names`` of a chip or vault; errors as for :func:`chip_area`.
 
-    Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (crossbars and back ends),
-    ``network`` (nodes, or the host's chain), ``host`` (its ports).
+    Rows: ``memory`` (crossbars and back ends), and of a chip ``control`` (the tiles' ends of the
+    control bus), ``network`` (nodes, or the host's chain), ``host`` (its ports).
     """
     chosen = find_target(target)
     built, shapes = config.with_sram(chosen.sram), config.with_sram("macro")
@@ -93,15 +85,13 @@ def _named(name: str, rows: list[AreaRow]) -> AreaRow:
     return AreaRow(name, total.values, total.srams)
 
 
-def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Component, int]]:
+def _parts(
+    config: VaultTileConfig | ChipConfig, names: tuple[str, ...]
+) -> list[tuple[str, Component, int]]:
     """For the rows ``names``: the row's name, the part, and the number of its copies."""
+    if isinstance(config, VaultTileConfig):
+        return [("memory", VaultMemory.of_tile(config), 1)]
     tile, vaults = config.tile, config.vaults
-
-    def control() -> Component:
-        return TileControl(pe=config.pe, pes=tile.pes)
-
-    def memory() -> Component:
-        return VaultMemory.of_tile(tile, beyond_node=config.remote)
 
     def network() -> Component:
         if config.remote:
@@ -109,8 +99,8 @@ def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Compon
         return HostChain(config.network)
 
     makers: list[tuple[str, Callable[[], Component], int]] = [
-        ("control", control, vaults),
-        ("memory", memory, vaults),
+        ("control", lambda: TileControl(pe=config.pe, pes=tile.pes), vaults),
+        ("memory", lambda: VaultMemory.of_tile(tile, beyond_node=config.remote), vaults),
         ("network", network, vaults),
         ("host", lambda: HostControl(config.host), 1),
         ("host", lambda: HostData(config.host), 1),
