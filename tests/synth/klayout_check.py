@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from synth.layout.lef import Lef, LefCell
-from vip.synthesis.layout import nangate_lef
+from synth.physical.asic import nangate_lef
 
 #: Number in GDS of the lowest metal; the via above it has the next one, and so on.
 _LOWEST = 11

@@ -14,13 +14,13 @@ from synth.layout.placement import PlacedCells, place
 from synth.layout.repair import adjusted
 from synth.layout.routing import Routes
 from synth.netlist import Gate, Netlist
+from synth.physical.asic import nangate_lef
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, Parasitics, Wires
 from synth.timing.sta import longest_path
 from tests.synth.open_sta import find_open_sta, routed_path, worst
 from tests.synth.test_layout import MEMORY, random_netlist
-from vip.synthesis.layout import nangate_lef
 
 #: The first of the clock's nets, the others are gated.
 CLK = 10_000

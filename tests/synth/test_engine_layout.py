@@ -6,11 +6,12 @@ from soc.generate.presets import preset
 from synth.layout.clock_tree import with_clock
 from synth.layout.lef import Lef
 from synth.layout.parasitics import routed
+from synth.physical.asic import nangate_lef
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.sta import longest_path
 from tests.synth.open_sta import find_open_sta, routed_path
-from vip.synthesis.layout import laid_out, nangate_lef
+from vip.synthesis.layout import laid_out
 
 WIRE_FF = 0.105
 

@@ -17,13 +17,13 @@ from synth.layout.lef import Lef
 from synth.layout.placement import PlacedCells, place
 from synth.layout.repair import repaired, without_buffers
 from synth.netlist import Gate, Netlist
+from synth.physical.asic import nangate_lef
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes, sram_um2
 from synth.timing.cell_library import CellLibrary, Parasitics, Wires
 from synth.timing.sta import longest_path
 from synth.timing.timer import Timer
 from vip.synthesis.clocks import logic_ge
-from vip.synthesis.layout import nangate_lef
 from vip.synthesis.layout_picture import draw
 
 CELLS = """

