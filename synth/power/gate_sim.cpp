@@ -33,14 +33,14 @@ class Simulation {
       const size_t row = static_cast<size_t>(cycle);
       apply(row);
       settle();
-      if (cycle >= stimulus_.checked_from) {
+      const bool counted = cycle >= stimulus_.counted_from;
+      if (counted) {
         const uint8_t *wanted = stimulus_.output_values + row * stimulus_.outputs;
         for (int i = 0; i < stimulus_.outputs; i++)
           if (now_[stimulus_.output_nets[i]] != wanted[i])
             return static_cast<int64_t>(row) * stimulus_.outputs + i;
+        count();
       }
-      const bool counted = cycle >= stimulus_.counted_from && cycle < stimulus_.counted_to;
-      if (counted) count();
       std::memcpy(before_.data(), now_, before_.size());
       clock(counted);
     }

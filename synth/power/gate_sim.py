@@ -81,15 +81,13 @@ class Stimulus(Record):
     """Inputs and expected outputs.
 
     Attributes:
-        checked_from: first cycle whose outputs are compared.
+        counted_from: first cycle whose activity counts, and whose outputs are compared.
         input_values, output_values: by cycle. values: initial value of every net.
     """
 
     nets: _Number
     cycles: _Number
-    checked_from: _Number
     counted_from: _Number
-    counted_to: _Number
     inputs: _Number
     outputs: _Number
     input_nets: _Integers
@@ -341,9 +339,7 @@ class GateSimulation:
             Stimulus(),
             nets=values.size,
             cycles=end,
-            checked_from=start,
             counted_from=start,
-            counted_to=end,
             inputs=len(inputs[0]),
             outputs=len(outputs[0]),
             input_nets=inputs[0],

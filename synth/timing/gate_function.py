@@ -1,10 +1,12 @@
 """Boolean functions in the syntax of Liberty files, as truth tables and in that of Verilog."""
 
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from lark import Lark, Token, Transformer, Tree
+from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 
 from synth.errors import SynthesisError
@@ -30,53 +32,22 @@ class FunctionError(SynthesisError):
     """A function that can't be parsed; one line quotes it."""
 
 
-class _Table(Transformer[Token, int]):
-    """Evaluates subexpressions to truth tables, row ``n`` in bit ``n``."""
-
-    def __init__(self, names: Mapping[str, int], ones: int) -> None:
-        super().__init__()
-        self._names = names
-        self._ones = ones
-
-    def or_(self, sides: list[int]) -> int:
-        return sides[0] | sides[1]
-
-    def xor(self, sides: list[int]) -> int:
-        return sides[0] ^ sides[1]
-
-    def and_(self, sides: list[int]) -> int:
-        return sides[0] & sides[1]
-
-    def not_(self, sides: list[int]) -> int:
-        return self._ones ^ sides[0]
-
-    def name(self, names: list[Token]) -> int:
-        return self._names[str(names[0])]
-
-    def constant(self, digits: list[Token]) -> int:
-        return self._ones if digits[0] == "1" else 0
+#: Operation -> how Verilog writes it.
+_VERILOG = {
+    "or_": "({} | {})",
+    "xor": "({} ^ {})",
+    "and_": "({} & {})",
+    "not_": "~{}",
+    "name": "{}",
+    "constant": "1'b{}",
+}
 
 
-class _Verilog(Transformer[Token, str]):
-    """Writes expressions in the syntax of Verilog."""
-
-    def or_(self, sides: list[str]) -> str:
-        return f"({sides[0]} | {sides[1]})"
-
-    def xor(self, sides: list[str]) -> str:
-        return f"({sides[0]} ^ {sides[1]})"
-
-    def and_(self, sides: list[str]) -> str:
-        return f"({sides[0]} & {sides[1]})"
-
-    def not_(self, sides: list[str]) -> str:
-        return f"~{sides[0]}"
-
-    def name(self, names: list[Token]) -> str:
-        return str(names[0])
-
-    def constant(self, digits: list[Token]) -> str:
-        return f"1'b{digits[0]}"
+def _evaluated(part: Tree[Token] | Token, operations: Mapping[str, Callable[..., Any]]) -> Any:
+    """What the operations make of a function, of the words in it first."""
+    if isinstance(part, Token):
+        return str(part)
+    return operations[part.data](*(_evaluated(child, operations) for child in part.children))
 
 
 def substituted(function: str, values: Mapping[str, object]) -> str:
@@ -90,7 +61,8 @@ def verilog_expression(function: str) -> str:
     Raises:
         FunctionError: it can't be read.
     """
-    return _Verilog().transform(_tree(function))
+    operations = {name: text.format for name, text in _VERILOG.items()}
+    return str(_evaluated(_tree(function), operations))
 
 
 def _tree(function: str) -> Tree[Token]:
@@ -114,14 +86,23 @@ def truth_table(function: str, inputs: Sequence[str]) -> int:
     if len(inputs) > MAX_INPUTS:
         raise FunctionError(f"{function!r}: {len(inputs)} inputs, at most {MAX_INPUTS} are allowed")
     rows = range(1 << len(inputs))
-    names = {
+    ones = (1 << len(rows)) - 1
+    columns = {
         name: sum(1 << row for row in rows if row >> place & 1) for place, name in enumerate(inputs)
     }
-    tree = _tree(function)
-    for token in tree.scan_values(lambda leaf: isinstance(leaf, Token)):
-        if token.type == "NAME" and token not in names:
-            raise FunctionError(f"{function!r}: {token} is not one of {', '.join(inputs)}")
-    return _Table(names, (1 << len(rows)) - 1).transform(tree)
+    operations: dict[str, Callable[..., int]] = {
+        "or_": operator.or_,
+        "xor": operator.xor,
+        "and_": operator.and_,
+        "not_": lambda table: ones ^ table,
+        "name": columns.__getitem__,
+        "constant": lambda digit: ones * int(digit),
+    }
+    try:
+        return int(_evaluated(_tree(function), operations))
+    except KeyError as error:
+        name, names = error.args[0], ", ".join(inputs)
+        raise FunctionError(f"{function!r}: {name} is not one of {names}") from None
 
 
 @lru_cache(maxsize=4096)
