@@ -124,14 +124,6 @@ class PlacedCells:
                 places = [(a * site, b * step) for a, b in plan.ports[name]]
                 yield from of(-1, name, bits, places, drives)
 
-    def lengths(self) -> dict[int, float]:
-        """Net -> half the perimeter of the box around its pins, in um."""
-        boxes: dict[int, list[float]] = {}
-        for net, (x, y), _, _ in self.pins():
-            box = boxes.setdefault(net, [x, y, x, y])
-            box[:] = min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)
-        return {net: right - left + top - low for net, (left, low, right, top) in boxes.items()}
-
 
 def _trees(netlist: Netlist) -> set[int]:
     """Nets that do not count as wires of a placement: clocks, resets and constants."""

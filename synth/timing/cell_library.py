@@ -221,11 +221,6 @@ class Wires:
     ff: float
     ohm: float = 0.0
 
-    def of(self, um: Mapping[int, float]) -> "Parasitics":
-        """Those of nets with ``um`` of it."""
-        ff, ohm = ({net: value * one for net, value in um.items()} for one in (self.ff, self.ohm))
-        return Parasitics(ff, ohm)
-
 
 @dataclass(frozen=True)
 class Parasitics:

@@ -1,7 +1,7 @@
 """Layouts: LEF files good and bad, legal placements, and what their wires cost."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -177,14 +177,23 @@ def test_a_placement_that_is_not_legal_is_found(placed: PlacedCells) -> None:
         assert "g1 is on no row" in list(replace(placed, places=moved).faults())
 
 
-def test_wires_are_as_long_as_the_boxes_around_their_pins(placed: PlacedCells) -> None:
-    lengths = placed.lengths()
+def half_perimeters(placed: PlacedCells) -> dict[int, float]:
+    """Net -> half the perimeter of the box around its pins, in um."""
+    boxes: dict[int, list[float]] = {}
+    for net, (x, y), _, _ in placed.pins():
+        box = boxes.setdefault(net, [x, y, x, y])
+        box[:] = min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)
+    return {net: right - left + top - low for net, (left, low, right, top) in boxes.items()}
+
+
+def test_the_placer_makes_wires_shorter(placed: PlacedCells) -> None:
+    lengths = half_perimeters(placed)
     assert -1 not in lengths
     shuffled = random.Random(3)
     places = list(placed.places.values())
     shuffled.shuffle(places)
     apart = replace(placed, places=dict(zip(placed.places, places, strict=True)))
-    assert sum(lengths.values()) < 0.7 * sum(apart.lengths().values())
+    assert sum(lengths.values()) < 0.7 * sum(half_perimeters(apart).values())
     gates = placed.netlist.gates
     one = next(gate for gate in placed.netlist.gates if gate.kind == "INV_X2")
     inner = {name: at for _, at, (gate, name, _), _ in placed.pins() if gates[gate] is one}
@@ -216,8 +225,15 @@ def test_engines_beside_each_other_have_the_same_scale(placed: PlacedCells, tmp_
 WIRE = Wires(ff=0.4, ohm=8.0)
 
 
+def wires_of(wire: Wires, um: Mapping[int, float]) -> Parasitics:
+    """Nets with so many um of a wire."""
+    ff, ohm = ({net: one * of for net, one in um.items()} for of in (wire.ff, wire.ohm))
+    return Parasitics(ff, ohm)
+
+
 def timer_of(placement: PlacedCells, library: CellLibrary) -> Timer:
-    return Timer(placement.netlist, library, SramTimes(45), WIRE.of(placement.lengths()))
+    wires = wires_of(WIRE, half_perimeters(placement))
+    return Timer(placement.netlist, library, SramTimes(45), wires)
 
 
 def touching(placement: PlacedCells) -> float:
@@ -314,8 +330,10 @@ def test_a_wire_takes_the_time_of_its_load_and_of_its_resistance(library: CellLi
         return longest_path(netlist, library, macros, wires).ns
 
     um, ff, ohm = 200.0, 0.1, 40.0
-    assert ns(Wires(0.0).of({1: um})) == ns(None)
-    loaded = ns(Wires(ff).of({1: um}))
+    assert ns(wires_of(Wires(0.0), {1: um})) == ns(None)
+    loaded = ns(wires_of(Wires(ff), {1: um}))
     assert loaded > ns(None) + 0.05
     behind = um * ohm * (um * ff / 2 + library.cells["DFF_X1"].pins["D"].capacitance)
-    assert ns(Wires(ff, ohm).of({1: um})) == pytest.approx(loaded + 0.69e-6 * behind, rel=0.01)
+    assert ns(wires_of(Wires(ff, ohm), {1: um})) == pytest.approx(
+        loaded + 0.69e-6 * behind, rel=0.01
+    )

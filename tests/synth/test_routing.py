@@ -24,7 +24,7 @@ from synth.sram import SramTimes
 from synth.timing.sta import longest_path
 from tests.synth.klayout_check import check_gds
 from tests.synth.open_sta import find_open_sta, open_sta_path
-from tests.synth.test_layout import random_netlist
+from tests.synth.test_layout import half_perimeters, random_netlist
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_wires_connect_each_net_and_keep_their_distance(routes: Routes) -> None:
         net: count for net, count in ends.items() if count > 1
     }
     assert routes.rounds[-1].tolist() == [0, 0]
-    estimate = routes.placed.lengths()
+    estimate = half_perimeters(routes.placed)
     for net, um in routes.lengths().items():
         assert um >= estimate[net] - 3, net
 

@@ -1,8 +1,8 @@
 """The verb ``layout``: an engine of standard cells, placed, with buffers and sizes for its wires,
 and routed.
 
-Unless they are routed, wires span their pins, made longer by :data:`DETOUR`. The clock has a tree,
-the reset is a net as others are. Memories are blocks of the areas and times of :mod:`synth.sram`.
+Unless they are routed, wires span their pins. The clock has a tree, the reset is a net as others
+are. Memories are blocks of the areas and times of :mod:`synth.sram`.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,6 @@ from vip.progress import Progress, by_part, silent
 from .clocks import logic_ge
 from .layout_picture import draw
 
-#: Length of a routed wire, relative to half the perimeter: 1.14 to 1.17 of a prototype's router.
-DETOUR = 1.0
 #: Before there are buffers, share of the rows that cells fill where they are closest; after, least
 #: sites of a pin. Wires need room as well.
 _ROOMY, _PIN_SITES = 0.8, 1.2
@@ -215,11 +213,9 @@ def laid_out(
     progress("layout", 0, count, "placement")
     placed = place(without_buffers(netlist, library), die, density=_ROOMY, seed=seed)
     progress("layout", 1, count, "clock tree, buffers and sizes")
-    longer = Wires(DETOUR * wire.ff, DETOUR * wire.ohm)
-    grown = with_clock_tree(placed, library, longer)
-    last = grown
+    last = with_clock_tree(placed, library, wire)
     for better in (repaired, adjusted):
-        netlist, start = better(last, library, longer, cells.aim_ns)
+        netlist, start = better(last, library, wire, cells.aim_ns)
         last = place(netlist, die, density=1, pin_sites=_PIN_SITES, seed=seed, start=start)
     steps = [_step("placed", placed, library, wire), _step("repaired", last, library, wire)]
     routes = None
@@ -278,8 +274,8 @@ def _step(
 ) -> AreaRow:
     """Figures of a placement, with its wires if they are ``routed``, of so many fF per um."""
     if routed is None:
-        wires = estimated(placed, library, Wires(DETOUR * wire.ff, DETOUR * wire.ohm))
-        um = sum(estimated(placed, library, Wires(DETOUR)).ff.values())
+        wires = estimated(placed, library, wire)
+        um = sum(estimated(placed, library, Wires(1.0)).ff.values())
     else:
         wires = of_routes(routed[0], library, routed[1])
         um = sum(routed[0].lengths().values())
